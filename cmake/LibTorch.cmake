@@ -1,0 +1,44 @@
+# Imported targets for LibTorch as its Python wheel unpacks it: Torch::cpu, and Torch::cuda where a CUDA toolkit and NCCL are
+# at hand. (TorchConfig.cmake of a CUDA wheel refuses to configure on a machine without a toolkit or a GPU.)
+#
+# In: TORCH_ROOT, the folder with lib/libtorch_cpu.so and include/; default: .deps/torch, which scripts/setup links.
+set(TORCH_ROOT "${CMAKE_SOURCE_DIR}/.deps/torch" CACHE PATH "Folder of LibTorch: .../site-packages/torch")
+if(NOT EXISTS "${TORCH_ROOT}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "TORCH_ROOT is '${TORCH_ROOT}', which has no lib/libtorch_cpu.so. Run scripts/setup, or set "
+                      "-DTORCH_ROOT=.../site-packages/torch, or configure the preset 'core', which needs no LibTorch.")
+endif()
+file(REAL_PATH "${TORCH_ROOT}" torch_root)
+find_package(Threads REQUIRED)
+
+function(frostpipe_import_torch_library name)
+  add_library(torch_${name} SHARED IMPORTED)
+  set_target_properties(torch_${name} PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/lib${name}.so")
+endfunction()
+
+frostpipe_import_torch_library(c10)
+frostpipe_import_torch_library(torch_cpu)
+add_library(Torch::cpu INTERFACE IMPORTED)
+target_link_libraries(Torch::cpu INTERFACE torch_torch_cpu torch_c10 Threads::Threads)
+# Searched after the system's own folders: the wheel carries another fmt under include/fmt.
+foreach(folder include include/torch/csrc/api/include)
+  target_compile_options(Torch::cpu INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${torch_root}/${folder}>")
+endforeach()
+target_include_directories(Torch::cpu SYSTEM INTERFACE ${CMAKE_SOURCE_DIR}/cmake/gloo_names)
+target_compile_definitions(Torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+# The wheel finds its own dependencies at run time by its RUNPATH.
+target_link_options(Torch::cpu INTERFACE "LINKER:--allow-shlib-undefined")
+
+find_package(CUDAToolkit QUIET)
+if(CUDAToolkit_FOUND AND EXISTS "${torch_root}/lib/libtorch_cuda.so")
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ${torch_root}/../nvidia/nccl/lib)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${torch_root}/../nvidia/nccl/include)
+  if(NCCL_LIBRARY AND NCCL_INCLUDE_DIR)
+    frostpipe_import_torch_library(c10_cuda)
+    add_library(Torch::cuda INTERFACE IMPORTED)
+    target_compile_definitions(Torch::cuda INTERFACE USE_C10D_NCCL)
+    target_compile_options(Torch::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${NCCL_INCLUDE_DIR}>")
+    # libtorch_cuda registers its kernels when loaded; no symbol of it need be used for that.
+    target_link_libraries(Torch::cuda INTERFACE Torch::cpu torch_c10_cuda CUDA::cudart ${NCCL_LIBRARY}
+      "-Wl,--no-as-needed,${torch_root}/lib/libtorch_cuda.so,--as-needed")
+  endif()
+endif()
