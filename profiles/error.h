@@ -1,0 +1,37 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace frostpipe {
+
+/// Bad input: a file or an option breaks a rule. The message reads "place: rule, value"; the CLI exits with 1.
+struct InvalidInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  /// "profile.json: layers[3].forward_ns: must be >= 0, is -5"
+  InvalidInput(std::string_view place, std::string_view rule, std::string_view value);
+};
+
+/// A device, link, rank or disk failed while running. The message names rank and action where there is one; exit 1.
+struct RuntimeFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The other end of a connection is gone: the consequence of another rank's failure, not its cause.
+struct PeerLost : RuntimeFailure {
+  using RuntimeFailure::RuntimeFailure;
+};
+
+/// Our own bug: thrown by FROSTPIPE_CHECK, which stays on in release builds and which no user input can reach.
+struct InternalError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void check_failed(const char* condition, const char* why, const char* file, int line);
+
+}  // namespace frostpipe
+
+#define FROSTPIPE_CHECK(condition, why)                                               \
+  do {                                                                                \
+    if (!(condition)) ::frostpipe::check_failed(#condition, why, __FILE__, __LINE__); \
+  } while (false)

@@ -1,0 +1,224 @@
+#include "profiles/json_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace frostpipe::json {
+
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::size_t kLineWidth = 120;
+
+std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string short_text(const Json& json) {
+  constexpr std::size_t kLongest = 60;
+  const std::string text = scalar_text(json);
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 character
+  return text.substr(0, end) + "...";
+}
+
+/// Appends `json` on one line; gives up (false) as soon as the text is longer than `longest`.
+bool append_compact(const Json& json, std::string& out, std::size_t longest) {
+  if (!json.is_structured()) {
+    out += scalar_text(json);
+    return out.size() <= longest;
+  }
+  out += json.is_object() ? "{" : "[";
+  const char* separator = "";
+  for (auto it = json.begin(); it != json.end(); ++it) {
+    out += separator;
+    separator = ", ";
+    if (json.is_object()) out += scalar_text(it.key()) + ": ";
+    if (!append_compact(*it, out, longest)) return false;
+  }
+  out += json.is_object() ? "}" : "]";
+  return out.size() <= longest;
+}
+
+void append_filled(const Json& array, std::size_t indent, std::string& out) {
+  const std::string margin = fmt::format("\n{:{}}", "", indent + 1);
+  out += '[';
+  out += margin;
+  std::size_t column = indent + 1;
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    const std::string item = scalar_text(array[i]) + (i + 1 < array.size() ? "," : "");
+    if (column > indent + 1 && column + 1 + item.size() > kLineWidth) {
+      out += margin;
+      column = indent + 1;
+    } else if (column > indent + 1) {
+      out += " ";
+      ++column;
+    }
+    out += item;
+    column += item.size();
+  }
+  out += fmt::format("\n{:{}}]", "", indent);
+}
+
+/// `used` characters stand on the line already.
+void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::string& out) {
+  std::string line;
+  const bool is_root = indent == 0 && used == 0;
+  if (!is_root && append_compact(json, line, kLineWidth - std::min(kLineWidth, used + 1))) {
+    out += line;
+    return;
+  }
+  if (!json.is_structured()) {
+    out += scalar_text(json);
+    return;
+  }
+  const auto is_scalar = [](const Json& element) { return !element.is_structured(); };
+  if (json.is_array() && std::all_of(json.begin(), json.end(), is_scalar)) return append_filled(json, indent, out);
+  out += json.is_object() ? "{" : "[";
+  const char* separator = "\n";
+  for (auto it = json.begin(); it != json.end(); ++it) {
+    out += separator;
+    separator = ",\n";
+    std::string start(indent + 1, ' ');
+    if (json.is_object()) start += scalar_text(it.key()) + ": ";
+    out += start;
+    append_pretty(*it, indent + 1, start.size(), out);
+  }
+  out += fmt::format("\n{:{}}{}", "", indent, json.is_object() ? '}' : ']');
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string suggestion(std::string_view key, const std::vector<const char*>& known) {
+  if (known.empty()) return "";
+  const auto nearest = *std::min_element(known.begin(), known.end(), [&](const char* a, const char* b) {
+    return edit_distance(key, a) < edit_distance(key, b);
+  });
+  if (edit_distance(key, nearest) <= 1 + key.size() / 4) return fmt::format("did you mean \"{}\"?", nearest);
+  return fmt::format("known: {}", fmt::join(known, ", "));
+}
+
+[[noreturn]] void fail_syntax(std::string_view text, std::string_view source, const Json::parse_error& error) {
+  const std::size_t end = std::min(text.size(), error.byte == 0 ? 0 : error.byte - 1);
+  const auto line_start = text.substr(0, end).rfind('\n');
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t column = end - (line_start == std::string_view::npos ? 0 : line_start + 1) + 1;
+  std::string detail = error.what();
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> "syntax error ..."
+  if (const auto colon = detail.find(": "); colon != std::string::npos) detail.erase(0, colon + 2);
+  throw InvalidInput(fmt::format("{}: line {}, column {}: is not valid JSON: {}", source, line, column, detail));
+}
+
+}  // namespace
+
+std::string Place::path() const {
+  if (parent_ == nullptr) return "";
+  const std::string before = parent_->path();
+  if (index_) return fmt::format("{}[{}]", before, *index_);
+  return before.empty() ? std::string(key_) : fmt::format("{}.{}", before, key_);
+}
+
+std::string Place::text() const {
+  const std::string where = path();
+  return where.empty() ? std::string(source()) : fmt::format("{}: {}", source(), where);
+}
+
+void fail(const Place& place, std::string_view rule, const Json& value) {
+  throw InvalidInput(place.text(), rule, short_text(value));
+}
+
+void fail_fields(const Place& place, const Json& object, const std::vector<const char*>& known, const char* missing) {
+  for (const auto& [key, value] : object.items()) {
+    const auto same = [&key = key](const char* name) { return key == name; };
+    if (std::none_of(known.begin(), known.end(), same))
+      throw InvalidInput(fmt::format("{}: is not a known field; {}", Place(place, std::string_view(key)).text(),
+                                     suggestion(key, known)));
+  }
+  FROSTPIPE_CHECK(missing != nullptr, "fields are either unknown or missing");
+  throw InvalidInput(fmt::format("{}: has no field \"{}\"", place.text(), missing));
+}
+
+std::int64_t read_integer(const Json& json, const Place& place, std::int64_t minimum, std::int64_t maximum) {
+  if (!json.is_number_integer()) fail(place, "must be an integer", json);
+  const bool above_64_bits =
+      json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (above_64_bits || json.get<std::int64_t>() > maximum) fail(place, fmt::format("must be <= {}", maximum), json);
+  const auto value = json.get<std::int64_t>();
+  if (value < minimum) fail(place, fmt::format("must be >= {}", minimum), json);
+  return value;
+}
+
+std::uint64_t read_unsigned(const Json& json, const Place& place) {
+  if (!json.is_number_integer()) fail(place, "must be an integer", json);
+  if (!json.is_number_unsigned()) fail(place, "must be >= 0", json);
+  return json.get<std::uint64_t>();
+}
+
+double read_number(const Json& json, const Place& place, AtLeast limit) {
+  if (json == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "Infinity") return std::numeric_limits<double>::infinity();
+  if (json == "-Infinity") return -std::numeric_limits<double>::infinity();
+  if (!json.is_number()) fail(place, "must be a number", json);
+  const auto value = json.get<double>();
+  if (limit.minimum != AtLeast{}.minimum && value < static_cast<double>(limit.minimum))
+    fail(place, fmt::format("must be >= {}", limit.minimum), json);
+  return value;
+}
+
+const std::string& read_string(const Json& json, const Place& place) {
+  if (!json.is_string()) fail(place, "must be a string", json);
+  return json.get_ref<const std::string&>();
+}
+
+Json write_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+Json open_envelope(std::string_view text, std::string_view source, std::string_view format) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    fail_syntax(text, source, error);
+  } catch (const Json::exception& error) {  // a number that no double can hold
+    throw InvalidInput(fmt::format("{}: is not valid JSON: {}", source, error.what()));
+  }
+  const Place place(source);
+  if (!json.is_object()) fail(place, "must be an object", json);
+  if (!json.contains("format"))
+    throw InvalidInput(fmt::format("{}: is not a file of frostpipe: has no field \"format\"", source));
+  if (json["format"] != format) fail(Place(place, "format"), fmt::format("must be \"{}\"", format), json["format"]);
+  if (!json.contains("version")) throw InvalidInput(fmt::format("{}: has no field \"version\"", source));
+  const Place version_place(place, "version");
+  const auto version = read_integer(json["version"], version_place, 1, std::numeric_limits<int>::max());
+  if (version > kVersion)
+    throw InvalidInput(fmt::format("{}: was written by a newer frostpipe: this one reads versions up to {}, is {}",
+                                   version_place.text(), kVersion, version));
+  json.erase("format");
+  json.erase("version");
+  return json;
+}
+
+std::string pretty_text(const Json& json) {
+  std::string out;
+  append_pretty(json, 0, 0, out);
+  out += "\n";
+  return out;
+}
+
+}  // namespace frostpipe::json

@@ -1,0 +1,125 @@
+#include "profiles/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/model_json.h"
+
+namespace frostpipe {
+
+namespace {
+
+constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head};
+
+/// What layer `index` of a chain of `num_layers` layers must be.
+LayerKind expected_kind(std::size_t index, std::size_t num_layers) {
+  if (index == 0) return LayerKind::embedding;
+  if (index + 1 == num_layers) return LayerKind::head;
+  return index % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
+}
+
+std::optional<int> expected_block(std::size_t index, std::size_t num_layers) {
+  if (index == 0 || index + 1 == num_layers) return std::nullopt;
+  return static_cast<int>((index - 1) / 2);
+}
+
+std::string block_text(std::optional<int> block) { return block ? std::to_string(*block) : "none"; }
+
+}  // namespace
+
+std::string_view to_string(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::embedding:
+      return "embedding";
+    case LayerKind::attention:
+      return "attention";
+    case LayerKind::mlp:
+      return "mlp";
+    case LayerKind::head:
+      return "head";
+  }
+  FROSTPIPE_CHECK(false, "all layer kinds are listed");
+}
+
+void parse_text(std::string_view text, const std::string& place, LayerKind& kind) {
+  const auto found = std::find_if(kKinds.begin(), kKinds.end(), [&](LayerKind k) { return to_string(k) == text; });
+  if (found == kKinds.end())
+    throw InvalidInput(place, "must be embedding, attention, mlp or head", fmt::format("\"{}\"", text));
+  kind = *found;
+}
+
+int num_blocks(const Model& model) {
+  int blocks = 0;
+  for (const auto& layer : model.layers) blocks = std::max(blocks, layer.block.value_or(-1) + 1);
+  return blocks;
+}
+
+int first_trainable_layer(const Model& model, int frozen_blocks) {
+  FROSTPIPE_CHECK(frozen_blocks >= 0 && frozen_blocks <= num_blocks(model), "callers count blocks of this model");
+  if (frozen_blocks == 0) return 0;
+  int first = 0;
+  for (int i = 0; i < static_cast<int>(model.layers.size()); ++i)
+    if (model.layers[i].block && *model.layers[i].block < frozen_blocks) first = i + 1;
+  return first;
+}
+
+int frozen_blocks(const Model& model, int first_trainable_layer) {
+  int whole = num_blocks(model);
+  for (int i = std::max(0, first_trainable_layer); i < static_cast<int>(model.layers.size()); ++i)
+    if (model.layers[i].block) whole = std::min(whole, *model.layers[i].block);
+  return whole;
+}
+
+void validate(const Model& model, std::string_view source) {
+  const std::size_t n = model.layers.size();
+  if (n < 2)
+    throw InvalidInput(fmt::format("{}: layers", source), "must hold at least an embedding and a head",
+                       fmt::format("{} layers", n));
+  if (n % 2 != 0)
+    throw InvalidInput(fmt::format("{}: layers", source),
+                       "must be an embedding, pairs of attention and mlp, and a head", fmt::format("{} layers", n));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto& layer = model.layers[i];
+    const auto place = fmt::format("{}: layers[{}]", source, i);
+    if (layer.kind != expected_kind(i, n))
+      throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n))),
+                         to_string(layer.kind));
+    if (layer.block != expected_block(i, n))
+      throw InvalidInput(place + ".block", fmt::format("must be {} here", block_text(expected_block(i, n))),
+                         block_text(layer.block));
+    if (layer.parameter_count < 0)
+      throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));
+  }
+  if (model.hidden_size < 1)
+    throw InvalidInput(fmt::format("{}: hidden_size", source), "must be >= 1", std::to_string(model.hidden_size));
+  if (model.edges.size() != n - 1)
+    throw InvalidInput(fmt::format("{}: edges", source), fmt::format("must be the {} edges of a chain", n - 1),
+                       fmt::format("{} edges", model.edges.size()));
+  for (int i = 0; i + 1 < static_cast<int>(n); ++i)
+    if (model.edges[i] != Edge{i, i + 1})
+      throw InvalidInput(fmt::format("{}: edges[{}]", source, i), fmt::format("must lead from {} to {}", i, i + 1),
+                         fmt::format("{} to {}", model.edges[i].from, model.edges[i].to));
+}
+
+std::string fingerprint(const Model& model) {
+  std::string structure = fmt::format("hidden {}\n", model.hidden_size);
+  for (const auto& layer : model.layers)
+    structure +=
+        fmt::format("{} {} {} {}\n", layer.name, to_string(layer.kind), block_text(layer.block), layer.parameter_count);
+  for (const auto& edge : model.edges) structure += fmt::format("{} -> {}\n", edge.from, edge.to);
+  return fingerprint(std::string_view(structure));
+}
+
+std::string to_json(const Model& model) { return json::write_envelope("frostpipe.model", model); }
+
+Model model_from_json(std::string_view json, std::string_view source) {
+  auto model = json::read_envelope<Model>(json, source, "frostpipe.model");
+  validate(model, source);
+  return model;
+}
+
+}  // namespace frostpipe

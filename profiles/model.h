@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frostpipe {
+
+/// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
+/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head.
+enum class LayerKind { embedding, attention, mlp, head };
+
+struct Layer {
+  std::string name;  // "block.3.attention"
+  LayerKind kind = LayerKind::attention;
+  /// Transformer block that this layer belongs to; none for the embedding and the head.
+  std::optional<int> block = std::nullopt;
+  std::int64_t parameter_count = 0;
+  bool operator==(const Layer&) const = default;
+};
+
+/// The activation of layers[from] is an input of layers[to].
+struct Edge {
+  int from = 0;
+  int to = 0;
+  bool operator==(const Edge&) const = default;
+};
+
+/// What is trained: layers in topological order and the edges between them (a chain: edges i -> i + 1).
+struct Model {
+  std::string name;
+  int hidden_size = 0;
+  std::vector<Layer> layers;
+  std::vector<Edge> edges;
+  bool operator==(const Model&) const = default;
+};
+
+std::string_view to_string(LayerKind kind);
+
+/// Number of Transformer blocks: the unit of freezing.
+int num_blocks(const Model& model);
+
+/// First layer that trains when the first `frozen_blocks` blocks are frozen: 0 for none; the embedding is frozen
+/// together with the first block. The head is never frozen. Requires 0 <= frozen_blocks <= num_blocks.
+int first_trainable_layer(const Model& model, int frozen_blocks);
+
+/// Whole blocks before `first_trainable_layer`: what people call "frozen layers". The embedding alone counts 0.
+int frozen_blocks(const Model& model, int first_trainable_layer);
+
+/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head.
+/// `source` names the file in the message.
+void validate(const Model& model, std::string_view source);
+
+/// Identity of a model's structure (not of its weights): equal for equal layers, edges and sizes.
+std::string fingerprint(const Model& model);
+
+std::string to_json(const Model& model);
+Model model_from_json(std::string_view json, std::string_view source);
+
+}  // namespace frostpipe

@@ -1,0 +1,32 @@
+#pragma once
+// Implementation header: JSON keys of Model, shared by model.cpp and profile.cpp. Include it from .cpp files only.
+#include "profiles/json_reader.h"
+#include "profiles/model.h"
+
+namespace frostpipe {
+
+void parse_text(std::string_view text, const std::string& place, LayerKind& kind);
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Layer>& layer) {
+  archive("name", layer.name);
+  archive("kind", layer.kind);
+  archive("block", layer.block, json::at_least(0));
+  archive("parameter_count", layer.parameter_count, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Edge>& edge) {
+  archive("from", edge.from, json::at_least(0));
+  archive("to", edge.to, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Model>& model) {
+  archive("name", model.name);
+  archive("hidden_size", model.hidden_size, json::at_least(1));
+  archive("layers", model.layers);
+  archive("edges", model.edges);
+}
+
+}  // namespace frostpipe

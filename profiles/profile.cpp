@@ -1,0 +1,250 @@
+#include "profiles/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <tuple>
+
+#include "profiles/error.h"
+#include "profiles/model_json.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
+  archive("layer", key.layer, json::at_least(0));
+  archive("device_type", key.device_type);
+  archive("dtype", key.dtype);
+  archive("micro_batch_size", key.micro_batch_size, json::at_least(1));
+  archive("tokens", key.tokens, json::at_least(1));
+  archive("context_tokens", key.context_tokens, json::at_least(0));
+  archive("tensor_parallel_size", key.tensor_parallel_size, json::at_least(1));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
+  archive("forward_ns", cost.forward_ns, json::at_least(0));
+  archive("input_gradient_ns", cost.input_gradient_ns, json::at_least(0));
+  archive("weight_gradient_ns", cost.weight_gradient_ns, json::at_least(0));
+  archive("frozen_forward_ns", cost.frozen_forward_ns, json::at_least(0));
+  archive("output_activation_bytes", cost.output_activation_bytes, json::at_least(0));
+  archive("stashed_bytes", cost.stashed_bytes, json::at_least(0));
+  archive("workspace_bytes", cost.workspace_bytes, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Measurement>& measurement) {
+  archive("key", measurement.key);
+  archive("cost", measurement.cost);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, UpdateMeasurement>& update) {
+  archive("layer", update.layer, json::at_least(0));
+  archive("device_type", update.device_type);
+  archive("dtype", update.dtype);
+  archive("optimizer", update.optimizer);
+  archive("update_ns", update.update_ns, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
+  archive("name", workload.name);
+  archive("num_samples", workload.num_samples, json::at_least(0));
+  archive("tokens", workload.tokens, json::at_least(1));
+  archive("longest_tokens", workload.longest_tokens, json::at_least(1));
+  archive("global_batch_size", workload.global_batch_size, json::at_least(1));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
+  archive("model", profile.model);
+  archive("model_path", profile.model_path);
+  archive("machine", profile.machine);
+  archive("workload", profile.workload);
+  archive("measurements", profile.measurements);
+  archive("updates", profile.updates);
+}
+
+namespace {
+
+using Measurements = std::span<const Measurement>;
+using Weighted = std::pair<int, double>;  // grid line and its weight
+
+std::string describe(const MeasurementKey& key) {
+  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type, key.dtype,
+                     key.context_tokens, key.tensor_parallel_size);
+}
+
+/// Measurements of the key's layer, device type and dtype. Relies on ascending order of keys.
+Measurements same_layer(const Profile& profile, const MeasurementKey& key) {
+  const auto part = [](const MeasurementKey& k) { return std::tie(k.layer, k.device_type, k.dtype); };
+  const auto& all = profile.measurements;
+  const auto begin = std::lower_bound(all.begin(), all.end(), key, [&](const Measurement& m, const MeasurementKey& k) {
+    return part(m.key) < part(k);
+  });
+  const auto end = std::upper_bound(
+      begin, all.end(), key, [&](const MeasurementKey& k, const Measurement& m) { return part(k) < part(m.key); });
+  return {begin, end};
+}
+
+const Measurement* find(Measurements measurements, const MeasurementKey& key) {
+  const auto found = std::lower_bound(measurements.begin(), measurements.end(), key,
+                                      [](const Measurement& m, const MeasurementKey& k) { return m.key < k; });
+  return found != measurements.end() && found->key == key ? &*found : nullptr;
+}
+
+/// "4..64", "8", or "none"
+std::string range_text(const std::vector<int>& lines) {
+  if (lines.empty()) return "none";
+  if (lines.size() == 1) return std::to_string(lines.front());
+  return fmt::format("{}..{}", lines.front(), lines.back());
+}
+
+/// The grid lines (ascending) that `value` is interpolated from; empty if the rule allows none.
+std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
+  auto upper = std::lower_bound(lines.begin(), lines.end(), value);
+  if (upper != lines.end() && *upper == value) return {{value, 1.0}};
+  if (lines.size() < 2) return {};
+  const bool too_far = 2LL * value < lines.front() || value > 2LL * lines.back();
+  if (too_far) return {};
+  upper = std::clamp(upper, lines.begin() + 1, lines.end() - 1);
+  const int high = *upper, low = *std::prev(upper);
+  const double share = static_cast<double>(value - low) / (high - low);
+  return {{low, 1 - share}, {high, share}};
+}
+
+/// What was measured of one layer for one context and tensor-parallel size, in ascending (micro-batch size, tokens)
+/// order.
+class Grid {
+ public:
+  Grid(Measurements same_layer, const MeasurementKey& key) {
+    for (const auto& m : same_layer)
+      if (m.key.context_tokens == key.context_tokens && m.key.tensor_parallel_size == key.tensor_parallel_size)
+        points_.push_back(&m);
+  }
+
+  std::vector<int> micro_batch_sizes() const {
+    std::vector<int> sizes;
+    for (const auto* point : points_)
+      if (sizes.empty() || sizes.back() != point->key.micro_batch_size) sizes.push_back(point->key.micro_batch_size);
+    return sizes;
+  }
+
+  /// Token counts that were measured on every one of the lines.
+  std::vector<int> tokens_on(const std::vector<Weighted>& lines) const {
+    std::vector<int> common;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      std::vector<int> here, both;
+      for (const auto* point : points_)
+        if (point->key.micro_batch_size == lines[i].first) here.push_back(point->key.tokens);
+      std::set_intersection(common.begin(), common.end(), here.begin(), here.end(), std::back_inserter(both));
+      common = i == 0 ? here : both;
+    }
+    return common;
+  }
+
+  const LayerCost& at(int micro_batch_size, int tokens) const {
+    for (const auto* point : points_)
+      if (point->key.micro_batch_size == micro_batch_size && point->key.tokens == tokens) return point->cost;
+    FROSTPIPE_CHECK(false, "tokens_on lists what was measured");
+  }
+
+ private:
+  std::vector<const Measurement*> points_;
+};
+
+constexpr std::array kCostMembers{
+    &LayerCost::forward_ns,        &LayerCost::input_gradient_ns,       &LayerCost::weight_gradient_ns,
+    &LayerCost::frozen_forward_ns, &LayerCost::output_activation_bytes, &LayerCost::stashed_bytes,
+    &LayerCost::workspace_bytes};
+
+void require_ascending_unique(Profile& profile, std::string_view source) {
+  auto& all = profile.measurements;
+  const auto by_key = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
+  std::stable_sort(all.begin(), all.end(), by_key);
+  const auto twice =
+      std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; });
+  if (twice != all.end())
+    throw InvalidInput(fmt::format("{}: measurements: {}, micro-batch size {}, tokens {}: is measured twice", source,
+                                   describe(twice->key), twice->key.micro_batch_size, twice->key.tokens));
+}
+
+void require_known_layers(const Profile& profile, std::string_view source) {
+  const int n = static_cast<int>(profile.model.layers.size());
+  const auto require = [&](int layer, const char* list, std::size_t index, const char* member) {
+    if (layer >= n)
+      throw InvalidInput(fmt::format("{}: {}[{}]{}", source, list, index, member),
+                         fmt::format("must be a layer of the model, < {}", n), std::to_string(layer));
+  };
+  for (std::size_t i = 0; i < profile.measurements.size(); ++i)
+    require(profile.measurements[i].key.layer, "measurements", i, ".key.layer");
+  for (std::size_t i = 0; i < profile.updates.size(); ++i) require(profile.updates[i].layer, "updates", i, ".layer");
+}
+
+}  // namespace
+
+LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
+  if (key.micro_batch_size == 0) return {};
+  const Measurements measured = same_layer(profile, key);
+  if (const auto* exact = find(measured, key)) return exact->cost;
+
+  const Grid grid(measured, key);
+  const auto sizes = grid.micro_batch_sizes();
+  if (sizes.empty()) {
+    const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
+    FROSTPIPE_CHECK(std::is_sorted(profile.measurements.begin(), profile.measurements.end(), ascending),
+                    "whoever makes a Profile lists its measurements in ascending order of keys");
+    throw InvalidInput(fmt::format("profile of {}: {}: was not measured", profile.model.name, describe(key)));
+  }
+  const auto fail = [&](std::string_view axis, const std::vector<int>& lines, int value) {
+    throw InvalidInput(
+        fmt::format("profile of {}: {}", profile.model.name, describe(key)),
+        fmt::format("{} must be a measured one, or within half the smallest and twice the largest of two or "
+                    "more measured ones ({})",
+                    axis, range_text(lines)),
+        std::to_string(value));
+  };
+  const auto size_weights = weights_along(sizes, key.micro_batch_size);
+  if (size_weights.empty()) fail("micro-batch size", sizes, key.micro_batch_size);
+
+  const auto tokens = grid.tokens_on(size_weights);
+  const auto token_weights = weights_along(tokens, key.tokens);
+  if (token_weights.empty()) fail("number of tokens", tokens, key.tokens);
+
+  std::array<double, kCostMembers.size()> sums{};
+  for (const auto& [size, size_weight] : size_weights)
+    for (const auto& [count, token_weight] : token_weights)
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        sums[i] += size_weight * token_weight * static_cast<double>(grid.at(size, count).*kCostMembers[i]);
+  LayerCost cost;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    cost.*kCostMembers[i] = std::max<std::int64_t>(0, std::llround(sums[i]));
+  return cost;
+}
+
+Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
+                           std::string_view optimizer) {
+  for (const auto& update : profile.updates)
+    if (update.layer == layer && update.device_type == device_type && update.dtype == dtype &&
+        update.optimizer == optimizer)
+      return update.update_ns;
+  throw InvalidInput(fmt::format("profile of {}: update of layer {} on {} in {} by {}: was not measured",
+                                 profile.model.name, layer, device_type, dtype, optimizer));
+}
+
+std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
+
+Profile profile_from_json(std::string_view json, std::string_view source) {
+  auto profile = json::read_envelope<Profile>(json, source, "frostpipe.profile");
+  validate(profile.model, fmt::format("{}: model", source));
+  require_known_layers(profile, source);
+  require_ascending_unique(profile, source);
+  return profile;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,103 @@
+#pragma once
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/model.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+
+/// What a measurement was taken for. `tokens` counts per sample, padding included.
+struct MeasurementKey {
+  int layer = 0;
+  std::string device_type = "cpu";
+  std::string dtype = "float32";
+  int micro_batch_size = 1;
+  int tokens = 1;
+  int context_tokens = 0;
+  int tensor_parallel_size = 1;
+  auto operator<=>(const MeasurementKey&) const = default;
+};
+
+/// Time and memory of one layer for one micro-batch.
+///
+/// weight_gradient_ns is the backward of a layer whose input needs no gradient (the first trainable layer of a run);
+/// input_gradient_ns is what a full backward costs beyond that; so B = input_gradient_ns + weight_gradient_ns.
+struct LayerCost {
+  Nanoseconds forward_ns = 0;
+  Nanoseconds input_gradient_ns = 0;
+  Nanoseconds weight_gradient_ns = 0;
+  /// Forward in evaluation mode that keeps nothing for a backward.
+  Nanoseconds frozen_forward_ns = 0;
+  Bytes output_activation_bytes = 0;
+  /// Kept from forward until backward, the layer's own output included, its input not (the layer before keeps that).
+  Bytes stashed_bytes = 0;
+  /// Largest extra live bytes at any moment inside forward or backward, beyond what is kept afterwards.
+  Bytes workspace_bytes = 0;
+  bool operator==(const LayerCost&) const = default;
+};
+
+struct Measurement {
+  MeasurementKey key;
+  LayerCost cost;
+  bool operator==(const Measurement&) const = default;
+};
+
+/// Cost of one layer per optimizer step, whatever the batch: clearing gradients, their norm, the update.
+struct UpdateMeasurement {
+  int layer = 0;
+  std::string device_type = "cpu";
+  std::string dtype = "float32";
+  std::string optimizer = "adamw";
+  Nanoseconds update_ns = 0;
+  bool operator==(const UpdateMeasurement&) const = default;
+};
+
+/// The data that the profile was taken with; lets a planner know the length of a run and of a sample.
+struct Workload {
+  std::string name;
+  int num_samples = 0;
+  /// Median over the global mini-batches of one epoch of the padded length.
+  int tokens = 0;
+  /// Padded length of the longest sample: what memory must be planned for.
+  int longest_tokens = 0;
+  /// Mini-batch size that `tokens` holds for.
+  int global_batch_size = 0;
+  bool operator==(const Workload&) const = default;
+};
+
+/// What is: a model's layers as measured on a device.
+struct Profile {
+  Model model;
+  /// Folder that the weights were read from; empty for a model that has none (random weights).
+  std::string model_path;
+  std::string machine;  // for people: processor, threads, how many ranks measured at the same time
+  std::optional<Workload> workload = std::nullopt;
+  /// In ascending order of keys, each key once: cost_of searches by bisection. profile_from_json sorts; who fills a
+  /// Profile otherwise keeps the order.
+  std::vector<Measurement> measurements;
+  std::vector<UpdateMeasurement> updates;
+  bool operator==(const Profile&) const = default;
+};
+
+/// Cost for `key`: the measurement itself where there is one, else bilinear in (micro_batch_size, tokens) between the
+/// four measured neighbours of the same layer, device type, dtype, context and tensor-parallel size. A size that was
+/// measured is a grid line of its own; token counts are those measured on every size line in use. micro_batch_size 0
+/// costs nothing. Beyond the measured grid: linear through the two nearest grid lines up to twice the largest and down
+/// to half the smallest measured value, clamped at 0; farther out, or with fewer than two grid lines where one is
+/// needed, throws InvalidInput that names the key and the measured range (never a silent nearest neighbour).
+LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
+
+/// Throws InvalidInput when that layer, device type, dtype and optimizer were not measured.
+Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
+                           std::string_view optimizer);
+
+/// Envelope {"format": "frostpipe.profile", "version": 1, ...}; reading checks every field and names file, place, rule,
+/// value.
+std::string to_json(const Profile& profile);
+Profile profile_from_json(std::string_view json, std::string_view source);
+
+}  // namespace frostpipe

@@ -1,0 +1,67 @@
+#include "profiles/cluster.h"
+
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::message_of;
+
+/// Ranks 0 1 on node 0, ranks 2 3 on node 1; 1 GB/s inside, 100 MB/s between, 5 us and 50 us.
+Cluster two_nodes() {
+  Cluster cluster = examples::cluster_of(4, 1 << 20);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  cluster.devices[3].memory_limit_bytes.reset();
+  cluster.intra_node = {.point_to_point = {.latency_ns = 5'000, .bandwidth_bytes_per_second = 1'000'000'000},
+                        .collective = {.latency_ns = 5'000, .bandwidth_bytes_per_second = 1'000'000'000}};
+  cluster.inter_node = {.point_to_point = {.latency_ns = 50'000, .bandwidth_bytes_per_second = 100'000'000},
+                        .collective = {.latency_ns = 50'000, .bandwidth_bytes_per_second = 100'000'000}};
+  return cluster;
+}
+
+TEST(Cluster, LinksAreOfTheClassOfTheirNodes) {
+  const Cluster cluster = two_nodes();
+  EXPECT_EQ(link_between(cluster, 0, 1), cluster.intra_node);
+  EXPECT_EQ(link_between(cluster, 1, 2), cluster.inter_node);
+  EXPECT_EQ(link_between(cluster, 2, 3), cluster.intra_node);
+}
+
+TEST(Cluster, ATransferOccupiesItsLinkForBytesOverBandwidthRoundedUp) {
+  EXPECT_EQ(transfer_occupancy_ns({.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000}, 1000), 1000);
+  EXPECT_EQ(transfer_occupancy_ns({.latency_ns = 7, .bandwidth_bytes_per_second = 3'000'000'000}, 1000), 334);
+  EXPECT_EQ(transfer_occupancy_ns({.latency_ns = 7, .bandwidth_bytes_per_second = 0}, 1000), 0);
+  // 4 TB over 1 GB/s: bytes x 1e9 needs more than 64 bits.
+  EXPECT_EQ(transfer_occupancy_ns({.latency_ns = 0, .bandwidth_bytes_per_second = 1'000'000'000}, 4'000'000'000'000),
+            4'000'000'000'000);
+}
+
+TEST(Cluster, AnAllReduceIsARingOfTheSlowestClassItUses) {
+  const Cluster cluster = two_nodes();
+  EXPECT_EQ(all_reduce_ns(cluster, {}, 1000), 0);
+  EXPECT_EQ(all_reduce_ns(cluster, {2}, 1000), 0);
+  // 2 (d - 1) / d x bytes / bandwidth: d = 2 sends the bytes once.
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, 1'000'000), 5'000 + 1'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {1, 2}, 1'000'000), 50'000 + 10'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2, 3}, 1'000'000), 50'000 + 15'000'000);
+}
+
+TEST(Cluster, SurvivesItsFile) { EXPECT_EQ(cluster_from_json(to_json(two_nodes()), "c.json"), two_nodes()); }
+
+TEST(Cluster, ANullLimitIsNoLimit) {
+  const auto text =
+      examples::with(to_json(two_nodes()), "\"memory_limit_bytes\": 1048576", "\"memory_limit_bytes\": null");
+  EXPECT_EQ(cluster_from_json(text, "c.json").devices[0].memory_limit_bytes, std::nullopt);
+}
+
+TEST(Cluster, NodesAreContiguousAndDevicesNamed) {
+  Cluster cluster = two_nodes();
+  cluster.devices[3].node = 0;
+  EXPECT_EQ(message_of([&] { cluster_from_json(to_json(cluster), "c.json"); }),
+            "c.json: devices[3].node: must stand next to the node's other devices, is 0");
+  cluster.devices.clear();
+  EXPECT_EQ(message_of([&] { cluster_from_json(to_json(cluster), "c.json"); }),
+            "c.json: devices: must name at least one device, is []");
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,73 @@
+#include "profiles/model.h"
+
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::chain_model;
+using examples::message_of;
+using examples::with;
+using testing::StartsWith;
+
+TEST(Model, FreezingCountsWholeBlocksAndTheEmbeddingGoesWithTheFirst) {
+  const Model model = chain_model(3);  // embedding, 3 x (attention, mlp), head: layers 0..7
+  EXPECT_EQ(num_blocks(model), 3);
+  EXPECT_EQ(first_trainable_layer(model, 0), 0);
+  EXPECT_EQ(first_trainable_layer(model, 1), 3);
+  EXPECT_EQ(first_trainable_layer(model, 3), 7);
+  const int blocks_before[] = {0, 0, 0, 1, 1, 2, 2, 3};
+  for (int layer = 0; layer < 8; ++layer) EXPECT_EQ(frozen_blocks(model, layer), blocks_before[layer]) << layer;
+}
+
+TEST(Model, FrozenBlocksAndFirstTrainableLayerAreInverse) {
+  const Model model = chain_model(12);
+  for (int blocks = 0; blocks <= 12; ++blocks)
+    EXPECT_EQ(frozen_blocks(model, first_trainable_layer(model, blocks)), blocks);
+}
+
+TEST(Model, SurvivesItsFile) {
+  for (const int blocks : {0, 1, 12}) {
+    Model model = chain_model(blocks);
+    model.name = "a \"quoted\" name, \xC3\xA9\n";
+    EXPECT_EQ(model_from_json(to_json(model), "model.json"), model);
+  }
+}
+
+TEST(Model, FingerprintIsOfTheStructureOnly) {
+  const Model model = chain_model(2);
+  Model renamed = model;
+  renamed.name = "another";
+  EXPECT_EQ(fingerprint(model), fingerprint(renamed));
+  Model larger = model;
+  larger.layers[1].parameter_count += 1;
+  EXPECT_NE(fingerprint(model), fingerprint(larger));
+  EXPECT_NE(fingerprint(model), fingerprint(chain_model(3)));
+}
+
+TEST(Model, OnlyChainsOfHalfBlocksAreAccepted) {
+  const auto error_of = [](auto change) {
+    Model model = chain_model(2);
+    change(model);
+    return message_of([&] { validate(model, "m.json"); });
+  };
+  EXPECT_EQ(error_of([](Model& m) { m.layers.resize(1); }),
+            "m.json: layers: must hold at least an embedding and a head, is 1 layers");
+  EXPECT_THAT(error_of([](Model& m) { m.layers.erase(m.layers.begin() + 2); }), StartsWith("m.json: layers: must be"));
+  EXPECT_EQ(error_of([](Model& m) { m.layers[2].kind = LayerKind::attention; }),
+            "m.json: layers[2].kind: must be mlp here, is attention");
+  EXPECT_EQ(error_of([](Model& m) { m.layers[3].block = 2; }), "m.json: layers[3].block: must be 1 here, is 2");
+  EXPECT_EQ(error_of([](Model& m) { m.layers[0].block = 0; }), "m.json: layers[0].block: must be none here, is 0");
+  EXPECT_EQ(error_of([](Model& m) { m.edges[1] = {1, 3}; }), "m.json: edges[1]: must lead from 1 to 2, is 1 to 3");
+  EXPECT_EQ(error_of([](Model& m) { m.edges.pop_back(); }),
+            "m.json: edges: must be the 5 edges of a chain, is 4 edges");
+}
+
+TEST(Model, AnUnknownKindOfLayerIsNamed) {
+  const auto text = with(to_json(chain_model(1)), "\"mlp\"", "\"convolution\"");
+  EXPECT_EQ(message_of([&] { model_from_json(text, "m.json"); }),
+            "m.json: layers[2].kind: must be embedding, attention, mlp or head, is \"convolution\"");
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,223 @@
+#include "profiles/profile.h"
+
+#include <limits>
+#include <random>
+
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::chain_model;
+using examples::key_of;
+using examples::message_of;
+using examples::with;
+using testing::HasSubstr;
+
+/// Layer 1 on the grid {2, 4, 8} x {16, 32} with forward_ns = 10 size x tokens + 3: linear in each, so bilinear is
+/// exact.
+Nanoseconds plane(int size, int tokens) { return 10LL * size * tokens + 3; }
+
+Profile grid_profile() {
+  Profile profile;
+  profile.model = chain_model(1);
+  for (const int size : {2, 4, 8})
+    for (const int tokens : {16, 32})
+      profile.measurements.push_back({.key = key_of(1, size, tokens),
+                                      .cost = {.forward_ns = plane(size, tokens), .stashed_bytes = size * tokens}});
+  return profile;
+}
+
+TEST(CostOf, IsTheMeasurementItselfWhereThereIsOne) {
+  EXPECT_EQ(cost_of(grid_profile(), key_of(1, 4, 32)).forward_ns, plane(4, 32));
+}
+
+TEST(CostOf, AnEmptyMicroBatchCostsNothing) {
+  EXPECT_EQ(cost_of(grid_profile(), key_of(1, 0, 32)), LayerCost{});
+  EXPECT_EQ(cost_of(grid_profile(), key_of(99, 0, 999)), LayerCost{});
+}
+
+TEST(CostOf, IsBilinearBetweenFourNeighbours) {
+  const Profile profile = grid_profile();
+  for (const int size : {2, 3, 4, 5, 6, 7, 8})
+    for (const int tokens : {16, 20, 24, 32}) {
+      EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).forward_ns, plane(size, tokens)) << size << " x " << tokens;
+      EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).stashed_bytes, size * tokens);
+    }
+}
+
+TEST(CostOf, GoesOnLinearlyToHalfTheSmallestAndTwiceTheLargest) {
+  const Profile profile = grid_profile();
+  for (const int size : {1, 16})
+    for (const int tokens : {8, 64})
+      EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).forward_ns, plane(size, tokens));
+}
+
+TEST(CostOf, IsNeverNegative) {
+  Profile profile;
+  profile.model = chain_model(1);
+  // 100 ns at 10, 2100 ns at 20: the line meets zero at 9.5, and 5 would cost -900.
+  for (const int size : {10, 20})
+    profile.measurements.push_back({.key = key_of(1, size, 16), .cost = {.forward_ns = 100 + (size - 10) * 200}});
+  EXPECT_EQ(cost_of(profile, key_of(1, 15, 16)).forward_ns, 1100);
+  EXPECT_EQ(cost_of(profile, key_of(1, 5, 16)).forward_ns, 0);
+}
+
+TEST(CostOf, FartherOutIsAnErrorThatNamesKeyAndRange) {
+  const auto error_of = [](const MeasurementKey& key) { return message_of([&] { cost_of(grid_profile(), key); }); };
+  const auto too_large = error_of(key_of(1, 17, 16));
+  EXPECT_THAT(too_large, HasSubstr("layer 1 on cpu in float32"));
+  EXPECT_THAT(too_large, HasSubstr("micro-batch size must be"));
+  EXPECT_THAT(too_large, HasSubstr("(2..8), is 17"));
+  EXPECT_THAT(error_of(key_of(1, 2, 7)), HasSubstr("(16..32), is 7"));
+  EXPECT_THAT(error_of(key_of(1, 2, 65)), HasSubstr("(16..32), is 65"));
+  EXPECT_THAT(error_of(key_of(0, 2, 16)), HasSubstr("layer 0 on cpu in float32"));
+  auto other = key_of(1, 2, 16);
+  other.device_type = "H200";
+  EXPECT_THAT(error_of(other), HasSubstr("on H200 in float32, context 0, tensor-parallel size 1: was not measured"));
+  other = key_of(1, 2, 16);
+  other.tensor_parallel_size = 2;
+  EXPECT_THAT(error_of(other), HasSubstr("was not measured"));
+}
+
+TEST(CostOf, OneGridLineAnswersOnlyForItself) {
+  Profile profile = grid_profile();
+  std::erase_if(profile.measurements, [](const Measurement& m) { return m.key.tokens != 16; });
+  EXPECT_EQ(cost_of(profile, key_of(1, 3, 16)).forward_ns, plane(3, 16));
+  EXPECT_THAT(message_of([&] { cost_of(profile, key_of(1, 4, 17)); }), HasSubstr("number of tokens must be"));
+}
+
+TEST(CostOf, DoesNotMixContextsOrTensorParallelSizes) {
+  Profile profile = grid_profile();
+  for (auto measurement : grid_profile().measurements) {
+    measurement.key.context_tokens = 64;
+    measurement.cost.forward_ns *= 1000;
+    profile.measurements.push_back(measurement);
+  }
+  const auto text = to_json(profile);
+  const Profile sorted = profile_from_json(text, "p.json");  // reading brings them into order
+  auto key = key_of(1, 3, 24);
+  EXPECT_EQ(cost_of(sorted, key).forward_ns, plane(3, 24));
+  key.context_tokens = 64;
+  EXPECT_EQ(cost_of(sorted, key).forward_ns, plane(3, 24) * 1000);
+}
+
+TEST(UpdateCostOf, IsMeasuredOrAnError) {
+  const Profile profile = examples::flat_profile(chain_model(1), 4, 16);
+  EXPECT_EQ(update_cost_of(profile, 2, "cpu", "float32", "adamw"), 50);
+  EXPECT_EQ(message_of([&] { update_cost_of(profile, 2, "cpu", "float32", "sgd"); }),
+            "profile of example: update of layer 2 on cpu in float32 by sgd: was not measured");
+}
+
+TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  profile.model_path = "models/mini";
+  profile.workload =
+      Workload{.name = "trec", .num_samples = 5452, .tokens = 16, .longest_tokens = 24, .global_batch_size = 64};
+  profile.measurements[0].key.context_tokens = 1;
+  profile.measurements[3].cost.forward_ns = std::numeric_limits<Nanoseconds>::max();
+  EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
+  profile.workload.reset();
+  EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
+}
+
+TEST(Profile, RandomOnesSurviveTheirFile) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20; ++round) {
+    Profile profile = examples::flat_profile(chain_model(1 + round % 4), 1 + round, 2 + round);
+    for (auto& m : profile.measurements) {
+      m.cost.forward_ns = static_cast<Nanoseconds>(random() >> (1 + random() % 63));
+      m.cost.stashed_bytes = static_cast<Bytes>(random() >> (1 + random() % 63));
+    }
+    const auto text = to_json(profile);
+    EXPECT_EQ(profile_from_json(text, "p.json"), profile);
+    EXPECT_EQ(to_json(profile_from_json(text, "p.json")), text);
+  }
+}
+
+class BadProfile : public testing::Test {
+ protected:
+  static std::string error_of(const std::string& text) {
+    return message_of([&] { profile_from_json(text, "p.json"); });
+  }
+  const std::string good_ = to_json(examples::flat_profile(chain_model(1), 4, 16));
+};
+
+TEST_F(BadProfile, NegativeTime) {
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000", "\"forward_ns\": -5")),
+            "p.json: measurements[0].cost.forward_ns: must be >= 0, is -5");
+  EXPECT_EQ(error_of(with(good_, "\"update_ns\": 50", "\"update_ns\": -1")),
+            "p.json: updates[0].update_ns: must be >= 0, is -1");
+}
+
+TEST_F(BadProfile, WrongType) {
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000", "\"forward_ns\": \"x\"")),
+            "p.json: measurements[0].cost.forward_ns: must be an integer, is \"x\"");
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000", "\"forward_ns\": 1.5")),
+            "p.json: measurements[0].cost.forward_ns: must be an integer, is 1.5");
+  EXPECT_EQ(error_of(with(good_, "\"model_path\": \"\"", "\"model_path\": 3")),
+            "p.json: model_path: must be a string, is 3");
+  EXPECT_THAT(error_of(R"({"format": "frostpipe.profile", "version": 1, "model": []})"),
+              HasSubstr("p.json: model: must be an object, is []"));
+}
+
+TEST_F(BadProfile, NumberOutOfRange) {
+  EXPECT_EQ(error_of(with(good_, "\"layer\": 0", "\"layer\": 4294967296")),
+            "p.json: measurements[0].key.layer: must be <= 2147483647, is 4294967296");
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000", "\"forward_ns\": 18446744073709551615")),
+            "p.json: measurements[0].cost.forward_ns: must be <= 9223372036854775807, is 18446744073709551615");
+  EXPECT_EQ(error_of(with(good_, "\"layer\": 3", "\"layer\": 4")),
+            "p.json: measurements[3].key.layer: must be a layer of the model, < 4, is 4");
+}
+
+TEST_F(BadProfile, MissingAndUnknownFields) {
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000,", "")),
+            "p.json: measurements[0].cost: has no field \"forward_ns\"");
+  EXPECT_EQ(error_of(with(good_, "\"forward_ns\": 1000", "\"foward_ns\": 1000")),
+            "p.json: measurements[0].cost.foward_ns: is not a known field; did you mean \"forward_ns\"?");
+  EXPECT_THAT(error_of(with(good_, "\"model_path\"", "\"colour\": 1, \"model_path\"")),
+              HasSubstr("p.json: colour: is not a known field; known: model, model_path, machine"));
+}
+
+TEST_F(BadProfile, Twice) {
+  EXPECT_THAT(error_of(with(good_, "\"layer\": 1", "\"layer\": 0")),
+              HasSubstr("p.json: measurements: layer 0 on cpu in float32"));
+}
+
+TEST_F(BadProfile, AnotherFormatOrANewerVersion) {
+  EXPECT_EQ(error_of(with(good_, "frostpipe.profile", "frostpipe.plan")),
+            "p.json: format: must be \"frostpipe.profile\", is \"frostpipe.plan\"");
+  EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": 2")),
+            "p.json: version: was written by a newer frostpipe: this one reads versions up to 1, is 2");
+  EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": \"1\"")),
+            "p.json: version: must be an integer, is \"1\"");
+  EXPECT_EQ(error_of("{}"), "p.json: is not a file of frostpipe: has no field \"format\"");
+  EXPECT_EQ(error_of("[1, 2]"), "p.json: must be an object, is [1,2]");
+}
+
+TEST_F(BadProfile, BrokenTextIsLocatedByLineAndColumn) {
+  EXPECT_THAT(error_of("{\n  \"format\": \"frostpipe.profile\",\n  \"version\" 1\n}"),
+              testing::StartsWith("p.json: line 3, column 13: is not valid JSON"));
+  EXPECT_THAT(error_of(""), testing::StartsWith("p.json: line 1, column 1: is not valid JSON"));
+  EXPECT_THAT(error_of(good_.substr(0, good_.size() / 2)), HasSubstr("is not valid JSON"));
+  EXPECT_THAT(error_of("{\"format\": 1e999}"), HasSubstr("is not valid JSON"));
+  EXPECT_THAT(error_of("{\"format\": \"\xff\"}"), HasSubstr("is not valid JSON"));
+}
+
+TEST_F(BadProfile, EveryTruncationAndManyCorruptionsAreReportedAndNeverCrash) {
+  for (std::size_t length = 0; length < good_.size() - 3; length += 7)
+    EXPECT_THAT(error_of(good_.substr(0, length)), testing::StartsWith("p.json"));
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 500; ++round) {
+    std::string text = good_;
+    text[random() % text.size()] = "{}[]\",:0-x\xff"[random() % 11];
+    try {
+      profile_from_json(text, "p.json");
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith("p.json"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe

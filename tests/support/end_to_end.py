@@ -1,0 +1,236 @@
+"""Runs the tool as a user does, on the tiny model. Every process that a test starts is gone when the test ends."""
+
+import atexit
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import tiny_model
+
+FROSTPIPE = os.path.abspath(os.environ["FROSTPIPE"]) if "FROSTPIPE" in os.environ else shutil.which("frostpipe")
+GLOBAL_BATCH = 16
+LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
+
+# What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
+NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a bug|^\[[WEI]\d{3}", re.MULTILINE)
+
+# Variables that would make the tool think it is one rank of somebody's job.
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
+                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED")
+
+
+def is_alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def processes_naming(folder):
+    """Living processes whose command line names `folder`."""
+    found, name = [], os.fsencode(str(folder))
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            command = Path(f"/proc/{entry}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if name in command and is_alive(int(entry)):
+            found.append(int(entry))
+    return found
+
+
+def rank_of_process(pid):
+    """RANK in the process's environment; None if it has none."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    for entry in environment.split(b"\0"):
+        if entry.startswith(b"RANK="):
+            return int(entry[5:])
+    return None
+
+
+class Started:
+    """A process whose output goes to files, so that it can be read while the process runs."""
+
+    def __init__(self, test, arguments, environment, name):
+        self.out_path, self.err_path = test.folder / f"{name}.out", test.folder / f"{name}.err"
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen([FROSTPIPE, *map(str, arguments)], cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=err, start_new_session=True)
+        self.pid = self.process.pid
+
+    @property
+    def stdout(self):
+        return self.out_path.read_text()
+
+    @property
+    def stderr(self):
+        return self.err_path.read_text()
+
+    def ended_within(self, seconds):
+        """The exit code, or None if it still runs after so many seconds."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+class EndToEndTest(unittest.TestCase):
+    maxDiff = None
+
+    shared = None  # a folder with the tiny model, its data, its profile on two ranks and a plan of each method
+
+    @classmethod
+    def setUpClass(cls):
+        if not FROSTPIPE:
+            raise unittest.SkipTest("FROSTPIPE must name the tool")
+        if EndToEndTest.shared is not None:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="frostpipe-e2e-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        tiny_model.write_model(folder / "model")
+        tiny_model.write_data(folder / "data.tsv")
+        cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "1,4,16",
+                 "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json")
+        for method in ("data-parallel", "static", "pipetransformer"):
+            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", GLOBAL_BATCH,
+                     "--method", method, "--epochs", 6, "-o", f"{method}.json")
+        EndToEndTest.shared = folder
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-e2e-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for entry in self.shared.iterdir():
+            if entry.is_dir():
+                shutil.copytree(entry, self.folder / entry.name)
+            else:
+                shutil.copy(entry, self.folder / entry.name)
+        self.addCleanup(self.end_every_process)
+
+    def end_every_process(self):
+        for pid in processes_naming(self.folder):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    # ---- files
+
+    def write(self, name, value):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        return path
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def edit(self, name, change):
+        value = self.read(name)
+        change(value)
+        self.write(name, value)
+
+    def contents(self, folder):
+        """{relative path: bytes} of every file below."""
+        root = self.folder / folder
+        return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+    # ---- processes
+
+    @staticmethod
+    def environment(**more):
+        environment = {key: value for key, value in os.environ.items() if key not in RANK_VARIABLES}
+        environment.update({key: str(value) for key, value in more.items()})
+        return environment
+
+    @classmethod
+    def call(cls, folder, *arguments, code=0, timeout=60, environment=None, prepare=None):
+        """The finished process, whose exit code must be `code`. Its whole session is killed if it takes too long."""
+        process = subprocess.Popen([FROSTPIPE, *map(str, arguments)], cwd=folder, env=environment or cls.environment(), text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                                   preexec_fn=prepare, restore_signals=prepare is None)
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            raise AssertionError(f"{arguments}: still running after {timeout} s\n{stdout}\n{stderr}") from None
+        if process.returncode != code:
+            raise AssertionError(f"{arguments}: exit code {process.returncode}, not {code}\n{stdout}\n{stderr}")
+        if NOT_FOR_USERS.search(stderr):
+            raise AssertionError(f"{arguments}: says what is not for users:\n{stderr}")
+        return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
+
+    def run_tool(self, *arguments, **keywords):
+        return self.call(self.folder, *arguments, **keywords)
+
+    def start(self, *arguments, name="started", **variables):
+        started = Started(self, arguments, self.environment(**variables), name)
+        self.addCleanup(started.process.wait, 10)  # cleanups run last first: killed, then reaped
+        self.addCleanup(self.end_every_process)
+        return started
+
+    def wait_until(self, condition, seconds, what):
+        until = time.monotonic() + seconds
+        while not (value := condition()):
+            self.assertLess(time.monotonic(), until, f"not within {seconds} s: {what() if callable(what) else what}")
+            time.sleep(0.05)
+        return value
+
+    def assert_no_process_within(self, seconds):
+        self.wait_until(lambda: not processes_naming(self.folder), seconds, lambda: f"processes {processes_naming(self.folder)} to be gone")
+
+    def assert_refused(self, *arguments, says, code=1, timeout=30, **keywords):
+        """The command fails with this code, says all of this on stderr in one line and nothing on stdout."""
+        done = self.run_tool(*arguments, code=code, timeout=timeout, **keywords)
+        self.assertEqual(done.stdout, "")
+        lines = [line for line in done.stderr.splitlines() if all(text in line for text in says)]
+        self.assertTrue(lines, f"no line says all of {says}:\n{done.stderr}")
+        self.assertTrue(lines[0].startswith("frostpipe: "), done.stderr)
+        self.assert_no_process_within(2)
+        return done.stderr
+
+    # ---- training
+
+    def train_arguments(self, plan, output, *options, data="data.tsv"):
+        # The full path of the output marks the processes of this run.
+        return ["train", plan, "--data", data, "--learning-rate", LEARNING_RATE, "-o", self.folder / output, *options]
+
+    def train(self, plan, output, *options, data="data.tsv", **keywords):
+        """The run's summary."""
+        done = self.run_tool(*self.train_arguments(plan, output, *options, data=data), **keywords)
+        for line in done.stderr.splitlines():
+            self.assertRegex(line, r"^(train |frostpipe: )")
+        return self.read(f"{output}/summary.json")
+
+    def losses(self, run):
+        return [step["loss"] for step in run["steps"]]
+
+    def assert_losses_equal(self, first, second, num_steps, tolerance):
+        self.assertGreaterEqual(min(len(first["steps"]), len(second["steps"])), num_steps)
+        for step, (a, b) in enumerate(zip(self.losses(first)[:num_steps], self.losses(second))):
+            self.assertLessEqual(abs(a - b), tolerance * max(abs(a), abs(b)), f"step {step}: {a} and {b}")
+
+
+def limit_file_size(num_bytes):
+    """For `prepare`: every file that the process writes ends there, with an error as on a full disk."""
+
+    def prepare():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
+
+    return prepare
