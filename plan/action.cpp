@@ -1,0 +1,170 @@
+#include "plan/action.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+struct KindName {
+  ActionKind kind;
+  std::string_view name;
+};
+
+constexpr std::array<KindName, 16> kNames{{
+    {ActionKind::forward, "F"},
+    {ActionKind::backward, "B"},
+    {ActionKind::input_gradient, "I"},
+    {ActionKind::weight_gradient, "W"},
+    {ActionKind::send_forward, "SEND_F"},
+    {ActionKind::recv_forward, "RECV_F"},
+    {ActionKind::send_backward, "SEND_B"},
+    {ActionKind::recv_backward, "RECV_B"},
+    {ActionKind::reduce_gradient, "REDUCE_GRAD"},
+    {ActionKind::unshard, "UNSHARD"},
+    {ActionKind::reshard, "RESHARD"},
+    {ActionKind::overlap, "OVERLAP_F_B"},
+    {ActionKind::optimizer_step, "OPTIMIZER_STEP"},
+    {ActionKind::recompute, "RECOMPUTE"},
+    {ActionKind::cache_read, "CACHE_READ"},
+    {ActionKind::cache_write, "CACHE_WRITE"},
+}};
+
+/// Reads an action from left to right.
+class ActionText {
+ public:
+  ActionText(std::string_view text, std::string_view place) : text_(text), rest_(text), place_(place) {}
+
+  [[noreturn]] void fail(std::string_view rule) const {
+    throw InvalidInput(place_, rule, fmt::format("\"{}\"", text_));
+  }
+
+  bool starts_number() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
+
+  int number(std::string_view what) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (!starts_number() || error != std::errc()) fail(fmt::format("must have a {} (as \"2F0\" has)", what));
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return value;
+  }
+
+  ActionKind kind() {
+    const auto is_letter = [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_letter);
+    const auto name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
+    const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const KindName& k) { return k.name == name; });
+    if (found == kNames.end()) fail("must have a known kind such as F, B, SEND_F or REDUCE_GRAD behind the stage");
+    rest_.remove_prefix(name.size());
+    return found->kind;
+  }
+
+  bool skip(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  std::string_view text_, rest_, place_;
+};
+
+}  // namespace
+
+std::string_view to_string(ActionKind kind) {
+  for (const auto& entry : kNames)
+    if (entry.kind == kind) return entry.name;
+  FROSTPIPE_CHECK(false, "all kinds are listed");
+}
+
+std::string to_string(const Action& action) {
+  std::string text = fmt::format("{}{}", action.stage, to_string(action.kind));
+  if (action.micro_batch) text += std::to_string(*action.micro_batch);
+  if (action.slice) text += fmt::format("s{}", *action.slice);
+  if (action.weight_version != 0) text += fmt::format("@{}", action.weight_version);
+  if (action.iteration_offset != 0) text += fmt::format("{:+}", action.iteration_offset);
+  return text;
+}
+
+Action parse_action(std::string_view text, std::string_view place) {
+  ActionText reader(text, place);
+  Action action;
+  action.stage = reader.number("stage");
+  action.kind = reader.kind();
+  if (has_micro_batch(action.kind))
+    action.micro_batch = reader.number("micro-batch");
+  else if (reader.starts_number())
+    reader.fail(fmt::format("must have no micro-batch: {} is of a whole stage", to_string(action.kind)));
+  if (reader.skip('s')) action.slice = reader.number("slice");
+  if (reader.skip('@')) action.weight_version = reader.number("weight version");
+  if (reader.skip('+'))
+    action.iteration_offset = reader.number("iteration offset");
+  else if (reader.skip('-'))
+    action.iteration_offset = -reader.number("iteration offset");
+  if (!reader.at_end()) reader.fail("must be an action such as 2F0, 3SEND_F1 or 1REDUCE_GRAD and nothing behind it");
+  return action;
+}
+
+bool is_compute(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::forward:
+    case ActionKind::backward:
+    case ActionKind::input_gradient:
+    case ActionKind::weight_gradient:
+    case ActionKind::recompute:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_send(ActionKind kind) { return kind == ActionKind::send_forward || kind == ActionKind::send_backward; }
+
+bool is_receive(ActionKind kind) { return kind == ActionKind::recv_forward || kind == ActionKind::recv_backward; }
+
+bool has_micro_batch(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::reduce_gradient:
+    case ActionKind::unshard:
+    case ActionKind::reshard:
+    case ActionKind::optimizer_step:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Action matching(const Action& send_or_receive) {
+  Action other = send_or_receive;
+  switch (send_or_receive.kind) {
+    case ActionKind::send_forward:
+      other.kind = ActionKind::recv_forward;
+      ++other.stage;
+      return other;
+    case ActionKind::recv_forward:
+      other.kind = ActionKind::send_forward;
+      --other.stage;
+      return other;
+    case ActionKind::send_backward:
+      other.kind = ActionKind::recv_backward;
+      --other.stage;
+      return other;
+    case ActionKind::recv_backward:
+      other.kind = ActionKind::send_backward;
+      ++other.stage;
+      return other;
+    default:
+      FROSTPIPE_CHECK(false, "only sends and receives have a counterpart");
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,62 @@
+#pragma once
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace frostpipe {
+
+/// What a rank does. Letters are those of torch.distributed.pipelining; the last four are ours.
+enum class ActionKind {
+  forward,          // F
+  backward,         // B: full backward, input gradient and weight gradient
+  input_gradient,   // I
+  weight_gradient,  // W
+  send_forward,     // SEND_F: the sender's stage stands in the action
+  recv_forward,     // RECV_F: the receiver's stage stands in the action
+  send_backward,    // SEND_B
+  recv_backward,    // RECV_B
+  reduce_gradient,  // REDUCE_GRAD: all-reduce over the stage's replicas
+  unshard,          // UNSHARD
+  reshard,          // RESHARD
+  overlap,          // OVERLAP_F_B
+  optimizer_step,   // OPTIMIZER_STEP
+  recompute,        // RECOMPUTE
+  cache_read,       // CACHE_READ
+  cache_write,      // CACHE_WRITE
+};
+
+struct Action {
+  ActionKind kind = ActionKind::forward;
+  int stage = 0;
+  /// None for actions of a whole stage: REDUCE_GRAD, UNSHARD, RESHARD, OPTIMIZER_STEP.
+  std::optional<int> micro_batch = std::nullopt;
+  /// Token slice, printed as "s3" after the micro-batch.
+  std::optional<int> slice = std::nullopt;
+  /// Weight version used, printed as "@1" when not 0.
+  int weight_version = 0;
+  /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
+  int iteration_offset = 0;
+  /// This action and the next of the list run as one overlapped pair.
+  bool joined_with_next = false;
+  auto operator<=>(const Action&) const = default;
+};
+
+/// PyTorch's name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
+std::string_view to_string(ActionKind kind);
+
+/// "2F0", "3SEND_F1", "1REDUCE_GRAD", "2F0s3", "2F0@1". Inverse of parse_action for every action that is not joined.
+std::string to_string(const Action& action);
+
+/// Reads one action. Throws InvalidInput that names `place` and the text.
+Action parse_action(std::string_view text, std::string_view place);
+
+bool is_compute(ActionKind kind);       // F B I W RECOMPUTE
+bool is_send(ActionKind kind);          // SEND_F SEND_B
+bool is_receive(ActionKind kind);       // RECV_F RECV_B
+bool has_micro_batch(ActionKind kind);  // everything but REDUCE_GRAD UNSHARD RESHARD OPTIMIZER_STEP
+
+/// The send that a receive waits for, and the other way round: 1RECV_F0 <-> 0SEND_F0, 0RECV_B2 <-> 1SEND_B2.
+Action matching(const Action& send_or_receive);
+
+}  // namespace frostpipe

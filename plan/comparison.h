@@ -1,0 +1,54 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// Difference of two runs' accuracies over the same test items, in points (0.01 = one point), with a 95 % interval from
+/// the paired differences d_i in {-1, 0, 1}: mean +- 1.96 sqrt(var(d) / n).
+struct PairedAccuracy {
+  std::string run, baseline;
+  double difference = 0;  // run - baseline
+  double low = 0, high = 0;
+  bool operator==(const PairedAccuracy&) const = default;
+};
+
+struct Speedup {
+  std::string run, baseline;
+  double factor = 0;  // ratio of samples_per_second
+  /// 10th and 90th percentile of the ratio under resampling of the recorded step times, within
+  /// each phase: this run's own noise only.
+  double low = 0, high = 0;
+  bool operator==(const Speedup&) const = default;
+};
+
+/// Something that planning predicts and that no run measured, with the sentence that explains it.
+struct WhatIf {
+  std::string name;
+  Nanoseconds iteration_ns = 0;
+  Nanoseconds baseline_iteration_ns = 0;
+  std::string sentence;
+  bool operator==(const WhatIf&) const = default;
+};
+
+/// Several runs side by side; the last run is compared with each of the others.
+struct Comparison {
+  std::vector<RunSummary> runs;  // predictions filled in
+  std::vector<Speedup> speedups;
+  std::vector<PairedAccuracy> accuracies;
+  std::vector<WhatIf> what_ifs;
+  bool operator==(const Comparison&) const = default;
+};
+
+/// Pure statistics; requires runs with equal test_items for the accuracies (runs that differ get none).
+/// Resampling uses a fixed seed. A name that occurs twice becomes NAME_2, since names are keys of the file.
+Comparison compare(std::vector<RunSummary> runs);
+
+/// Envelope "frostpipe.summary": runs is an object keyed by run name.
+std::string to_json(const Comparison& comparison);
+Comparison comparison_from_json(std::string_view json, std::string_view source);
+
+}  // namespace frostpipe

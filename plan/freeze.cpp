@@ -1,0 +1,72 @@
+#include "plan/freeze.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// Integers that rounding has lifted a little (0.34 * 100 = 34.000000000000004) stay what they are.
+int ceil_of(double value) { return static_cast<int>(std::ceil(value - 1e-9)); }
+
+void require_alpha(double alpha) {
+  if (!(alpha > 0 && alpha < 1)) throw InvalidInput("freeze alpha", "must be > 0 and < 1", fmt::format("{}", alpha));
+}
+
+void require_fraction(const char* name, double value, bool zero_allowed) {
+  if (!(value <= 1 && (value > 0 || (zero_allowed && value == 0))))
+    throw InvalidInput(name, zero_allowed ? "must be >= 0 and <= 1" : "must be > 0 and <= 1", fmt::format("{}", value));
+}
+
+}  // namespace
+
+std::vector<int> decision_steps(int num_steps, const FreezeOptions& options) {
+  require_fraction("freeze warm-up", options.warm_up_fraction, true);
+  require_fraction("freeze interval", options.interval_fraction, false);
+  const auto interval = static_cast<int>(std::max(1L, std::lround(options.interval_fraction * num_steps)));
+  std::vector<int> steps;
+  for (std::int64_t step = ceil_of(options.warm_up_fraction * num_steps); step < num_steps; step += interval)
+    steps.push_back(static_cast<int>(step));
+  return steps;
+}
+
+int cap_rule(int num_layers, double alpha, int decision) {
+  require_alpha(alpha);
+  FROSTPIPE_CHECK(num_layers >= 0 && decision >= 0, "decisions are counted from 1");
+  return std::min(num_layers, ceil_of(num_layers * (1 - std::pow(1 - alpha, decision))));
+}
+
+int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms) {
+  require_alpha(alpha);
+  FROSTPIPE_CHECK(previous >= 0 && previous <= num_layers, "frozen layers are layers of the model");
+  FROSTPIPE_CHECK(static_cast<int>(gradient_norms.size()) == num_layers, "there is one gradient norm per block");
+  int smallest = previous;
+  double smallest_norm = std::numeric_limits<double>::infinity();  // a NaN is never the smallest
+  for (int layer = previous; layer < num_layers; ++layer) {
+    if (gradient_norms[layer] < smallest_norm) {
+      smallest = layer;
+      smallest_norm = gradient_norms[layer];
+    }
+  }
+  return std::min(ceil_of(previous + alpha * (num_layers - previous)), smallest);
+}
+
+std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options) {
+  std::vector<FreezeEvent> events;
+  int frozen = 0, decision = 0;
+  for (const int step : decision_steps(num_steps, options)) {
+    const int capped = cap_rule(num_layers, options.alpha, ++decision);
+    if (capped <= frozen) continue;
+    frozen = capped;
+    events.push_back({.from_step = step, .frozen_layers = frozen});
+  }
+  return events;
+}
+
+}  // namespace frostpipe

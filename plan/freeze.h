@@ -1,0 +1,39 @@
+#pragma once
+#include <span>
+#include <vector>
+
+namespace frostpipe {
+
+/// When the freeze rule is asked, and how far it may go at once.
+struct FreezeOptions {
+  double warm_up_fraction = 0.34;  // of the run's steps: before it nothing is frozen
+  double interval_fraction = 0.125;
+  double alpha = 0.5;  // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
+  bool operator==(const FreezeOptions&) const = default;
+};
+
+/// From `from_step` on, the first `frozen_layers` Transformer blocks (and the embedding with them) are frozen.
+struct FreezeEvent {
+  int from_step = 0;
+  int frozen_layers = 0;
+  bool operator==(const FreezeEvent&) const = default;
+};
+
+/// Steps before which the rule is asked: ceil(warm_up * n), then every max(1, round(interval * n)) steps, all <
+/// num_steps.
+std::vector<int> decision_steps(int num_steps, const FreezeOptions& options);
+
+/// The bound of the paper unrolled: ceil(L (1 - (1 - alpha)^decision)), decision = 1, 2, ... (He et al. 2021; the
+/// published code's schedule). Exact at integers: 6 (1 - 0.5) is 3.
+int cap_rule(int num_layers, double alpha, int decision);
+
+/// min(ceil(previous + alpha (L - previous)), argmin over l in [previous, L) of gradient_norms[l]): everything below
+/// the active layer with the smallest gradient norm is frozen, at most a fraction alpha of the active ones at once (He
+/// et al. 2021, section 3.1). gradient_norms has one entry per block, entries of frozen blocks are ignored; ties go to
+/// the lower layer. Monotone: never below `previous`.
+int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
+
+/// What `cap_rule` will do over a run: the forecast that plans are made from. Only events that freeze more are listed.
+std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options);
+
+}  // namespace frostpipe

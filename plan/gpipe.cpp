@@ -1,0 +1,16 @@
+#include "plan/schedule_builder.h"
+
+namespace frostpipe {
+
+Schedule gpipe(const ScheduleShape& shape) {
+  Schedule schedule = one_stage_per_position("GPipe", shape);
+  for (int stage = 0; stage < shape.pipeline_parallel_size; ++stage) {
+    auto& actions = schedule.body[stage];
+    for (int i = 0; i < shape.num_micro_batches; ++i) actions.push_back(forward(stage, i));
+    if (stage < shape.first_trainable_stage) continue;
+    for (int i = 0; i < shape.num_micro_batches; ++i) actions.push_back(backward(stage, i));
+  }
+  return schedule;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,47 @@
+#include "plan/layout.h"
+
+#include <algorithm>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+int num_ranks(const ParallelLayout& layout) {
+  return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size;
+}
+
+int rank_of(const ParallelLayout& layout, int position, int replica) {
+  FROSTPIPE_CHECK(position >= 0 && position < layout.pipeline_parallel_size, "positions are those of the layout");
+  FROSTPIPE_CHECK(replica >= 0 && replica < layout.data_parallel_size, "replicas are those of the layout");
+  const int place = (position * layout.data_parallel_size + replica) * layout.tensor_parallel_size;
+  return layout.placement.empty() ? place : layout.placement.at(place);
+}
+
+bool find_place(const ParallelLayout& layout, int rank, Place& place) {
+  int index = rank;
+  if (!layout.placement.empty()) {
+    const auto found = std::find(layout.placement.begin(), layout.placement.end(), rank);
+    if (found == layout.placement.end()) return false;
+    index = static_cast<int>(found - layout.placement.begin());
+  }
+  if (index < 0 || index >= num_ranks(layout)) return false;
+  index /= layout.tensor_parallel_size;
+  place = {.position = index / layout.data_parallel_size, .replica = index % layout.data_parallel_size};
+  return true;
+}
+
+std::vector<int> replicas_of(const ParallelLayout& layout, int position) {
+  std::vector<int> ranks;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+    ranks.push_back(rank_of(layout, position, replica));
+  return ranks;
+}
+
+std::vector<int> pipeline_of(const ParallelLayout& layout, int replica) {
+  std::vector<int> ranks;
+  for (int position = 0; position < layout.pipeline_parallel_size; ++position)
+    ranks.push_back(rank_of(layout, position, replica));
+  return ranks;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,34 @@
+#pragma once
+#include <vector>
+
+namespace frostpipe {
+
+/// How ranks are used: p pipeline positions x d replicas x t tensor ranks.
+struct ParallelLayout {
+  int pipeline_parallel_size = 1;
+  int data_parallel_size = 1;
+  int tensor_parallel_size = 1;
+  /// placement[i] = rank of the i-th place, places ordered tensor fastest, then data, then pipeline; empty = place i is
+  /// rank i.
+  std::vector<int> placement;
+  bool operator==(const ParallelLayout&) const = default;
+};
+
+/// Where a rank stands in a layout.
+struct Place {
+  int position = 0;
+  int replica = 0;
+  bool operator==(const Place&) const = default;
+};
+
+/// Ranks that the layout uses: p * d * t. Other ranks of the world are idle.
+int num_ranks(const ParallelLayout& layout);
+int rank_of(const ParallelLayout& layout, int position, int replica);
+/// False if `rank` is idle in the layout; else fills `place`.
+bool find_place(const ParallelLayout& layout, int rank, Place& place);
+/// Ranks of all replicas of one position, replica 0 first.
+std::vector<int> replicas_of(const ParallelLayout& layout, int position);
+/// Ranks of one pipeline, position 0 first.
+std::vector<int> pipeline_of(const ParallelLayout& layout, int replica);
+
+}  // namespace frostpipe

@@ -1,0 +1,81 @@
+#include "plan/schedule.h"
+
+namespace frostpipe {
+
+namespace {
+
+Action of_kind(Action action, ActionKind kind) {
+  action.kind = kind;
+  action.joined_with_next = false;
+  return action;
+}
+
+Action of_whole_stage(ActionKind kind, int stage) {
+  return {.kind = kind, .stage = stage, .micro_batch = std::nullopt};
+}
+
+bool gives_input_gradient(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::input_gradient;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(const Schedule& schedule) : schedule_(schedule) {}
+
+  std::vector<Action> lower_list(const std::vector<Action>& actions) const {
+    std::vector<Action> lowered;
+    for (std::size_t begin = 0; begin < actions.size();) {
+      std::size_t end = begin;  // a joined pair is one: receives before both, sends behind both
+      while (end + 1 < actions.size() && actions[end].joined_with_next) ++end;
+      ++end;
+      for (std::size_t i = begin; i < end; ++i) append_receive(actions[i], lowered);
+      lowered.insert(lowered.end(), actions.begin() + begin, actions.begin() + end);
+      for (std::size_t i = begin; i < end; ++i) append_send(actions[i], lowered);
+      begin = end;
+    }
+    return lowered;
+  }
+
+  void append_end_of_iteration(int position, std::vector<Action>& lowered) const {
+    for (const auto kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
+      for (int stage = schedule_.first_trainable_stage; stage < num_stages(schedule_); ++stage)
+        if (schedule_.position_of_stage[stage] == position) lowered.push_back(of_whole_stage(kind, stage));
+  }
+
+ private:
+  bool message_between(int stage, int other_stage) const {
+    if (other_stage < 0 || other_stage >= num_stages(schedule_)) return false;
+    return schedule_.position_of_stage[stage] != schedule_.position_of_stage[other_stage];
+  }
+
+  void append_receive(const Action& action, std::vector<Action>& lowered) const {
+    if (action.kind == ActionKind::forward && message_between(action.stage, action.stage - 1))
+      lowered.push_back(of_kind(action, ActionKind::recv_forward));
+    if (gives_input_gradient(action.kind) && message_between(action.stage, action.stage + 1))
+      lowered.push_back(of_kind(action, ActionKind::recv_backward));
+  }
+
+  void append_send(const Action& action, std::vector<Action>& lowered) const {
+    if (action.kind == ActionKind::forward && message_between(action.stage, action.stage + 1))
+      lowered.push_back(of_kind(action, ActionKind::send_forward));
+    const bool someone_waits = action.stage > schedule_.first_trainable_stage;
+    if (gives_input_gradient(action.kind) && someone_waits && message_between(action.stage, action.stage - 1))
+      lowered.push_back(of_kind(action, ActionKind::send_backward));
+  }
+
+  const Schedule& schedule_;
+};
+
+}  // namespace
+
+Schedule lower(const Schedule& compute_only) {
+  const Lowering lowering(compute_only);
+  Schedule lowered = compute_only;
+  for (auto* part : {&lowered.prologue, &lowered.body, &lowered.epilogue})
+    for (auto& actions : *part) actions = lowering.lower_list(actions);
+  for (int position = 0; position < num_positions(lowered); ++position)
+    lowering.append_end_of_iteration(position, lowered.body[position]);
+  return lowered;
+}
+
+}  // namespace frostpipe

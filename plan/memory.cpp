@@ -1,0 +1,153 @@
+#include "plan/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/batch.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// How many micro-batches one action adds to what its stage keeps.
+int stashed_by(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::forward:
+      return 1;
+    case ActionKind::backward:
+    case ActionKind::weight_gradient:
+      return -1;
+    default:
+      return 0;
+  }
+}
+
+class PositionMemory {
+ public:
+  PositionMemory(const Phase& phase, int micro_batch_size, std::string_view optimizer, std::string_view dtype,
+                 const Profile& profile, const Cluster& cluster)
+      : phase_(phase),
+        micro_batch_size_(micro_batch_size),
+        optimizer_(optimizer),
+        dtype_(dtype),
+        profile_(profile),
+        cluster_(cluster) {}
+
+  RankMemory of_position(int position, double peak_in_flight) const {
+    const auto [begin, end] = phase_.partition.at(position);
+    const Bytes value_bytes = bytes_per_value(dtype_);
+    const int num_layers = static_cast<int>(profile_.model.layers.size());
+    RankMemory memory;
+    Bytes stash_of_micro_batch = 0, transient = 0;
+    for (int layer = begin; layer < end; ++layer) {
+      const Bytes weights = profile_.model.layers.at(layer).parameter_count * value_bytes;
+      const LayerCost cost = cost_at(layer, position);
+      const bool trains = layer >= phase_.first_trainable_layer;
+      memory.weights += weights;
+      if (trains) {
+        memory.gradients += weights;
+        memory.optimizer_state += weights * optimizer_moments(optimizer_);
+        stash_of_micro_batch += cost.stashed_bytes;
+      }
+      // A frozen layer keeps nothing, so its output is a transient too.
+      transient = std::max(transient, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
+    }
+    // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
+    const int first_kept = std::max(begin, phase_.first_trainable_layer);
+    if (first_kept < end) stash_of_micro_batch += output_bytes_of(first_kept - 1, position);
+    memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(stash_of_micro_batch));
+    const Bytes received = output_bytes_of(begin - 1, position);
+    const Bytes sent = end < num_layers ? output_bytes_of(end - 1, position) : 0;
+    memory.workspace = transient + received + sent;
+    return memory;
+  }
+
+ private:
+  LayerCost cost_at(int layer, int position) const {
+    const int rank = rank_of(phase_.layout, position, 0);
+    FROSTPIPE_CHECK(rank < static_cast<int>(cluster_.devices.size()), "a layout fits its cluster");
+    return cost_of(profile_, {.layer = layer,
+                              .device_type = cluster_.devices[rank].type,
+                              .dtype = std::string(dtype_),
+                              .micro_batch_size = micro_batch_size_,
+                              .tokens = std::max(phase_.tokens, phase_.longest_tokens),
+                              .tensor_parallel_size = phase_.layout.tensor_parallel_size});
+  }
+
+  /// 0 in front of the first layer: token ids are next to nothing.
+  Bytes output_bytes_of(int layer, int position) const {
+    return layer < 0 ? 0 : cost_at(layer, position).output_activation_bytes;
+  }
+
+  const Phase& phase_;
+  int micro_batch_size_;
+  std::string_view optimizer_, dtype_;
+  const Profile& profile_;
+  const Cluster& cluster_;
+};
+
+}  // namespace
+
+Bytes bytes_per_value(std::string_view dtype) {
+  if (dtype == "float32") return 4;
+  if (dtype == "float64") return 8;
+  if (dtype == "bfloat16") return 2;
+  throw InvalidInput("dtype", "must be float32, float64 or bfloat16", fmt::format("\"{}\"", dtype));
+}
+
+int optimizer_moments(std::string_view optimizer) {
+  if (optimizer == "adamw") return 2;
+  if (optimizer == "sgd") return 0;
+  throw InvalidInput("optimizer", "must be adamw or sgd", fmt::format("\"{}\"", optimizer));
+}
+
+std::vector<double> peak_in_flight(const Schedule& schedule) {
+  std::vector<int> stages_on(num_positions(schedule), 0);
+  for (const int position : schedule.position_of_stage) ++stages_on.at(position);
+  std::vector<double> peaks;
+  for (int position = 0; position < num_positions(schedule); ++position) {
+    int now = 0, peak = 0;  // in chunks
+    for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+      if (part->empty()) continue;
+      for (const auto& action : (*part)[position]) {
+        if (action.stage < schedule.first_trainable_stage) continue;
+        now += stashed_by(action);
+        peak = std::max(peak, now);
+      }
+    }
+    peaks.push_back(static_cast<double>(peak) / std::max(1, stages_on[position]));
+  }
+  return peaks;
+}
+
+std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                                  std::string_view dtype, const Profile& profile, const Cluster& cluster) {
+  const SampleRange largest =
+      micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  const PositionMemory memory(phase, largest.end - largest.begin, optimizer, dtype, profile, cluster);
+  const auto peaks = peak_in_flight(schedule_of(phase));
+  std::vector<RankMemory> positions;
+  for (int position = 0; position < static_cast<int>(peaks.size()); ++position)
+    positions.push_back(memory.of_position(position, peaks[position]));
+  return positions;
+}
+
+std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
+  for (int position = 0; position < static_cast<int>(memory.size()); ++position) {
+    const RankMemory& need = memory[position];
+    for (const int rank : replicas_of(phase.layout, position)) {
+      const auto limit = cluster.devices.at(rank).memory_limit_bytes;
+      if (!limit || need.total() <= *limit) continue;
+      return fmt::format(
+          "stage {} needs {} (weights {}, gradients {}, optimizer {}, stash {}, workspace {}), rank {} has {}",
+          position, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
+          format_bytes(need.optimizer_state), format_bytes(need.stash), format_bytes(need.workspace), rank,
+          format_bytes(*limit));
+    }
+  }
+  return "";
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+/// Live tensor bytes of one rank at its peak, by part.
+struct RankMemory {
+  Bytes weights = 0;
+  Bytes gradients = 0;        // trainable layers only
+  Bytes optimizer_state = 0;  // trainable layers only: two moments for AdamW, none for SGD
+  Bytes stash = 0;            // activations between forward and backward, peak over the schedule
+  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
+  Bytes total() const { return weights + gradients + optimizer_state + stash + workspace; }
+  bool operator==(const RankMemory&) const = default;
+};
+
+Bytes bytes_per_value(std::string_view dtype);      // float32 4, float64 8, bfloat16 2
+int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
+
+/// Peak micro-batches in flight per pipeline position: stash of one micro-batch lives from its F to its B.
+/// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages stash
+/// nothing.
+std::vector<double> peak_in_flight(const Schedule& schedule);
+
+/// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
+/// `global_batch_size`, padded to the run's longest sample.
+std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                                  std::string_view dtype, const Profile& profile, const Cluster& cluster);
+
+/// "stage 0 needs 470 MiB (weights 87 MiB, ...), rank 0 has 384 MiB": empty if every rank fits.
+std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster);
+
+}  // namespace frostpipe

@@ -1,0 +1,24 @@
+#include <algorithm>
+
+#include "plan/schedule_builder.h"
+
+namespace frostpipe {
+
+Schedule one_f_one_b(const ScheduleShape& shape) {
+  Schedule schedule = one_stage_per_position("1F1B", shape);
+  const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
+  for (int stage = 0; stage < p; ++stage) {
+    auto& actions = schedule.body[stage];
+    const bool trains = stage >= shape.first_trainable_stage;
+    const int warm_up = std::min(p - 1 - stage, m);
+    for (int i = 0; i < m; ++i) {
+      actions.push_back(forward(stage, i));
+      if (trains && i >= warm_up) actions.push_back(backward(stage, i - warm_up));
+    }
+    if (!trains) continue;
+    for (int i = m - warm_up; i < m; ++i) actions.push_back(backward(stage, i));
+  }
+  return schedule;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frostpipe {
+
+/// Half-open range of layers [begin, end).
+struct LayerRange {
+  int begin = 0;
+  int end = 0;
+  bool operator==(const LayerRange&) const = default;
+};
+
+/// Layers to stages: contiguous, in order, complete, none empty.
+using Partition = std::vector<LayerRange>;
+
+/// Throws InvalidInput with `place` unless `partition` covers [0, num_layers) exactly once, in order, without empty
+/// stages.
+void validate(const Partition& partition, int num_layers, std::string_view place);
+
+int stage_of_layer(const Partition& partition, int layer);
+
+/// First stage that holds a trainable layer: the stage of `first_trainable_layer`.
+int first_trainable_stage(const Partition& partition, int first_trainable_layer);
+
+/// "[0,5) [5,14)"
+std::string to_string(const Partition& partition);
+
+}  // namespace frostpipe

@@ -1,0 +1,215 @@
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/memory.h"
+#include "profiles/error.h"
+#include "profiles/json_reader.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
+  archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::at_least(1));
+  archive("data_parallel_size", layout.data_parallel_size, json::at_least(1));
+  archive("tensor_parallel_size", layout.tensor_parallel_size, json::at_least(1));
+  archive("placement", layout.placement, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {
+  archive("begin", range.begin, json::at_least(0));
+  archive("end", range.end, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, PhasePrediction>& prediction) {
+  archive("iteration_ns", prediction.iteration_ns, json::at_least(0));
+  archive("transformation_ns", prediction.transformation_ns, json::at_least(0));
+  archive("peak_memory_bytes", prediction.peak_memory_bytes, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
+  archive("from_step", phase.from_step, json::at_least(0));
+  archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
+  archive("layout", phase.layout);
+  archive("partition", phase.partition);
+  archive("num_micro_batches", phase.num_micro_batches, json::at_least(1));
+  archive("schedule", phase.schedule);
+  archive("tokens", phase.tokens, json::at_least(0));
+  archive("longest_tokens", phase.longest_tokens, json::at_least(0));
+  archive("predicted", phase.predicted);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
+  archive("model_name", provenance.model_name);
+  archive("model_fingerprint", provenance.model_fingerprint);
+  archive("model_path", provenance.model_path);
+  archive("profile_path", provenance.profile_path);
+  archive("profile_fingerprint", provenance.profile_fingerprint);
+  archive("cluster_path", provenance.cluster_path);
+  archive("cluster_fingerprint", provenance.cluster_fingerprint);
+  archive("version", provenance.version);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
+  archive("method", plan.method);
+  archive("world_size", plan.world_size, json::at_least(1));
+  archive("global_batch_size", plan.global_batch_size, json::at_least(1));
+  archive("num_steps", plan.num_steps, json::at_least(0));
+  archive("optimizer", plan.optimizer);
+  archive("dtype", plan.dtype);
+  archive("memory_limited", plan.memory_limited);
+  archive("phases", plan.phases);
+  archive("provenance", plan.provenance);
+}
+
+namespace {
+
+/// Checks one phase; `place` is "plan.json: phases[1]".
+class PhaseValidator {
+ public:
+  PhaseValidator(const TrainingPlan& plan, const Phase& phase, const Model& model, std::string place)
+      : plan_(plan), phase_(phase), model_(model), place_(std::move(place)) {}
+
+  void run() const {
+    require_layout();
+    const int num_layers = static_cast<int>(model_.layers.size());
+    validate(phase_.partition, num_layers, at("partition"));
+    const int stages = static_cast<int>(phase_.partition.size());
+    if (stages != phase_.layout.pipeline_parallel_size)
+      throw InvalidInput(
+          at("partition"),
+          fmt::format("must have {} stages, the pipeline-parallel size", phase_.layout.pipeline_parallel_size),
+          fmt::format("{} stages", stages));
+    const int first = phase_.first_trainable_layer;
+    if (first < 0 || first >= num_layers)
+      throw InvalidInput(at("first_trainable_layer"),
+                         fmt::format("must be >= 0 and <= {}: the head always trains", num_layers - 1),
+                         std::to_string(first));
+    if (phase_.num_micro_batches < 1)
+      throw InvalidInput(at("num_micro_batches"), "must be >= 1", std::to_string(phase_.num_micro_batches));
+    // What a schedule can be of one micro-batch it can be of many: only name and shape are in question here.
+    try {
+      build_schedule(phase_.schedule, {.pipeline_parallel_size = stages,
+                                       .num_micro_batches = 1,
+                                       .first_trainable_stage = first_trainable_stage(phase_.partition, first)});
+    } catch (const InvalidInput& error) {
+      throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
+    }
+    const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
+    if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
+      throw InvalidInput(at("predicted.peak_memory_bytes"),
+                         fmt::format("must be empty or have {} entries, one per rank", plan_.world_size),
+                         fmt::format("{} entries", num_peaks));
+  }
+
+ private:
+  std::string at(std::string_view member) const { return fmt::format("{}.{}", place_, member); }
+
+  void require_layout() const {
+    const auto& [p, d, t, placement] = phase_.layout;
+    for (const int size : {p, d, t})
+      if (size < 1) throw InvalidInput(at("layout"), "must have sizes >= 1", std::to_string(size));
+    if (t != 1)
+      throw InvalidInput(at("layout.tensor_parallel_size"), "must be 1: this version has no tensor parallelism",
+                         std::to_string(t));
+    const std::int64_t ranks = std::int64_t{p} * d;
+    if (ranks > plan_.world_size)
+      throw InvalidInput(at("layout"), fmt::format("must use at most {} ranks, the world size", plan_.world_size),
+                         fmt::format("{} x {} = {}", p, d, ranks));
+    if (placement.empty()) return;
+    if (static_cast<std::int64_t>(placement.size()) != ranks)
+      throw InvalidInput(at("layout.placement"), fmt::format("must be empty or name {} ranks", ranks),
+                         fmt::format("{} ranks", placement.size()));
+    std::set<int> seen;
+    for (std::size_t i = 0; i < placement.size(); ++i) {
+      const auto place = fmt::format("{}[{}]", at("layout.placement"), i);
+      if (placement[i] < 0 || placement[i] >= plan_.world_size)
+        throw InvalidInput(place, fmt::format("must be >= 0 and < {}, the world size", plan_.world_size),
+                           std::to_string(placement[i]));
+      if (!seen.insert(placement[i]).second)
+        throw InvalidInput(place, "must name every rank at most once", std::to_string(placement[i]));
+    }
+  }
+
+  const TrainingPlan& plan_;
+  const Phase& phase_;
+  const Model& model_;
+  std::string place_;
+};
+
+void require_successor(const Phase& before, const Phase& after, const std::string& place) {
+  if (after.from_step <= before.from_step)
+    throw InvalidInput(place + ".from_step",
+                       fmt::format("must be > {}, where the phase before starts", before.from_step),
+                       std::to_string(after.from_step));
+  if (after.first_trainable_layer < before.first_trainable_layer)
+    throw InvalidInput(place + ".first_trainable_layer",
+                       fmt::format("must be >= {}: frozen layers are never unfrozen", before.first_trainable_layer),
+                       std::to_string(after.first_trainable_layer));
+}
+
+}  // namespace
+
+Schedule schedule_of(const Phase& phase) {
+  return lower(build_schedule(
+      phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
+                       .num_micro_batches = phase.num_micro_batches,
+                       .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)}));
+}
+
+int phase_at(const TrainingPlan& plan, int step) {
+  const auto later = [](int wanted, const Phase& phase) { return wanted < phase.from_step; };
+  const auto next = std::upper_bound(plan.phases.begin(), plan.phases.end(), step, later);
+  FROSTPIPE_CHECK(next != plan.phases.begin(), "a validated plan starts at step 0");
+  return static_cast<int>(next - plan.phases.begin()) - 1;
+}
+
+void validate(const TrainingPlan& plan, const Model& model, std::string_view source) {
+  const auto at = [&](std::string_view member) { return fmt::format("{}: {}", source, member); };
+  const auto require_positive = [&](std::string_view member, int value, int minimum) {
+    if (value < minimum) throw InvalidInput(at(member), fmt::format("must be >= {}", minimum), std::to_string(value));
+  };
+  require_positive("world_size", plan.world_size, 1);
+  require_positive("global_batch_size", plan.global_batch_size, 1);
+  require_positive("num_steps", plan.num_steps, 0);
+  if (plan.optimizer != "adamw" && plan.optimizer != "sgd")
+    throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
+  if (plan.dtype != "float32" && plan.dtype != "float64")
+    throw InvalidInput(at("dtype"), "must be float32 or float64", fmt::format("\"{}\"", plan.dtype));
+  if (plan.phases.empty()) throw InvalidInput(at("phases"), "must hold at least one phase", "[]");
+  if (plan.phases[0].from_step != 0)
+    throw InvalidInput(at("phases[0].from_step"), "must be 0", std::to_string(plan.phases[0].from_step));
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const auto place = fmt::format("{}: phases[{}]", source, i);
+    if (i > 0 && plan.phases[i].from_step >= plan.num_steps)
+      throw InvalidInput(place + ".from_step", fmt::format("must be < {}, the number of steps", plan.num_steps),
+                         std::to_string(plan.phases[i].from_step));
+    PhaseValidator(plan, plan.phases[i], model, place).run();
+    if (i > 0) require_successor(plan.phases[i - 1], plan.phases[i], place);
+  }
+}
+
+void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source) {
+  const auto actual = fingerprint(model);
+  if (plan.provenance.model_fingerprint == actual) return;
+  throw InvalidInput(
+      fmt::format("{}: was made for another model: {} with fingerprint {}, is used with {} with fingerprint {}", source,
+                  plan.provenance.model_name, plan.provenance.model_fingerprint, model.name, actual));
+}
+
+std::string to_json(const TrainingPlan& plan) { return json::write_envelope("frostpipe.plan", plan); }
+
+TrainingPlan plan_from_json(std::string_view json, std::string_view source) {
+  return json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan");
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,89 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/freeze.h"
+#include "plan/layout.h"
+#include "plan/partition.h"
+#include "plan/schedule.h"
+#include "profiles/cluster.h"
+#include "profiles/model.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+
+/// What the planner expects of a phase, by the simulator.
+struct PhasePrediction {
+  Nanoseconds iteration_ns = 0;
+  /// Of the change into this phase; 0 for the first.
+  Nanoseconds transformation_ns = 0;
+  std::vector<Bytes> peak_memory_bytes;  // per rank of the world; 0 for idle ranks
+  bool operator==(const PhasePrediction&) const = default;
+};
+
+/// A stretch of the run with one layout; valid from optimizer step `from_step` until the next phase.
+struct Phase {
+  int from_step = 0;
+  /// Layers before it are frozen. 0 = nothing frozen; the head always trains.
+  int first_trainable_layer = 0;
+  ParallelLayout layout;
+  Partition partition;        // one range per stage
+  int num_micro_batches = 1;  // per replica
+  std::string schedule = "1F1B";
+  /// Padded length per sample that the prediction holds for.
+  int tokens = 0;
+  /// Padded length of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
+  int longest_tokens = 0;
+  PhasePrediction predicted;
+  bool operator==(const Phase&) const = default;
+};
+
+/// Where a plan comes from. Paths are relative to the plan's own folder where possible.
+struct Provenance {
+  std::string model_name;
+  std::string model_fingerprint;  // structure only: fingerprint(Model)
+  std::string model_path;
+  std::string profile_path;
+  std::string profile_fingerprint;  // of the file's bytes
+  std::string cluster_path;
+  std::string cluster_fingerprint;
+  std::string version;  // of frostpipe
+  bool operator==(const Provenance&) const = default;
+};
+
+/// What shall be done: a run as phases. One phase with nothing frozen is ordinary pipeline training.
+struct TrainingPlan {
+  std::string method;  // data-parallel, static, pipetransformer
+  int world_size = 1;
+  int global_batch_size = 1;
+  int num_steps = 0;
+  std::string optimizer = "adamw";  // or "sgd"
+  std::string dtype = "float32";    // or "float64"
+  /// The cluster's memory limits hold (and are enforced by the executor).
+  bool memory_limited = true;
+  std::vector<Phase> phases;
+  Provenance provenance;
+  bool operator==(const TrainingPlan&) const = default;
+};
+
+/// The lowered schedule of a phase.
+Schedule schedule_of(const Phase& phase);
+
+/// Index of the phase that `step` belongs to.
+int phase_at(const TrainingPlan& plan, int step);
+
+/// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at 0 and ascend, frozen layers never
+/// shrink, partitions cover the model, layouts fit the world and schedules are known.
+void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
+
+/// Throws InvalidInput if the plan was made for another model structure.
+void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
+
+/// Envelope "frostpipe.plan".
+std::string to_json(const TrainingPlan& plan);
+TrainingPlan plan_from_json(std::string_view json, std::string_view source);
+
+}  // namespace frostpipe

@@ -1,0 +1,82 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/action.h"
+
+namespace frostpipe {
+
+/// What every rank does, in the order in which it does it. The simulator and the executor follow it to the letter: they
+/// may wait, never reorder compute.
+///
+/// Each part lists the actions per pipeline position; all replicas and tensor ranks of a position share its list.
+/// The body repeats every iteration (one iteration = one optimizer step); GPipe and 1F1B have only a body.
+/// Invariants (checked by validate): every stage lives on one position; each trainable stage runs F then B (or I and W)
+/// of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued and
+/// never blocks, a RECV stands before the compute that needs it.
+struct Schedule {
+  std::string name;  // PyTorch's where it has one: "GPipe", "1F1B"
+  int num_micro_batches = 1;
+  /// Stages before this one are frozen: forward only, and nothing is sent back to them. At most num_stages - 1:
+  /// the head, and so the last stage, always trains.
+  int first_trainable_stage = 0;
+  /// position_of_stage[s] = pipeline position that stage s lives on; size = number of stages.
+  std::vector<int> position_of_stage;
+  std::vector<std::vector<Action>> prologue, body, epilogue;  // [position][index]
+  bool operator==(const Schedule&) const = default;
+};
+
+int num_stages(const Schedule& schedule);
+int num_positions(const Schedule& schedule);
+
+struct ScheduleShape {
+  int pipeline_parallel_size = 1;
+  int num_micro_batches = 1;
+  int first_trainable_stage = 0;
+};
+
+/// All forwards, then all backwards, micro-batches in ascending order in both (Huang et al. 2019).
+Schedule gpipe(const ScheduleShape& shape);
+
+/// Position r runs min(p - 1 - r, m) forwards, then alternates one forward and one backward, then drains
+/// (PipeDream-Flush, Narayanan et al. 2021). At most min(p - r, m) micro-batches in flight. Also valid for m < p.
+Schedule one_f_one_b(const ScheduleShape& shape);
+
+/// Builder by PyTorch's name, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known names.
+Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
+std::vector<std::string> schedule_names();
+
+/// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
+/// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between
+/// stages of one position), and after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per
+/// trainable stage. REDUCE_GRAD stands there for one replica too, and costs nothing then. The iteration's optimizer
+/// step is global: gradient clipping needs the norm over all stages, so positions meet there.
+Schedule lower(const Schedule& compute_only);
+
+/// What must have finished before `action` may start, apart from the order of its own position's list: its input (RECV
+/// or the same rank's neighbour stage), its own forward for a backward, all backwards of a stage for REDUCE_GRAD,
+/// REDUCE_GRAD for OPTIMIZER_STEP (of its own stage; that all positions meet there is a collective's business), the
+/// matching SEND for a RECV. The one definition that the validator and both interpreters use. Scans the position's list
+/// for some kinds: ask once per action of the body, not once per iteration.
+std::vector<Action> dependencies(const Schedule& lowered, const Action& action);
+
+/// Throws InvalidInput (place: "schedule NAME", position, index) if an invariant above is broken, a RECV has no SEND or
+/// a SEND no RECV, an action that it waits for is missing, or if positions would wait for each other for ever: then the
+/// message prints the cycle of actions. Schedules with a prologue or an epilogue are rejected: no builder makes one
+/// yet.
+void validate(const Schedule& lowered);
+
+/// One line per position: "rank 0: 0F0 0F1 0B0 ...".
+std::string to_text(const Schedule& schedule);
+
+/// A picture in unit time (F = I = W = 1, B = 2, no transfers): a line that explains it, a time axis, one row per rank
+/// with one cell per unit ("F0", "B0---" is two units, ".." idle), and the bubble figures.
+std::string to_grid(const Schedule& compute_only);
+
+/// PyTorch's CSV: row i = rank i, columns = actions in order, one per field, no header. For a compute-only schedule
+/// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP, which PyTorch does not have,
+/// left out).
+std::string to_csv(const Schedule& schedule);
+
+}  // namespace frostpipe

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "plan/schedule.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// Actions as PyTorch writes them: a joined pair is one field, "(0F7;7B0)OVERLAP_F_B".
+std::vector<std::string> texts_of(const std::vector<Action>& actions) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    std::string group = to_string(actions[i]);
+    if (actions[i].joined_with_next && i + 1 < actions.size()) {
+      while (actions[i].joined_with_next && i + 1 < actions.size())
+        group += fmt::format(";{}", to_string(actions[++i]));
+      group = fmt::format("({})OVERLAP_F_B", group);
+    }
+    texts.push_back(std::move(group));
+  }
+  return texts;
+}
+
+std::string lines_of(const std::vector<std::vector<Action>>& lists) {
+  std::string text;
+  for (std::size_t position = 0; position < lists.size(); ++position)
+    text += fmt::format("rank {}: {}\n", position, fmt::join(texts_of(lists[position]), " "));
+  return text;
+}
+
+int units_of(const Action& action) { return action.kind == ActionKind::backward ? 2 : 1; }
+
+struct Block {
+  Action action;
+  int begin = 0;
+};
+
+/// When every compute action runs if F, I and W take one unit, B two, and messages none.
+std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
+  const int positions = num_positions(lowered);
+  std::vector<std::vector<Block>> blocks(positions);
+  std::vector<std::size_t> next(positions, 0);
+  std::vector<int> free_at(positions, 0);
+  std::map<Action, int> end_of;
+  const auto run_next = [&](int position) {
+    const auto& list = lowered.body[position];
+    if (next[position] == list.size()) return false;
+    Action action = list[next[position]];
+    action.joined_with_next = false;
+    // Only compute holds up a position; a message is there when its sender is done.
+    int begin = is_compute(action.kind) ? free_at[position] : 0;
+    for (const auto& needed : dependencies(lowered, action)) {
+      const auto found = end_of.find(needed);
+      if (found == end_of.end()) return false;
+      begin = std::max(begin, found->second);
+    }
+    int end = begin;
+    if (is_compute(action.kind)) {
+      blocks[position].push_back({action, begin});
+      end = free_at[position] = begin + units_of(action);
+    }
+    end_of[action] = end;
+    ++next[position];
+    return true;
+  };
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int position = 0; position < positions; ++position)
+      while (run_next(position)) progress = true;
+  }
+  for (int position = 0; position < positions; ++position)
+    if (next[position] != lowered.body[position].size())
+      throw InvalidInput(fmt::format("schedule {}: position {} waits for ever at {}", lowered.name, position,
+                                     to_string(lowered.body[position][next[position]])));
+  return blocks;
+}
+
+/// "F3", or "2F3" where positions hold several stages; a frozen forward is "f3".
+std::string label_of(const Schedule& schedule, const Action& action) {
+  std::string_view letter = to_string(action.kind);
+  if (action.kind == ActionKind::forward && action.stage < schedule.first_trainable_stage) letter = "f";
+  if (action.kind == ActionKind::recompute) letter = "R";
+  const std::string label = fmt::format("{}{}", letter, action.micro_batch.value_or(0));
+  const bool one_stage_each = num_stages(schedule) == num_positions(schedule);
+  return one_stage_each ? label : fmt::format("{}{}", action.stage, label);
+}
+
+bool has_kind(const Schedule& schedule, ActionKind kind) {
+  for (const auto& list : schedule.body)
+    for (const auto& action : list)
+      if (action.kind == kind) return true;
+  return false;
+}
+
+std::string legend(const Schedule& schedule) {
+  std::string text = "F = forward (1 unit)";
+  if (schedule.first_trainable_stage > 0) text += ", f = forward of a frozen stage (1)";
+  if (has_kind(schedule, ActionKind::backward)) text += ", B = backward (2)";
+  if (has_kind(schedule, ActionKind::input_gradient)) text += ", I = input gradient (1)";
+  if (has_kind(schedule, ActionKind::weight_gradient)) text += ", W = weight gradient (1)";
+  if (has_kind(schedule, ActionKind::recompute)) text += ", R = recompute (1)";
+  return text + ", .. = idle; messages take no time";
+}
+
+/// "time    0              5              10": the number of every fifth unit.
+std::string time_axis(std::size_t margin, int makespan, std::size_t cell_width) {
+  std::string line = fmt::format("{:<{}}", "time", margin);
+  for (int unit = 0; unit < makespan; unit += 5) {
+    line.resize(std::max(line.size(), margin + unit * cell_width), ' ');
+    line += std::to_string(unit);
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Schedule& schedule) {
+  if (schedule.prologue.empty() && schedule.epilogue.empty()) return lines_of(schedule.body);
+  return fmt::format("prologue\n{}body\n{}epilogue\n{}", lines_of(schedule.prologue), lines_of(schedule.body),
+                     lines_of(schedule.epilogue));
+}
+
+std::string to_grid(const Schedule& compute_only) {
+  const Schedule lowered = lower(compute_only);
+  const auto blocks = unit_times(lowered);
+  int makespan = 0, busy = 0;
+  std::size_t cell_width = 3;
+  for (const auto& row : blocks) {
+    for (const auto& [action, begin] : row) {
+      makespan = std::max(makespan, begin + units_of(action));
+      busy += units_of(action);
+      cell_width = std::max(cell_width, label_of(compute_only, action).size() + 1);
+    }
+  }
+
+  const int positions = num_positions(compute_only);
+  const std::size_t margin = fmt::format("rank {}", positions - 1).size() + 2;
+  std::string text = fmt::format("{}: {} stages, {} micro-batches\n{}\n", compute_only.name, num_stages(compute_only),
+                                 compute_only.num_micro_batches, legend(compute_only));
+  text += time_axis(margin, makespan, cell_width);
+  for (int position = 0; position < positions; ++position) {
+    std::string line = fmt::format("{:<{}}", fmt::format("rank {}", position), margin);
+    int now = 0;
+    const auto idle_until = [&](int then) {
+      for (; now < then; ++now) line += fmt::format("{:.<{}} ", "", cell_width - 1);
+    };
+    for (const auto& [action, begin] : blocks[position]) {
+      idle_until(begin);
+      // An action of several units is one block: "B0---".
+      const int units = units_of(action);
+      const std::string label = label_of(compute_only, action);
+      line += units == 1 ? fmt::format("{: <{}} ", label, cell_width - 1)
+                         : fmt::format("{:-<{}} ", label, cell_width * units - 1);
+      now += units;
+    }
+    idle_until(makespan);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += fmt::format("{}\n", line);
+  }
+  const int total = makespan * positions;
+  text += fmt::format(
+      "{} units; idle {} of {} rank units: bubble overhead {:.3f} (idle / busy), bubble fraction {:.3f} (idle / all)\n",
+      makespan, total - busy, total, static_cast<double>(total - busy) / busy,
+      static_cast<double>(total - busy) / total);
+  return text;
+}
+
+std::string to_csv(const Schedule& schedule) {
+  std::string csv;
+  for (int position = 0; position < num_positions(schedule); ++position) {
+    std::vector<Action> row;
+    for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+      if (part->empty()) continue;
+      for (const auto& action : (*part)[position])
+        if (action.kind != ActionKind::optimizer_step) row.push_back(action);
+    }
+    csv += fmt::format("{}\n", fmt::join(texts_of(row), ","));
+  }
+  return csv;
+}
+
+}  // namespace frostpipe

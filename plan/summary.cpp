@@ -1,0 +1,83 @@
+#include "plan/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "plan/memory.h"
+#include "plan/summary_json.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// Smallest interval that holds all that was added.
+struct Extent {
+  Nanoseconds begin_ns = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds end_ns = std::numeric_limits<Nanoseconds>::min();
+  void add(const Span& span) {
+    begin_ns = std::min(begin_ns, span.begin_ns);
+    end_ns = std::max(end_ns, span.end_ns);
+  }
+  Nanoseconds length_ns() const { return end_ns - begin_ns; }
+};
+
+/// Mean distance between the ends of the first and the last step; none for a trace of one step.
+std::optional<Nanoseconds> period_of(const Trace& trace) {
+  std::map<int, Extent> steps;
+  for (const auto& span : trace.spans) steps[span.step].add(span);
+  if (steps.size() < 2) return std::nullopt;
+  const auto& [first_step, first] = *steps.begin();
+  const auto& [last_step, last] = *steps.rbegin();
+  return (last.end_ns - first.end_ns) / (last_step - first_step);
+}
+
+}  // namespace
+
+IterationSummary summarize(const Trace& trace, int step, const Schedule& schedule) {
+  IterationSummary summary;
+  summary.busy_ns.assign(trace.num_ranks, 0);
+  Extent whole;
+  std::map<int, std::optional<Extent>> compute_of_rank;  // of the ranks that take part
+  for (const auto& span : trace.spans) {
+    if (span.step != step) continue;
+    whole.add(span);
+    auto& compute = compute_of_rank[span.rank];
+    if (!is_compute(span.action.kind)) continue;
+    summary.busy_ns.at(span.rank) += span.end_ns - span.begin_ns;
+    if (!compute) compute.emplace();
+    compute->add(span);
+  }
+  if (compute_of_rank.empty()) throw InvalidInput(fmt::format("trace: has no spans of step {}", step));
+
+  summary.makespan_ns = whole.length_ns();
+  summary.iteration_ns = period_of(trace).value_or(summary.makespan_ns);
+  for (const auto& [rank, compute] : compute_of_rank)
+    if (compute) summary.longest_rank_span_ns = std::max(summary.longest_rank_span_ns, compute->length_ns());
+  const auto ideal =
+      static_cast<double>(std::accumulate(summary.busy_ns.begin(), summary.busy_ns.end(), Nanoseconds{0}));
+  const double total = static_cast<double>(compute_of_rank.size()) * static_cast<double>(summary.makespan_ns);
+  if (ideal > 0) summary.bubble_overhead = (total - ideal) / ideal;
+  if (total > 0) summary.bubble_fraction = (total - ideal) / total;
+  summary.peak_in_flight = peak_in_flight(schedule);
+  return summary;
+}
+
+std::string run_name(std::string_view method) {
+  if (method == "data-parallel") return "data_parallel";
+  if (method == "static") return "static_pipeline";
+  if (method == "pipetransformer") return "elastic";
+  return std::string(method);
+}
+
+std::string to_json(const RunSummary& run) { return json::write_envelope("frostpipe.run", run); }
+
+RunSummary run_from_json(std::string_view json, std::string_view source) {
+  return json::read_envelope<RunSummary>(json, source, "frostpipe.run");
+}
+
+}  // namespace frostpipe

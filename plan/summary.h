@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/trace.h"
+
+namespace frostpipe {
+
+/// Figures of one iteration; names as in the glossary.
+struct IterationSummary {
+  Nanoseconds makespan_ns = 0;           // last end minus first start of one iteration alone
+  Nanoseconds iteration_ns = 0;          // period of the body
+  Nanoseconds longest_rank_span_ns = 0;  // largest (last end - first start) of one rank's compute
+  double bubble_overhead = 0;            // idle / ideal, ideal = busy compute: (p - 1) / m for GPipe and 1F1B
+  double bubble_fraction = 0;            // idle / (ranks x makespan): (p - 1) / (m + p - 1) there
+  std::vector<Nanoseconds> busy_ns;      // compute (F B I W RECOMPUTE) per rank
+  std::vector<double> peak_in_flight;    // per pipeline position
+  bool operator==(const IterationSummary&) const = default;
+};
+
+/// Of step `step` of a trace; `iteration_ns` is set to the makespan where the trace holds only one step, else to the
+/// mean distance between the last and the first recorded step's ends.
+IterationSummary summarize(const Trace& trace, int step, const Schedule& schedule);
+
+/// One phase of a run as it was.
+struct PhaseSummary {
+  int from_step = 0;
+  int num_steps = 0;
+  int frozen_layers = 0;  // whole blocks
+  int first_trainable_layer = 0;
+  int stages = 1;
+  int replicas = 1;
+  int num_micro_batches = 1;
+  std::string schedule;
+  std::string partition;                       // "[0,5) [5,14)"
+  int tokens = 0;                              // median padded length of the phase's mini-batches
+  Nanoseconds predicted_iteration_ns = 0;      // 0 until `compare` has filled it
+  Nanoseconds measured_iteration_ns = 0;       // median over the phase's steps
+  Nanoseconds measured_iteration_low_ns = 0;   // 10th percentile
+  Nanoseconds measured_iteration_high_ns = 0;  // 90th percentile
+  Nanoseconds transformation_ns = 0;           // of the change into the phase, 0 for the first
+  Nanoseconds predicted_transformation_ns = 0;
+  double samples_per_second = 0;                   // over the phase's steps, transformation excluded
+  std::vector<Bytes> predicted_peak_memory_bytes;  // per rank
+  std::vector<Bytes> measured_peak_memory_bytes;   // per rank
+  Trace predicted_timeline;                        // one iteration
+  Trace measured_timeline;                         // the step whose time is the median
+  bool operator==(const PhaseSummary&) const = default;
+};
+
+struct StepRecord {
+  int step = 0;
+  double loss = 0;  // mean over the samples of the mini-batch
+  double learning_rate = 0;
+  int samples = 0;
+  int tokens = 0;
+  Nanoseconds iteration_ns = 0;
+  bool operator==(const StepRecord&) const = default;
+};
+
+struct EvaluationRecord {
+  int step = 0;  // after this many steps
+  double accuracy = 0;
+  bool operator==(const EvaluationRecord&) const = default;
+};
+
+/// One training run as it was: what `train` writes.
+struct RunSummary {
+  std::string name;  // data_parallel, static_pipeline, elastic, or the user's
+  std::string method;
+  std::string freeze;  // the rule that decided
+  std::uint64_t seed = 0;
+  int world_size = 1;
+  int epochs = 0;
+  int num_steps = 0;
+  int global_batch_size = 1;
+  int num_train_samples = 0;
+  int num_test_samples = 0;
+  double samples_per_second =
+      0;                    // training samples / wall time of the training loop, transformations and decisions included
+  double wall_seconds = 0;  // of the training loop, evaluation left out
+  double start_seconds = 0;  // loading, process groups
+  double evaluation_seconds = 0;
+  double test_accuracy = 0;
+  double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n)
+  std::vector<PhaseSummary> phases;
+  std::vector<StepRecord> steps;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<std::string> label_names;
+  std::vector<int> test_items;  // sample indices in the data file
+  std::vector<int> test_labels;
+  std::vector<int> test_predictions;  // paired with test_labels
+  bool operator==(const RunSummary&) const = default;
+};
+
+/// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
+/// pipetransformer -> elastic, anything else unchanged.
+std::string run_name(std::string_view method);
+
+/// Envelope "frostpipe.run".
+std::string to_json(const RunSummary& run);
+RunSummary run_from_json(std::string_view json, std::string_view source);
+
+}  // namespace frostpipe

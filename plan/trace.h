@@ -1,0 +1,49 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/action.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+
+/// One action from start to end. For a SEND: the time on the link (rank = sender); for a RECV: the wait at the point of
+/// use.
+struct Span {
+  int rank = 0;
+  int step = 0;  // optimizer step of the run (iteration of the simulation)
+  Action action;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+  bool operator==(const Span&) const = default;
+};
+
+/// What happens outside the schedule: "transformation", "freeze decision", "evaluation".
+struct Event {
+  int rank = 0;
+  std::string name;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+  bool operator==(const Event&) const = default;
+};
+
+/// What was, predicted or measured: the common result of simulator and executor. Times count from the trace's start.
+struct Trace {
+  int num_ranks = 0;
+  std::vector<Span> spans;
+  std::vector<Event> events;
+  bool operator==(const Trace&) const = default;
+};
+
+/// Spans of one step, shifted so that the earliest starts at 0.
+Trace step_of(const Trace& trace, int step);
+
+/// Envelope "frostpipe.trace".
+std::string to_json(const Trace& trace);
+Trace trace_from_json(std::string_view json, std::string_view source);
+
+/// Chrome trace event format (opens in Perfetto): one process per rank, compute and communication as its threads.
+std::string to_chrome_trace(const Trace& trace);
+
+}  // namespace frostpipe

@@ -1,0 +1,45 @@
+#pragma once
+// Implementation header: JSON keys of Trace, shared by trace.cpp, summary.cpp and comparison.cpp. Include it from .cpp
+// files only.
+#include "plan/trace.h"
+#include "profiles/json_reader.h"
+
+namespace frostpipe {
+
+inline void parse_text(std::string_view text, const std::string& place, Action& action) {
+  action = parse_action(text, place);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Span>& span) {
+  archive("rank", span.rank, json::at_least(0));
+  archive("step", span.step, json::at_least(0));
+  archive("action", span.action);
+  archive("begin_ns", span.begin_ns, json::at_least(0));
+  archive("end_ns", span.end_ns, json::at_least(0));
+  // The text of an action does not say it.
+  std::optional<bool> joined;
+  if (span.action.joined_with_next) joined = true;
+  archive("joined_with_next", joined);
+  if constexpr (!std::is_const_v<json::Value<Archive, Span>>) span.action.joined_with_next = joined.value_or(false);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Event>& event) {
+  archive("rank", event.rank, json::at_least(0));
+  archive("name", event.name);
+  archive("begin_ns", event.begin_ns, json::at_least(0));
+  archive("end_ns", event.end_ns, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
+  archive("num_ranks", trace.num_ranks, json::at_least(0));
+  archive("spans", trace.spans);
+  archive("events", trace.events);
+}
+
+/// Every span and event is of one of the ranks and does not end before it begins.
+void check(const json::Place& place, const Trace& trace);
+
+}  // namespace frostpipe

@@ -1,0 +1,52 @@
+#include "plan/transformation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/memory.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// Ranks that hold `layer`, ascending.
+std::vector<int> holders_of(const Phase& phase, int layer) {
+  auto ranks = replicas_of(phase.layout, stage_of_layer(phase.partition, layer));
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+}  // namespace
+
+Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
+                    std::string_view dtype) {
+  FROSTPIPE_CHECK(before.first_trainable_layer <= after.first_trainable_layer, "frozen layers are never unfrozen");
+  Transformation change{.first_trainable_before = before.first_trainable_layer,
+                        .first_trainable_after = after.first_trainable_layer,
+                        .newly_frozen = {},
+                        .moves = {},
+                        .regroup = before.layout != after.layout};
+  for (int layer = before.first_trainable_layer; layer < after.first_trainable_layer; ++layer)
+    change.newly_frozen.push_back(layer);
+
+  std::map<int, Bytes> sent_by;
+  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
+    const auto sources = holders_of(before, layer);
+    const bool with_moments = layer >= after.first_trainable_layer && optimizer_moments(optimizer) > 0;
+    const Bytes bytes = model.layers[layer].parameter_count * bytes_per_value(dtype) *
+                        (1 + (with_moments ? optimizer_moments(optimizer) : 0));
+    for (const int rank : holders_of(after, layer)) {
+      if (std::binary_search(sources.begin(), sources.end(), rank)) continue;
+      // The source that has sent least so far; of equals the lowest rank.
+      const int source =
+          *std::min_element(sources.begin(), sources.end(), [&](int a, int b) { return sent_by[a] < sent_by[b]; });
+      sent_by[source] += bytes;
+      change.moves.push_back(
+          {.layer = layer, .from_rank = source, .to_rank = rank, .with_moments = with_moments, .bytes = bytes});
+    }
+  }
+  return change;
+}
+
+}  // namespace frostpipe

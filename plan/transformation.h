@@ -1,0 +1,37 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// One layer's state copied between two ranks. With moments only if the layer still trains.
+struct TensorMove {
+  int layer = 0;
+  int from_rank = 0;
+  int to_rank = 0;
+  bool with_moments = false;
+  Bytes bytes = 0;
+  bool operator==(const TensorMove&) const = default;
+};
+
+/// What changes between two phases, as a value: computed here, priced by the simulator, carried out by the executor.
+struct Transformation {
+  int first_trainable_before = 0;
+  int first_trainable_after = 0;
+  /// Layers whose gradients are dropped and whose moments are parked (kept outside the device's memory, not lost).
+  std::vector<int> newly_frozen;
+  /// In ascending (layer, to_rank) order; sources are spread over the ranks that hold the layer.
+  std::vector<TensorMove> moves;
+  /// Process groups must be built anew.
+  bool regroup = false;
+  bool operator==(const Transformation&) const = default;
+};
+
+/// Moves needed so that every rank of `after` holds the layers of its stage: a rank that already holds a layer gets no
+/// move, others get it from a live rank that held it in `before`. Ranks that no longer need a layer just drop it.
+Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
+                    std::string_view dtype);
+
+}  // namespace frostpipe

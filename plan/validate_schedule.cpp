@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/depth_first_search.hpp>
+#include <map>
+
+#include "plan/schedule.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+struct Spot {
+  int position = 0;
+  int index = 0;
+};
+
+/// "positions wait for each other": vertices are actions, an edge leads from an action to what it waits for.
+using WaitsFor = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+using Vertex = WaitsFor::vertex_descriptor;
+
+/// Remembers the first cycle that the search comes across.
+struct CycleFinder : boost::default_dfs_visitor {
+  CycleFinder(std::vector<Vertex>& parents, std::vector<Vertex>& cycle) : parents(parents), cycle(cycle) {}
+  void tree_edge(WaitsFor::edge_descriptor edge, const WaitsFor& graph) {
+    parents[target(edge, graph)] = source(edge, graph);
+  }
+  void back_edge(WaitsFor::edge_descriptor edge, const WaitsFor& graph) {
+    if (!cycle.empty()) return;
+    for (Vertex v = source(edge, graph); v != target(edge, graph); v = parents[v]) cycle.push_back(v);
+    cycle.push_back(target(edge, graph));
+    std::reverse(cycle.begin(), cycle.end());
+  }
+  std::vector<Vertex>& parents;
+  std::vector<Vertex>& cycle;
+};
+
+class Validator {
+ public:
+  explicit Validator(const Schedule& schedule) : schedule_(schedule) {}
+
+  void run() {
+    require_consistent_shape();
+    for (int position = 0; position < num_positions(schedule_); ++position) enter_list(position);
+    for (int stage = 0; stage < num_stages(schedule_); ++stage) require_complete_stage(stage);
+    for (int position = 0; position < num_positions(schedule_); ++position)
+      for (int index = 0; index < static_cast<int>(schedule_.body[position].size()); ++index)
+        require_dependencies({position, index});
+    require_no_cycle();
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw InvalidInput(fmt::format("schedule {}: {}", schedule_.name, what));
+  }
+  [[noreturn]] void fail_at(Spot spot, std::string_view what) const {
+    fail(fmt::format("position {}, index {}: {} {}", spot.position, spot.index, to_string(action_at(spot)), what));
+  }
+  const Action& action_at(Spot spot) const { return schedule_.body[spot.position][spot.index]; }
+
+  void require_consistent_shape() const {
+    const int stages = num_stages(schedule_), positions = num_positions(schedule_);
+    if (stages == 0) fail("must have at least one stage");
+    if (schedule_.num_micro_batches < 1)
+      fail(fmt::format("number of micro-batches: must be >= 1, is {}", schedule_.num_micro_batches));
+    if (schedule_.first_trainable_stage < 0 || schedule_.first_trainable_stage >= stages)
+      fail(fmt::format("first trainable stage: must be >= 0 and < {}, is {}", stages, schedule_.first_trainable_stage));
+    for (int stage = 0; stage < stages; ++stage) {
+      const int position = schedule_.position_of_stage[stage];
+      if (position < 0 || position >= positions)
+        fail(fmt::format("stage {}: must live on one of {} positions, is on {}", stage, positions, position));
+    }
+    if (!schedule_.prologue.empty() || !schedule_.epilogue.empty())
+      fail("must have no prologue and no epilogue: no schedule that this version knows has one");
+  }
+
+  void enter_list(int position) {
+    const auto& list = schedule_.body[position];
+    for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+      const Spot spot{position, index};
+      const Action& action = list[index];
+      if (action.stage < 0 || action.stage >= num_stages(schedule_))
+        fail_at(spot, fmt::format("must be of a stage < {}", num_stages(schedule_)));
+      if (schedule_.position_of_stage[action.stage] != position)
+        fail_at(spot, fmt::format("must stand on position {}, where its stage lives",
+                                  schedule_.position_of_stage[action.stage]));
+      if (action.micro_batch.has_value() != has_micro_batch(action.kind))
+        fail_at(spot, action.micro_batch ? "must have no micro-batch" : "must have a micro-batch");
+      if (action.micro_batch && (*action.micro_batch < 0 || *action.micro_batch >= schedule_.num_micro_batches))
+        fail_at(spot, fmt::format("must be of a micro-batch < {}", schedule_.num_micro_batches));
+      if (action.joined_with_next && index + 1 == static_cast<int>(list.size()))
+        fail_at(spot, "is joined with the next action, but is the last");
+      if (action.stage < schedule_.first_trainable_stage && belongs_to_training(action.kind))
+        fail_at(spot, fmt::format("must not be there: stages before {} are frozen and run F only",
+                                  schedule_.first_trainable_stage));
+      const auto [earlier, is_new] = spot_of_.emplace(key(action), spot);
+      if (!is_new) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
+    }
+  }
+
+  static bool belongs_to_training(ActionKind kind) {
+    return kind != ActionKind::forward && kind != ActionKind::send_forward && kind != ActionKind::recv_forward &&
+           kind != ActionKind::cache_read && kind != ActionKind::cache_write && kind != ActionKind::unshard &&
+           kind != ActionKind::reshard;
+  }
+
+  static Action key(Action action) {
+    action.joined_with_next = false;
+    return action;
+  }
+
+  bool contains(ActionKind kind, int stage, std::optional<int> micro_batch) const {
+    // Slices, weight versions and iterations may differ: any of them counts.
+    const auto& list = schedule_.body[schedule_.position_of_stage[stage]];
+    return std::any_of(list.begin(), list.end(), [&](const Action& a) {
+      return a.kind == kind && a.stage == stage && a.micro_batch == micro_batch;
+    });
+  }
+
+  void require_complete_stage(int stage) const {
+    const auto place = fmt::format("position {}, stage {}", schedule_.position_of_stage[stage], stage);
+    const auto require = [&](ActionKind kind, std::optional<int> micro_batch) {
+      if (contains(kind, stage, micro_batch)) return;
+      const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch};
+      fail(fmt::format("{}: {} is missing", place, to_string(absent)));
+    };
+    for (int i = 0; i < schedule_.num_micro_batches; ++i) {
+      require(ActionKind::forward, i);
+      if (stage < schedule_.first_trainable_stage) continue;
+      const bool splits =
+          contains(ActionKind::input_gradient, stage, i) || contains(ActionKind::weight_gradient, stage, i);
+      if (!splits) {
+        require(ActionKind::backward, i);
+        continue;
+      }
+      require(ActionKind::input_gradient, i);
+      require(ActionKind::weight_gradient, i);
+      if (contains(ActionKind::backward, stage, i))
+        fail(fmt::format("{}: micro-batch {} must run either B or I and W, has both", place, i));
+    }
+    if (stage < schedule_.first_trainable_stage) return;
+    require(ActionKind::reduce_gradient, std::nullopt);
+    require(ActionKind::optimizer_step, std::nullopt);
+  }
+
+  void require_dependencies(Spot spot) const {
+    const Action& action = action_at(spot);
+    for (const auto& needed : dependencies(schedule_, action)) {
+      if (needed.stage < 0 || needed.stage >= num_stages(schedule_))
+        fail_at(spot, fmt::format("waits for {}, which no stage can give", to_string(needed)));
+      const auto found = spot_of_.find(key(needed));
+      if (found == spot_of_.end())
+        fail_at(spot, fmt::format("waits for {}, which is missing on position {}", to_string(needed),
+                                  schedule_.position_of_stage[needed.stage]));
+      if (found->second.position == spot.position && found->second.index > spot.index)
+        fail_at(spot, fmt::format("waits for {}, which stands behind it at index {}", to_string(needed),
+                                  found->second.index));
+    }
+    if (!is_send(action.kind)) return;
+    if (const int to = matching(action).stage; to < 0 || to >= num_stages(schedule_))
+      fail_at(spot, "goes to a stage that there is not");
+    if (!spot_of_.contains(key(matching(action))))
+      fail_at(spot, fmt::format("is never received: {} is missing", to_string(matching(action))));
+  }
+
+  void require_no_cycle() const {
+    std::vector<int> first_vertex;
+    std::vector<Spot> spots;
+    for (int position = 0; position < num_positions(schedule_); ++position) {
+      first_vertex.push_back(static_cast<int>(spots.size()));
+      for (int index = 0; index < static_cast<int>(schedule_.body[position].size()); ++index)
+        spots.push_back({position, index});
+    }
+    const auto vertex = [&](Spot spot) { return static_cast<Vertex>(first_vertex[spot.position] + spot.index); };
+
+    WaitsFor graph(spots.size());
+    for (const Spot spot : spots) {
+      if (spot.index > 0) add_edge(vertex(spot), vertex({spot.position, spot.index - 1}), graph);
+      for (const auto& needed : dependencies(schedule_, action_at(spot)))
+        add_edge(vertex(spot), vertex(spot_of_.at(key(needed))), graph);
+      if (action_at(spot).kind != ActionKind::optimizer_step) continue;
+      // Gradient clipping needs the norm over all stages: every optimizer step waits for all reductions.
+      for (int stage = schedule_.first_trainable_stage; stage < num_stages(schedule_); ++stage)
+        add_edge(vertex(spot), vertex(spot_of_.at({.kind = ActionKind::reduce_gradient, .stage = stage})), graph);
+    }
+
+    std::vector<Vertex> parents(spots.size()), cycle;
+    depth_first_search(graph, boost::visitor(CycleFinder(parents, cycle)));
+    if (cycle.empty()) return;
+    fail(fmt::format("positions wait for each other for ever: {}", cycle_text(cycle, spots)));
+  }
+
+  /// "0SEND_F1 (position 0, index 5) stands behind 0RECV_B0 (position 0, index 3), which waits for 1SEND_B0 (...),
+  /// ...": of a stretch on one position only the two ends.
+  std::string cycle_text(const std::vector<Vertex>& cycle, const std::vector<Spot>& spots) const {
+    const std::size_t n = cycle.size();
+    const auto spot = [&](std::size_t i) { return spots[cycle[i % n]]; };
+    const auto enters_position = [&](std::size_t i) { return spot(i).position != spot(i + n - 1).position; };
+    std::size_t start = 0;
+    while (start + 1 < n && !enters_position(start)) ++start;
+    std::string text;
+    for (std::size_t i = start; i <= start + n; ++i) {
+      const bool enters = i == start || enters_position(i);
+      const bool leaves = i == start + n || enters_position(i + 1);
+      if (!enters && !leaves) continue;
+      if (i > start) text += fmt::format(" {} ", enters ? "waits for" : "stands behind");
+      text += fmt::format("{} (position {}, index {})", to_string(action_at(spot(i))), spot(i).position, spot(i).index);
+      if (i > start && i < start + n) text += ", which";
+    }
+    return text;
+  }
+
+  const Schedule& schedule_;
+  std::map<Action, Spot> spot_of_;
+};
+
+}  // namespace
+
+void validate(const Schedule& lowered) { Validator(lowered).run(); }
+
+}  // namespace frostpipe

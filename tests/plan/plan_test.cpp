@@ -1,0 +1,155 @@
+#include "plan/plan.h"
+
+#include <random>
+
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::chain_model;
+using examples::message_of;
+using examples::two_phase_plan;
+using examples::with;
+using testing::HasSubstr;
+
+TEST(Plan, SurvivesItsFile) {
+  const TrainingPlan plan = two_phase_plan();
+  EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
+  EXPECT_EQ(plan_from_json(to_json(TrainingPlan{}), "plan.json"), TrainingPlan{});
+}
+
+TEST(Plan, RandomOnesSurviveTheirFileAndItIsDeterministic) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 50; ++round) {
+    TrainingPlan plan = two_phase_plan();
+    plan.memory_limited = random() % 2;
+    plan.dtype = random() % 2 ? "float32" : "\xE2\x88\x9E \\ \"";
+    plan.phases.resize(1 + random() % 2);
+    for (auto& phase : plan.phases) {
+      phase.predicted.iteration_ns = static_cast<Nanoseconds>((std::uint64_t{random()} << 31) + random());
+      phase.predicted.peak_memory_bytes.assign(random() % 60, static_cast<Bytes>(random()) << 20);
+      phase.tokens = static_cast<int>(random() % 512);
+    }
+    const auto text = to_json(plan);
+    EXPECT_EQ(plan_from_json(text, "plan.json"), plan);
+    EXPECT_EQ(to_json(plan_from_json(text, "plan.json")), text);
+  }
+}
+
+TEST(Plan, IsReadableAsAFile) {
+  const auto text = to_json(two_phase_plan());
+  EXPECT_THAT(text, testing::StartsWith(
+                        "{\n \"format\": \"frostpipe.plan\",\n \"version\": 1,\n \"method\": \"pipetransformer\",\n"));
+  EXPECT_THAT(text, HasSubstr("\"partition\": [{\"begin\": 0, \"end\": 6}, {\"begin\": 6, \"end\": 10}]"));
+}
+
+TEST(Plan, ScheduleOfAPhaseIsLoweredAndKnowsItsFrozenStages) {
+  const TrainingPlan plan = two_phase_plan();
+  const Schedule first = schedule_of(plan.phases[0]);
+  EXPECT_EQ(first, lower(one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8})));
+  Phase frozen = plan.phases[1];
+  frozen.first_trainable_layer = 7;  // in [6, 10): stage 1
+  EXPECT_EQ(schedule_of(frozen),
+            lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 4, .first_trainable_stage = 1})));
+}
+
+TEST(Plan, PhaseAtIsTheLastThatHasBegun) {
+  const TrainingPlan plan = two_phase_plan();  // from steps 0 and 40
+  EXPECT_EQ(phase_at(plan, 0), 0);
+  EXPECT_EQ(phase_at(plan, 39), 0);
+  EXPECT_EQ(phase_at(plan, 40), 1);
+  EXPECT_EQ(phase_at(plan, 99), 1);
+}
+
+TEST(Plan, IsOfOneModel) {
+  EXPECT_NO_THROW(require_same_model(two_phase_plan(), chain_model(4), "plan.json"));
+  EXPECT_THAT(message_of([] { require_same_model(two_phase_plan(), chain_model(5), "plan.json"); }),
+              HasSubstr("plan.json: was made for another model: example with fingerprint"));
+}
+
+class BadPlan : public testing::Test {
+ protected:
+  template <class Change>
+  static std::string error_of(Change change) {
+    TrainingPlan plan = two_phase_plan();
+    EXPECT_NO_THROW(validate(plan, chain_model(4), "plan.json"));
+    change(plan);
+    return message_of([&] { validate(plan, chain_model(4), "plan.json"); });
+  }
+  static std::string read_error_of(const std::string& text) {
+    return message_of([&] { plan_from_json(text, "plan.json"); });
+  }
+  const std::string good_ = to_json(two_phase_plan());
+};
+
+TEST_F(BadPlan, PhasesThatDoNotFollowEachOther) {
+  EXPECT_EQ(error_of([](auto& p) { p.phases.clear(); }), "plan.json: phases: must hold at least one phase, is []");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[0].from_step = 1; }), "plan.json: phases[0].from_step: must be 0, is 1");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].from_step = 0; }),
+            "plan.json: phases[1].from_step: must be > 0, where the phase before starts, is 0");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].from_step = 100; }),
+            "plan.json: phases[1].from_step: must be < 100, the number of steps, is 100");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[0].first_trainable_layer = 6; }),
+            "plan.json: phases[1].first_trainable_layer: must be >= 6: frozen layers are never unfrozen, is 5");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].first_trainable_layer = 10; }),
+            "plan.json: phases[1].first_trainable_layer: must be >= 0 and <= 9: the head always trains, is 10");
+}
+
+TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].partition[1].end = 9; }),
+            "plan.json: phases[1].partition[1].end: must be 10: the last stage ends with the last layer, is 9");
+  EXPECT_EQ(error_of([](auto& p) {
+              p.phases[1].partition = {{0, 10}};
+            }),
+            "plan.json: phases[1].partition: must have 2 stages, the pipeline-parallel size, is 1 stages");
+}
+
+TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 3; }),
+            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 3 = 6");
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 2147483647; }),
+            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 2147483647 = 4294967294");
+  EXPECT_EQ(error_of([](auto& p) {
+              p.phases[1].layout.placement = {0, 1, 2};
+            }),
+            "plan.json: phases[1].layout.placement: must be empty or name 4 ranks, is 3 ranks");
+  EXPECT_EQ(error_of([](auto& p) {
+              p.phases[1].layout.placement = {0, 1, 2, 4};
+            }),
+            "plan.json: phases[1].layout.placement[3]: must be >= 0 and < 4, the world size, is 4");
+  EXPECT_EQ(error_of([](auto& p) {
+              p.phases[1].layout.placement = {0, 1, 2, 1};
+            }),
+            "plan.json: phases[1].layout.placement[3]: must name every rank at most once, is 1");
+  EXPECT_THAT(error_of([](auto& p) { p.phases[0].layout.tensor_parallel_size = 2; }),
+              HasSubstr("plan.json: phases[0].layout.tensor_parallel_size: must be 1"));
+  EXPECT_THAT(error_of([](auto& p) { p.phases[0].predicted.peak_memory_bytes.pop_back(); }),
+              HasSubstr("must be empty or have 4 entries, one per rank, is 3 entries"));
+}
+
+TEST_F(BadPlan, NamesThatNobodyKnows) {
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
+            "plan.json: phases[1].schedule: schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
+  EXPECT_EQ(error_of([](auto& p) { p.optimizer = "lion"; }), "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
+  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }), "plan.json: dtype: must be float32 or float64, is \"int3\"");
+}
+
+TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {
+  EXPECT_EQ(read_error_of(with(good_, "\"end\": 6", "\"end\": \"x\"")),
+            "plan.json: phases[1].partition[0].end: must be an integer, is \"x\"");
+  EXPECT_EQ(read_error_of(with(good_, "\"iteration_ns\": 123456789012345", "\"iteration_ns\": -1")),
+            "plan.json: phases[0].predicted.iteration_ns: must be >= 0, is -1");
+  EXPECT_EQ(read_error_of(with(good_, "\"num_micro_batches\": 8", "\"num_micro_batches\": 0")),
+            "plan.json: phases[0].num_micro_batches: must be >= 1, is 0");
+  EXPECT_EQ(read_error_of(with(good_, "\"memory_limited\": true", "\"memory_limited\": 1")),
+            "plan.json: memory_limited: must be true or false, is 1");
+  EXPECT_EQ(read_error_of(with(good_, "\"phases\": [", "\"phases\": [[],")),
+            "plan.json: phases[0]: must be an object, is []");
+  EXPECT_EQ(read_error_of(with(good_, "\"partition\":", "\"partitions\":")),
+            "plan.json: phases[0].partitions: is not a known field; did you mean \"partition\"?");
+  EXPECT_EQ(read_error_of(with(good_, "\"num_steps\": 100,", "")), "plan.json: has no field \"num_steps\"");
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,388 @@
+#include "plan/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "plan/memory.h"
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::message_of;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Case {
+  std::string name;
+  ScheduleShape shape;
+};
+
+/// Every builder with p = 1..6, m = 1..9 and every first trainable stage.
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& name : schedule_names())
+    for (int p = 1; p <= 6; ++p)
+      for (int m = 1; m <= 9; ++m)
+        for (int first = 0; first < p; ++first) cases.push_back({name, {p, m, first}});
+  return cases;
+}
+
+std::string describe(const Case& c) {
+  return c.name + " p " + std::to_string(c.shape.pipeline_parallel_size) + " m " +
+         std::to_string(c.shape.num_micro_batches) + " first " + std::to_string(c.shape.first_trainable_stage);
+}
+
+/// The named action's index on its position, -1 if it is not there.
+int index_of(const Schedule& schedule, int position, std::string_view text) {
+  const auto& list = schedule.body.at(position);
+  const auto found = std::find(list.begin(), list.end(), parse_action(text, "test"));
+  return found == list.end() ? -1 : static_cast<int>(found - list.begin());
+}
+
+void move_to(Schedule& schedule, int position, std::string_view text, int index) {
+  auto& list = schedule.body.at(position);
+  const int from = index_of(schedule, position, text);
+  const Action action = list.at(from);
+  list.erase(list.begin() + from);
+  list.insert(list.begin() + index, action);
+}
+
+void remove(Schedule& schedule, int position, std::string_view text) {
+  auto& list = schedule.body.at(position);
+  list.erase(list.begin() + index_of(schedule, position, text));
+}
+
+TEST(GPipe, RunsAllForwardsThenAllBackwards) {
+  EXPECT_EQ(to_text(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 3})),
+            "rank 0: 0F0 0F1 0F2 0B0 0B1 0B2\n"
+            "rank 1: 1F0 1F1 1F2 1B0 1B1 1B2\n");
+}
+
+TEST(OneFOneB, WarmsUpWithOneMicroBatchFewerPerStage) {
+  EXPECT_EQ(to_text(one_f_one_b({.pipeline_parallel_size = 3, .num_micro_batches = 4})),
+            "rank 0: 0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+            "rank 1: 1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
+            "rank 2: 2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3\n");
+}
+
+TEST(OneFOneB, HasFewerMicroBatchesThanStages) {
+  EXPECT_EQ(to_text(one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 2})),
+            "rank 0: 0F0 0F1 0B0 0B1\n"
+            "rank 1: 1F0 1F1 1B0 1B1\n"
+            "rank 2: 2F0 2F1 2B0 2B1\n"
+            "rank 3: 3F0 3B0 3F1 3B1\n");
+}
+
+TEST(OneFOneB, FrozenStagesRunForwardOnly) {
+  EXPECT_EQ(
+      to_text(lower(one_f_one_b({.pipeline_parallel_size = 3, .num_micro_batches = 2, .first_trainable_stage = 1}))),
+      "rank 0: 0F0 0SEND_F0 0F1 0SEND_F1\n"
+      "rank 1: 1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1 1SEND_F1 1RECV_B0 1B0 1RECV_B1 1B1 1REDUCE_GRAD 1OPTIMIZER_STEP\n"
+      "rank 2: 2RECV_F0 2F0 2B0 2SEND_B0 2RECV_F1 2F1 2B1 2SEND_B1 2REDUCE_GRAD 2OPTIMIZER_STEP\n");
+}
+
+TEST(BuildSchedule, KnowsPyTorchsNamesInAnyCase) {
+  const ScheduleShape shape{.pipeline_parallel_size = 2, .num_micro_batches = 3};
+  EXPECT_EQ(build_schedule("GPIPE", shape), gpipe(shape));
+  EXPECT_EQ(build_schedule("1f1b", shape), one_f_one_b(shape));
+  EXPECT_EQ(build_schedule("gpipe", shape).name, "GPipe");
+  EXPECT_EQ(message_of([&] { build_schedule("zigzag", shape); }),
+            "schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
+}
+
+TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
+  for (const auto& name : schedule_names()) {
+    EXPECT_EQ(message_of([&] {
+                build_schedule(name, {0, 1, 0});
+              }),
+              "schedule " + name + ": pipeline-parallel size: must be >= 1, is 0");
+    EXPECT_EQ(message_of([&] {
+                build_schedule(name, {2, 0, 0});
+              }),
+              "schedule " + name + ": number of micro-batches: must be >= 1, is 0");
+    EXPECT_THAT(message_of([&] { build_schedule(name, {2, 1, 2}); }), HasSubstr("always trains), is 2"));
+    EXPECT_THROW(build_schedule(name, {2, 1, -1}), InvalidInput);
+  }
+}
+
+TEST(AnySchedule, RunsEveryMicroBatchOnceAndForwardBeforeBackward) {
+  for (const auto& c : all_cases()) {
+    SCOPED_TRACE(describe(c));
+    const Schedule schedule = build_schedule(c.name, c.shape);
+    const int m = c.shape.num_micro_batches;
+    for (int stage = 0; stage < num_stages(schedule); ++stage) {
+      const bool trains = stage >= c.shape.first_trainable_stage;
+      EXPECT_EQ(static_cast<int>(schedule.body[stage].size()), trains ? 2 * m : m);
+      for (int i = 0; i < m; ++i) {
+        const int f = index_of(schedule, stage, std::to_string(stage) + "F" + std::to_string(i));
+        const int b = index_of(schedule, stage, std::to_string(stage) + "B" + std::to_string(i));
+        EXPECT_GE(f, 0);
+        if (trains)
+          EXPECT_GT(b, f);
+        else
+          EXPECT_EQ(b, -1);
+      }
+    }
+  }
+}
+
+TEST(AnySchedule, IsValidWhenLowered) {
+  for (const auto& c : all_cases()) {
+    SCOPED_TRACE(describe(c));
+    EXPECT_NO_THROW(validate(lower(build_schedule(c.name, c.shape))));
+  }
+}
+
+TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
+  // GPipe keeps m, 1F1B min(p - r, m) on position r; frozen positions keep nothing.
+  for (const auto& c : all_cases()) {
+    SCOPED_TRACE(describe(c));
+    const auto& [p, m, first] = c.shape;
+    const auto peaks = peak_in_flight(lower(build_schedule(c.name, c.shape)));
+    for (int r = 0; r < p; ++r) {
+      const int expected = c.name == "GPipe" ? m : std::min(p - r, m);
+      EXPECT_EQ(peaks[r], r < first ? 0 : expected);
+    }
+  }
+}
+
+TEST(AnySchedule, MissingAnyActionIsRejected) {
+  for (const auto& c : {Case{"GPipe", {3, 3, 0}}, Case{"1F1B", {3, 4, 0}}, Case{"1F1B", {4, 3, 2}}}) {
+    const Schedule good = lower(build_schedule(c.name, c.shape));
+    for (int position = 0; position < num_positions(good); ++position) {
+      for (std::size_t i = 0; i < good.body[position].size(); ++i) {
+        Schedule bad = good;
+        bad.body[position].erase(bad.body[position].begin() + i);
+        EXPECT_THAT(message_of([&] { validate(bad); }), HasSubstr("missing")) << to_string(good.body[position][i]);
+      }
+    }
+  }
+}
+
+/// Brute force: does every position reach its end, when any that can go on does?
+bool makes_progress(const Schedule& schedule) {
+  std::map<Action, bool> done;
+  std::vector<std::size_t> next(num_positions(schedule), 0);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int position = 0; position < num_positions(schedule); ++position) {
+      const auto& list = schedule.body[position];
+      while (next[position] < list.size()) {
+        const Action& action = list[next[position]];
+        auto needed = dependencies(schedule, action);
+        if (action.kind == ActionKind::optimizer_step)
+          for (int stage = schedule.first_trainable_stage; stage < num_stages(schedule); ++stage)
+            needed.push_back({.kind = ActionKind::reduce_gradient, .stage = stage});
+        if (!std::all_of(needed.begin(), needed.end(), [&](const Action& a) { return done[a]; })) break;
+        done[action] = true;
+        ++next[position];
+        progress = true;
+      }
+    }
+  }
+  for (int position = 0; position < num_positions(schedule); ++position)
+    if (next[position] != schedule.body[position].size()) return false;
+  return true;
+}
+
+TEST(AnySchedule, ShuffledOnesAreAcceptedExactlyWhenTheyMakeProgress) {
+  std::mt19937 random(5);
+  int accepted = 0, rejected = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int p = 1 + static_cast<int>(random() % 4), m = 1 + static_cast<int>(random() % 4);
+    const Case c{random() % 2 ? "GPipe" : "1F1B", {p, m, static_cast<int>(random() % p)}};
+    Schedule schedule = lower(build_schedule(c.name, c.shape));
+    for (int swap = 0; swap < 3; ++swap) {
+      auto& list = schedule.body[random() % schedule.body.size()];
+      const std::size_t i = random() % list.size();
+      std::swap(list[i], list[std::min(list.size() - 1, i + 1 + random() % 3)]);
+    }
+    bool is_valid = true;
+    try {
+      validate(schedule);
+    } catch (const InvalidInput&) {
+      is_valid = false;
+    }
+    EXPECT_EQ(is_valid, makes_progress(schedule)) << to_text(schedule);
+    (is_valid ? accepted : rejected) += 1;
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(rejected, 100);
+}
+
+TEST(ValidateSchedule, PrintsTheCycleOfADeadlock) {
+  // Position 0 keeps back the forward that position 1 wants before it gives the gradient that position 0 waits for.
+  Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2}));
+  move_to(schedule, 0, "0SEND_F1", index_of(schedule, 0, "0B0"));
+  const auto message = message_of([&] { validate(schedule); });
+  EXPECT_THAT(message, HasSubstr("schedule GPipe: positions wait for each other for ever: "));
+  EXPECT_THAT(message, AllOf(HasSubstr("0SEND_F1 (position 0"), HasSubstr("0RECV_B0 (position 0"),
+                             HasSubstr("1SEND_B0 (position 1"), HasSubstr("1RECV_F1 (position 1")));
+  EXPECT_THAT(message, HasSubstr("0RECV_B0 (position 0, index 3), which waits for 1SEND_B0 (position 1, index 5)"));
+  EXPECT_THAT(message, HasSubstr("1SEND_B0 (position 1, index 5) stands behind 1RECV_F1 (position 1, index 2)"));
+}
+
+TEST(ValidateSchedule, AnOptimizerStepMeetsAllStages) {
+  // Position 1 takes its step before it sends the gradient that position 0 needs before its own.
+  Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1}));
+  move_to(schedule, 1, "1SEND_B0", static_cast<int>(schedule.body[1].size()) - 1);
+  EXPECT_THAT(message_of([&] { validate(schedule); }),
+              AllOf(HasSubstr("1SEND_B0"), HasSubstr("1OPTIMIZER_STEP"), HasSubstr("0REDUCE_GRAD")));
+}
+
+TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
+  const auto error_of = [](auto change) {
+    Schedule schedule =
+        lower(one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 0}));
+    change(schedule);
+    return message_of([&] { validate(schedule); });
+  };
+  EXPECT_EQ(error_of([](Schedule& s) { move_to(s, 0, "0F1", 9); }),
+            "schedule 1F1B: position 0, index 2: 0SEND_F1 waits for 0F1, which stands behind it at index 9");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F0", "")); }),
+            "schedule 1F1B: position 0, index 10: 0F0 stands twice, first at index 0");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("1F0", "")); }),
+            "schedule 1F1B: position 0, index 10: 1F0 must stand on position 1, where its stage lives");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("2F0", "")); }),
+            "schedule 1F1B: position 0, index 10: 2F0 must be of a stage < 2");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0RECV_F0", "")); }),
+            "schedule 1F1B: position 0, index 10: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
+  EXPECT_EQ(error_of([](Schedule& s) { remove(s, 0, "0RECV_B1"); }),
+            "schedule 1F1B: position 0, index 6: 0B1 waits for 0RECV_B1, which is missing on position 0");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F2", "")); }),
+            "schedule 1F1B: position 0, index 10: 0F2 must be of a micro-batch < 2");
+  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0SEND_B0", "")); }),
+            "schedule 1F1B: position 0, index 10: 0SEND_B0 goes to a stage that there is not");
+  EXPECT_EQ(error_of([](Schedule& s) { remove(s, 1, "1B1"); }), "schedule 1F1B: position 1, stage 1: 1B1 is missing");
+  EXPECT_EQ(
+      error_of([](Schedule& s) { s.first_trainable_stage = 1; }),
+      "schedule 1F1B: position 0, index 4: 0RECV_B0 must not be there: stages before 1 are frozen and run F only");
+  EXPECT_EQ(error_of([](Schedule& s) { s.first_trainable_stage = 2; }),
+            "schedule 1F1B: first trainable stage: must be >= 0 and < 2, is 2");
+  EXPECT_EQ(error_of([](Schedule& s) { s.position_of_stage[1] = 2; }),
+            "schedule 1F1B: stage 1: must live on one of 2 positions, is on 2");
+  EXPECT_EQ(error_of([](Schedule& s) { s.num_micro_batches = 3; }),
+            "schedule 1F1B: position 0, stage 0: 0F2 is missing");
+  EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }), HasSubstr("must have no prologue"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().joined_with_next = true; }), HasSubstr("is the last"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch.reset(); }), HasSubstr("must have a micro-batch"));
+}
+
+/// A zig-zag: stages 0 1 2 3 on positions 0 1 1 0, with I and W apart, one micro-batch.
+Schedule zig_zag() {
+  Schedule schedule{.name = "zig-zag",
+                    .num_micro_batches = 1,
+                    .first_trainable_stage = 0,
+                    .position_of_stage = {0, 1, 1, 0},
+                    .prologue = {},
+                    .body = {{}, {}},
+                    .epilogue = {}};
+  for (const char* text : {"0F0", "3F0", "3I0", "3W0", "0B0"}) schedule.body[0].push_back(parse_action(text, ""));
+  for (const char* text : {"1F0", "2F0", "2I0", "1I0", "2W0", "1W0"})
+    schedule.body[1].push_back(parse_action(text, ""));
+  return schedule;
+}
+
+TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {
+  const Schedule lowered = lower(zig_zag());
+  EXPECT_EQ(to_text(lowered),
+            "rank 0: 0F0 0SEND_F0 3RECV_F0 3F0 3I0 3SEND_B0 3W0 0RECV_B0 0B0 0REDUCE_GRAD 3REDUCE_GRAD 0OPTIMIZER_STEP "
+            "3OPTIMIZER_STEP\n"
+            "rank 1: 1RECV_F0 1F0 2F0 2SEND_F0 2RECV_B0 2I0 1I0 1SEND_B0 2W0 1W0 1REDUCE_GRAD 2REDUCE_GRAD "
+            "1OPTIMIZER_STEP 2OPTIMIZER_STEP\n");
+  EXPECT_NO_THROW(validate(lowered));
+}
+
+TEST(Lower, AJoinedPairReceivesBeforeAndSendsBehindBoth) {
+  Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2});
+  schedule.body[0][1].joined_with_next = true;  // 0F1 with 0B0
+  const Schedule lowered = lower(schedule);
+  EXPECT_EQ(to_text(lowered).substr(0, 73),
+            "rank 0: 0F0 0SEND_F0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 0RECV_B1 0B1 ");
+  EXPECT_EQ(to_csv(schedule), "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n");
+}
+
+TEST(Dependencies, AreInputForwardAndMatchingSend) {
+  const Schedule schedule = lower(zig_zag());
+  const auto of = [&](const char* text) {
+    std::string found;
+    for (const auto& action : dependencies(schedule, parse_action(text, ""))) found += to_string(action) + " ";
+    return found;
+  };
+  EXPECT_EQ(of("0F0"), "");
+  EXPECT_EQ(of("1F0"), "1RECV_F0 ");
+  EXPECT_EQ(of("2F0"), "1F0 ");
+  EXPECT_EQ(of("1RECV_F0"), "0SEND_F0 ");
+  EXPECT_EQ(of("0SEND_F0"), "0F0 ");
+  EXPECT_EQ(of("3I0"), "3F0 ");
+  EXPECT_EQ(of("3W0"), "3I0 ");
+  EXPECT_EQ(of("3SEND_B0"), "3I0 ");
+  EXPECT_EQ(of("2I0"), "2F0 2RECV_B0 ");
+  EXPECT_EQ(of("1I0"), "1F0 2I0 ");
+  EXPECT_EQ(of("0B0"), "0F0 0RECV_B0 ");
+  EXPECT_EQ(of("1REDUCE_GRAD"), "1W0 ");
+  EXPECT_EQ(of("0REDUCE_GRAD"), "0B0 ");
+  EXPECT_EQ(of("1OPTIMIZER_STEP"), "1REDUCE_GRAD ");
+}
+
+TEST(PeakInFlight, AChunkCountsItsShareAndASplitBackwardFreesAfterW) {
+  // Two chunks on each position: 1F 2F stashed until their W.
+  EXPECT_THAT(peak_in_flight(zig_zag()), testing::ElementsAre(1, 1));
+}
+
+TEST(ToCsv, IsTheFileThatPyTorchLoads) {
+  // Read back and validated by _validate_schedule and _simulate_comms_compute of torch 2.11 when this was written.
+  const Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 3});
+  EXPECT_EQ(to_csv(schedule),
+            "0F0,0F1,0B0,0F2,0B1,0B2\n"
+            "1F0,1B0,1F1,1B1,1F2,1B2\n");
+  EXPECT_EQ(to_csv(lower(schedule)),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,0REDUCE_GRAD\n"
+            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1REDUCE_GRAD\n");
+}
+
+TEST(ToGrid, ShowsTheFigureOfTheMegatronPaper) {
+  // 1F1B, 4 stages, 8 micro-batches, F = 1, B = 2: (m + p - 1) (F + B) = 33; idle / ideal = (p - 1) / m = 3 / 8.
+  EXPECT_EQ(
+      to_grid(one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8})),
+      "1F1B: 4 stages, 8 micro-batches\n"
+      "F = forward (1 unit), B = backward (2), .. = idle; messages take no time\n"
+      "time    0              5              10             15             20             25             30\n"
+      "rank 0  F0 F1 F2 F3 .. .. .. .. .. .. B0--- F4 B1--- F5 B2--- F6 B3--- F7 B4--- .. B5--- .. B6--- .. B7---\n"
+      "rank 1  .. F0 F1 F2 .. .. .. .. B0--- F3 B1--- F4 B2--- F5 B3--- F6 B4--- F7 B5--- .. B6--- .. B7--- .. ..\n"
+      "rank 2  .. .. F0 F1 .. .. B0--- F2 B1--- F3 B2--- F4 B3--- F5 B4--- F6 B5--- F7 B6--- .. B7--- .. .. .. ..\n"
+      "rank 3  .. .. .. F0 B0--- F1 B1--- F2 B2--- F3 B3--- F4 B4--- F5 B5--- F6 B6--- F7 B7--- .. .. .. .. .. ..\n"
+      "33 units; idle 36 of 132 rank units: bubble overhead 0.375 (idle / busy), bubble fraction 0.273 (idle / all)\n");
+}
+
+TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
+  for (const auto& name : schedule_names())
+    for (int p = 1; p <= 5; ++p)
+      for (int m = 1; m <= 12; ++m)
+        EXPECT_THAT(to_grid(build_schedule(name, {p, m, 0})),
+                    HasSubstr(std::to_string(3 * (m + p - 1)) + " units; idle"));
+}
+
+TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPosition) {
+  EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 1})),
+              HasSubstr("rank 0  f0 f1 .. .. .. .. ..\nrank 1  .. F0 F1 B0--- B1---\n"));
+  EXPECT_THAT(to_grid(zig_zag()), HasSubstr("rank 0  0F0 ... ... 3F0 3I0 3W0 ... 0B0----\n"
+                                            "rank 1  ... 1F0 2F0 ... ... 2I0 1I0 2W0 1W0\n"));
+}
+
+TEST(ToGrid, RefusesAScheduleThatDoesNotGoOn) {
+  Schedule schedule = gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1});
+  std::swap(schedule.body[0][0], schedule.body[0][1]);
+  EXPECT_THAT(message_of([&] { to_grid(schedule); }), HasSubstr("waits for ever at"));
+}
+
+TEST(ToText, NamesThePartsOnlyWhereThereAreSeveral) {
+  Schedule schedule = gpipe({.pipeline_parallel_size = 1, .num_micro_batches = 1});
+  schedule.prologue = {{parse_action("0F0", "")}};
+  EXPECT_EQ(to_text(schedule), "prologue\nrank 0: 0F0\nbody\nrank 0: 0F0 0B0\nepilogue\n");
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,141 @@
+#include "plan/summary.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::message_of;
+using examples::with;
+
+Span span_of(int rank, int step, const char* action, Nanoseconds begin, Nanoseconds end) {
+  return {.rank = rank, .step = step, .action = parse_action(action, ""), .begin_ns = begin, .end_ns = end};
+}
+
+/// One iteration of GPipe with p = 2, m = 2, F = 10, B = 20, messages free: (m + p - 1) (F + B) = 90.
+Trace gpipe_trace(int steps = 1) {
+  Trace trace{.num_ranks = 2, .spans = {}, .events = {}};
+  for (int step = 0; step < steps; ++step) {
+    const Nanoseconds t = 100 * step;
+    for (const auto& [rank, action, begin, end] :
+         std::vector<std::tuple<int, const char*, int, int>>{{0, "0F0", 0, 10},
+                                                             {0, "0F1", 10, 20},
+                                                             {0, "0RECV_B0", 20, 50},
+                                                             {0, "0B0", 50, 70},
+                                                             {0, "0B1", 70, 90},
+                                                             {1, "1F0", 10, 20},
+                                                             {1, "1F1", 20, 30},
+                                                             {1, "1B0", 30, 50},
+                                                             {1, "1B1", 50, 70}})
+      trace.spans.push_back(span_of(rank, step, action, t + begin, t + end));
+  }
+  return trace;
+}
+
+const Schedule kSchedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2}));
+
+TEST(Summarize, HasTheClosedFormsOfGPipe) {
+  const auto summary = summarize(gpipe_trace(), 0, kSchedule);
+  EXPECT_EQ(summary.makespan_ns, 90);
+  EXPECT_EQ(summary.iteration_ns, 90);
+  EXPECT_EQ(summary.longest_rank_span_ns, 90);
+  EXPECT_DOUBLE_EQ(summary.bubble_overhead, 1. / 2);  // (p - 1) / m
+  EXPECT_DOUBLE_EQ(summary.bubble_fraction, 1. / 3);  // (p - 1) / (m + p - 1)
+  EXPECT_THAT(summary.busy_ns, testing::ElementsAre(60, 60));
+  EXPECT_THAT(summary.peak_in_flight, testing::ElementsAre(2, 2));
+}
+
+TEST(Summarize, IterationTimeIsThePeriodWhereThereAreSeveralSteps) {
+  const auto summary = summarize(gpipe_trace(5), 3, kSchedule);
+  EXPECT_EQ(summary.makespan_ns, 90);
+  EXPECT_EQ(summary.iteration_ns, 100);
+}
+
+TEST(Summarize, RanksThatTakeNoPartAreNoBubble) {
+  Trace trace = gpipe_trace();
+  trace.num_ranks = 4;
+  const auto summary = summarize(trace, 0, kSchedule);
+  EXPECT_DOUBLE_EQ(summary.bubble_fraction, 1. / 3);
+  EXPECT_THAT(summary.busy_ns, testing::ElementsAre(60, 60, 0, 0));
+}
+
+TEST(Summarize, AStepThatIsNotThereIsAnError) {
+  EXPECT_EQ(message_of([] { summarize(gpipe_trace(), 4, kSchedule); }), "trace: has no spans of step 4");
+}
+
+TEST(RunName, IsTheMethodsRole) {
+  EXPECT_EQ(run_name("data-parallel"), "data_parallel");
+  EXPECT_EQ(run_name("static"), "static_pipeline");
+  EXPECT_EQ(run_name("pipetransformer"), "elastic");
+  EXPECT_EQ(run_name("mine"), "mine");
+}
+
+RunSummary example_run() {
+  RunSummary run;
+  run.name = "elastic";
+  run.method = "pipetransformer";
+  run.freeze = "cap:0.5";
+  run.seed = std::numeric_limits<std::uint64_t>::max();
+  run.num_steps = 3;
+  run.samples_per_second = 0.1 + 0.2;
+  run.test_accuracy = 1. / 3;
+  PhaseSummary phase;
+  phase.partition = "[0,5) [5,14)";
+  phase.schedule = "GPipe";
+  phase.measured_iteration_ns = 90;
+  phase.measured_peak_memory_bytes = {1, 2};
+  phase.measured_timeline = gpipe_trace();
+  run.phases = {phase, PhaseSummary{}};
+  run.steps = {{.step = 0, .loss = 1.25, .learning_rate = 5e-5, .samples = 64, .tokens = 31, .iteration_ns = 90},
+               {.step = 1, .loss = 1e-300, .learning_rate = -0.0, .samples = 64, .tokens = 31, .iteration_ns = 91}};
+  run.evaluations = {{.step = 3, .accuracy = 0.9}};
+  run.label_names = {"yes", "no, \xC3\xA0 la mode"};
+  run.test_items = {5, 3};
+  run.test_labels = {0, 1};
+  run.test_predictions = {0, 0};
+  return run;
+}
+
+TEST(RunSummary, SurvivesItsFile) {
+  const RunSummary run = example_run();
+  EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
+  EXPECT_EQ(run_from_json(to_json(RunSummary{}), "run.json"), RunSummary{});
+}
+
+TEST(RunSummary, RandomDoublesSurviveExactly) {
+  std::mt19937_64 random(4);
+  RunSummary run = example_run();
+  for (int i = 0; i < 2000; ++i) {
+    const double value = std::bit_cast<double>(random());
+    if (std::isfinite(value)) run.steps.push_back({.step = i, .loss = value});
+  }
+  EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
+}
+
+TEST(RunSummary, ADivergedRunIsWrittenToo) {
+  RunSummary run = example_run();
+  run.steps[0].loss = std::numeric_limits<double>::infinity();
+  run.steps[1].loss = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
+  run.steps[0].loss = std::nan("");
+  EXPECT_TRUE(std::isnan(run_from_json(to_json(run), "run.json").steps[0].loss));
+}
+
+TEST(RunSummary, BadFieldsAreNamed) {
+  const auto good = to_json(example_run());
+  const auto error_of = [](const std::string& text) { return message_of([&] { run_from_json(text, "r.json"); }); };
+  EXPECT_EQ(error_of(with(good, "\"loss\": 1.25", "\"loss\": \"much\"")),
+            "r.json: steps[0].loss: must be a number, is \"much\"");
+  EXPECT_EQ(error_of(with(good, "\"seed\": 18446744073709551615", "\"seed\": -1")),
+            "r.json: seed: must be >= 0, is -1");
+  EXPECT_EQ(error_of(with(good, "\"samples_per_second\": 0.3", "\"samples_per_second\": -0.3")).substr(0, 44),
+            "r.json: samples_per_second: must be >= 0, is");
+}
+
+}  // namespace
+}  // namespace frostpipe
