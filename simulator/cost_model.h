@@ -1,0 +1,97 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/schedule.h"
+#include "profiles/cluster.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+/// Piece of an action: compute on the rank, or a collective that starts when all its ranks have arrived.
+struct Segment {
+  Nanoseconds duration_ns = 0;
+  /// Empty for compute; else the ranks that meet, in ascending order.
+  std::vector<int> collective_ranks;
+  bool operator==(const Segment&) const = default;
+};
+
+/// What a message costs: the link is occupied, then the message arrives latency later.
+struct TransferCost {
+  Nanoseconds occupancy_ns = 0;
+  Nanoseconds latency_ns = 0;
+  bool operator==(const TransferCost&) const = default;
+};
+
+/// How long things take. Ranks are those of `layout`.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  /// Segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; none = takes no time.
+  virtual std::vector<Segment> segments(const Action& action, int position, int replica) const = 0;
+  /// Cost of a SEND from the action's stage to its neighbour.
+  virtual TransferCost transfer(const Action& send, int replica) const = 0;
+};
+
+/// Equal cost for every stage and micro-batch (B = input + weight gradient, on the first stage too), latency-only
+/// links: for closed forms and what-ifs without files. REDUCE_GRAD is free and nobody meets at OPTIMIZER_STEP.
+struct UniformCosts {
+  Nanoseconds forward_ns = 0, input_gradient_ns = 0, weight_gradient_ns = 0;
+  Nanoseconds latency_ns = 0;
+  Nanoseconds update_ns = 0;
+};
+class UniformCostModel final : public CostModel {
+ public:
+  explicit UniformCostModel(const UniformCosts& costs) : costs_(costs) {}
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
+  TransferCost transfer(const Action& send, int replica) const override;
+
+ private:
+  UniformCosts costs_;
+};
+
+/// Costs of a phase from a profile and a cluster. Each rank is priced by its own device's measurements.
+///
+/// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
+/// gradient of trainable layers; the run's first trainable layer has no input gradient. REDUCE_GRAD: all-reduce of the
+/// stage's trainable gradient bytes over its replicas. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
+/// an all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank
+/// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
+/// output activation of the layer before the cut. A micro-batch without samples costs nothing and sends nothing.
+///
+/// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws
+/// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.
+class ProfileCostModel final : public CostModel {
+ public:
+  ProfileCostModel(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype,
+                   const Profile& profile, const Cluster& cluster);
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
+  TransferCost transfer(const Action& send, int replica) const override;
+
+ private:
+  /// One micro-batch of one size through one stage.
+  struct StageCost {
+    Nanoseconds forward_ns = 0;
+    Nanoseconds input_gradient_ns = 0;
+    Nanoseconds weight_gradient_ns = 0;
+    TransferCost send_forward, send_backward;
+  };
+  /// What a stage costs on the rank of one replica.
+  struct RankCost {
+    StageCost smaller, larger;  // micro-batch sizes differ by at most one
+    Nanoseconds update_ns = 0;
+  };
+  const RankCost& rank_cost(int stage, int replica) const;
+  const StageCost& stage_cost(const Action& action, int replica) const;
+
+  int data_parallel_size_ = 1;
+  int num_micro_batches_ = 1;
+  std::vector<int> micro_batch_sizes_;  // [replica * num_micro_batches + micro_batch]
+  int smaller_size_ = 0;
+  std::vector<RankCost> rank_costs_;      // [stage * data_parallel_size + replica]
+  std::vector<Segment> reduce_gradient_;  // per stage
+  Segment gradient_norm_;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <string>
+
+#include "plan/batch.h"
+#include "plan/memory.h"
+#include "profiles/error.h"
+#include "simulator/cost_model.h"
+
+namespace frostpipe {
+namespace {
+
+void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
+  const int num_devices = static_cast<int>(cluster.devices.size());
+  for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
+    for (const int rank : replicas_of(layout, stage)) {
+      if (rank < num_devices) continue;
+      throw InvalidInput("cluster " + cluster.name,
+                         "must have a device for each rank of the layout, has " + std::to_string(num_devices),
+                         "rank " + std::to_string(rank));
+    }
+  }
+}
+
+TransferCost message_cost(const Cluster& cluster, int from_rank, int to_rank, Bytes bytes) {
+  const Link& link = link_between(cluster, from_rank, to_rank).point_to_point;
+  return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
+}
+
+Segment all_reduce(const Cluster& cluster, std::vector<int> ranks, Bytes bytes) {
+  std::sort(ranks.begin(), ranks.end());
+  const Nanoseconds duration = all_reduce_ns(cluster, ranks, bytes);
+  return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
+}
+
+}  // namespace
+
+ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                                   std::string_view dtype, const Profile& profile, const Cluster& cluster)
+    : data_parallel_size_(phase.layout.data_parallel_size), num_micro_batches_(phase.num_micro_batches) {
+  const Partition& partition = phase.partition;
+  const ParallelLayout& layout = phase.layout;
+  const int stages = static_cast<int>(partition.size());
+  FROSTPIPE_CHECK(stages == layout.pipeline_parallel_size, "a validated phase has one stage per position");
+  require_devices(cluster, layout);
+
+  for (const SampleRange& range : split_evenly(global_batch_size, data_parallel_size_ * num_micro_batches_)) {
+    micro_batch_sizes_.push_back(range.end - range.begin);
+  }
+  smaller_size_ = micro_batch_sizes_.back();
+
+  const auto layer_cost = [&](int layer, int size, const std::string& device_type) {
+    return cost_of(profile, {.layer = layer,
+                             .device_type = device_type,
+                             .dtype = std::string(dtype),
+                             .micro_batch_size = size,
+                             .tokens = phase.tokens});
+  };
+  const auto measure_stage = [&](int stage, int replica, int size) {
+    StageCost cost;
+    if (size == 0) return cost;
+    const int rank = rank_of(layout, stage, replica);
+    const std::string& device_type = cluster.devices[rank].type;
+    for (int layer = partition[stage].begin; layer < partition[stage].end; ++layer) {
+      const LayerCost measured = layer_cost(layer, size, device_type);
+      if (layer < phase.first_trainable_layer) {
+        cost.forward_ns += measured.frozen_forward_ns;
+      } else {
+        cost.forward_ns += measured.forward_ns;
+        cost.weight_gradient_ns += measured.weight_gradient_ns;
+        if (layer > phase.first_trainable_layer) cost.input_gradient_ns += measured.input_gradient_ns;
+      }
+    }
+    if (stage + 1 < stages) {
+      const Bytes bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
+      cost.send_forward = message_cost(cluster, rank, rank_of(layout, stage + 1, replica), bytes);
+    }
+    if (stage > 0) {
+      const Bytes bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
+      cost.send_backward = message_cost(cluster, rank, rank_of(layout, stage - 1, replica), bytes);
+    }
+    return cost;
+  };
+
+  std::vector<int> training_ranks;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int first_trained = std::max(partition[stage].begin, phase.first_trainable_layer);
+    Bytes gradient_bytes = 0;
+    for (int layer = first_trained; layer < partition[stage].end; ++layer) {
+      gradient_bytes += profile.model.layers.at(layer).parameter_count * bytes_per_value(dtype);
+    }
+    for (int replica = 0; replica < data_parallel_size_; ++replica) {
+      const int rank = rank_of(layout, stage, replica);
+      RankCost cost{.smaller = measure_stage(stage, replica, smaller_size_), .larger = {}};
+      if (micro_batch_sizes_.front() > smaller_size_) cost.larger = measure_stage(stage, replica, smaller_size_ + 1);
+      for (int layer = first_trained; layer < partition[stage].end; ++layer) {
+        cost.update_ns += update_cost_of(profile, layer, cluster.devices[rank].type, dtype, optimizer);
+      }
+      rank_costs_.push_back(cost);
+      if (first_trained < partition[stage].end) training_ranks.push_back(rank);
+    }
+    reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes));
+  }
+  gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8);
+}
+
+const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int replica) const {
+  return rank_costs_.at(stage * data_parallel_size_ + replica);
+}
+
+const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& action, int replica) const {
+  const RankCost& cost = rank_cost(action.stage, replica);
+  const int size = micro_batch_sizes_.at(replica * num_micro_batches_ + action.micro_batch.value());
+  return size == smaller_size_ ? cost.smaller : cost.larger;
+}
+
+std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*position*/, int replica) const {
+  const auto compute = [](Nanoseconds duration) { return Segment{.duration_ns = duration, .collective_ranks = {}}; };
+  switch (action.kind) {
+    case ActionKind::forward:
+    case ActionKind::recompute:
+      return {compute(stage_cost(action, replica).forward_ns)};
+    case ActionKind::backward:
+      return {compute(stage_cost(action, replica).input_gradient_ns + stage_cost(action, replica).weight_gradient_ns)};
+    case ActionKind::input_gradient:
+      return {compute(stage_cost(action, replica).input_gradient_ns)};
+    case ActionKind::weight_gradient:
+      return {compute(stage_cost(action, replica).weight_gradient_ns)};
+    case ActionKind::reduce_gradient:
+      if (data_parallel_size_ == 1) return {};
+      return {reduce_gradient_.at(action.stage)};
+    case ActionKind::optimizer_step:
+      if (gradient_norm_.collective_ranks.size() < 2) return {compute(rank_cost(action.stage, replica).update_ns)};
+      return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};
+    default:
+      throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "none is defined");
+  }
+}
+
+TransferCost ProfileCostModel::transfer(const Action& send, int replica) const {
+  const StageCost& cost = stage_cost(send, replica);
+  return send.kind == ActionKind::send_forward ? cost.send_forward : cost.send_backward;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,130 @@
+#include "simulator/program.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// An action's name as one number: all of it but iteration_offset and joined_with_next.
+std::uint64_t name_of(const Action& action) {
+  const auto in_bits = [&](std::int64_t value, int bits) {
+    if (value < 0 || value >= std::int64_t{1} << bits) {
+      throw InvalidInput("action", "must have a stage below 65536 and a micro-batch below 1048575", to_string(action));
+    }
+    return static_cast<std::uint64_t>(value);
+  };
+  std::uint64_t name = in_bits(static_cast<int>(action.kind), 4);
+  name = name << 16 | in_bits(action.stage, 16);
+  name = name << 20 | in_bits(action.micro_batch ? *action.micro_batch + 1 : 0, 20);
+  name = name << 16 | in_bits(action.slice ? *action.slice + 1 : 0, 16);
+  return name << 8 | in_bits(action.weight_version, 8);
+}
+
+const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part, int position) {
+  static const std::vector<Action> kNone;
+  return part.empty() ? kNone : part.at(position);
+}
+
+/// Distinct actions of one position, numbered as they first appear in its lists.
+struct Names {
+  std::vector<Action> actions;
+  std::vector<std::pair<std::uint64_t, int>> numbers;  // ascending
+};
+
+int slot_of(const Names& names, const Action& action) {
+  const std::uint64_t name = name_of(action);
+  const auto place = std::lower_bound(names.numbers.begin(), names.numbers.end(), std::pair{name, 0});
+  return place != names.numbers.end() && place->first == name ? place->second : -1;
+}
+
+Names names_of(const Schedule& schedule, int position) {
+  Names names;
+  std::vector<const Action*> all;
+  for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+    for (const Action& action : list_of(*part, position)) {
+      names.numbers.emplace_back(name_of(action), static_cast<int>(all.size()));
+      all.push_back(&action);
+    }
+  }
+  std::sort(names.numbers.begin(), names.numbers.end());
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  names.numbers.erase(std::unique(names.numbers.begin(), names.numbers.end(), same_name), names.numbers.end());
+
+  // Until here a number is an index into `all`; what stands there first keeps the order and loses the gaps.
+  std::vector<int> slot_at(all.size(), -1);
+  for (const auto& [name, index] : names.numbers) slot_at[index] = 0;
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    if (slot_at[index] < 0) continue;
+    slot_at[index] = static_cast<int>(names.actions.size());
+    names.actions.push_back(*all[index]);
+  }
+  for (auto& [name, index] : names.numbers) index = slot_at[index];
+  return names;
+}
+
+int position_of(const Schedule& schedule, const Action& action) {
+  if (action.stage < 0 || action.stage >= num_stages(schedule)) {
+    throw InvalidInput("schedule " + schedule.name, "must name stages below " + std::to_string(num_stages(schedule)),
+                       to_string(action));
+  }
+  return schedule.position_of_stage[action.stage];
+}
+
+SlotKind kind_of(ActionKind kind) {
+  if (is_send(kind)) return SlotKind::send;
+  return is_receive(kind) ? SlotKind::receive : SlotKind::work;
+}
+
+int link_to(Program& program, int position) {
+  auto& links = program.link_positions;
+  const auto place = std::find(links.begin(), links.end(), position);
+  if (place != links.end()) return static_cast<int>(place - links.begin());
+  links.push_back(position);
+  return static_cast<int>(links.size()) - 1;
+}
+
+std::vector<int> slots_of(const std::vector<Action>& actions, const Names& names) {
+  std::vector<int> slots;
+  slots.reserve(actions.size());
+  for (const Action& action : actions) slots.push_back(slot_of(names, action));
+  return slots;
+}
+
+}  // namespace
+
+std::vector<Program> resolve(const Schedule& lowered) {
+  std::vector<Names> names;
+  for (int position = 0; position < num_positions(lowered); ++position) names.push_back(names_of(lowered, position));
+
+  std::vector<Program> programs(names.size());
+  for (int position = 0; position < static_cast<int>(names.size()); ++position) {
+    Program& program = programs[position];
+    program.slots.reserve(names[position].actions.size());
+    for (const Action& action : names[position].actions) {
+      Slot slot{.action = action,
+                .kind = kind_of(action.kind),
+                .first_dependency = static_cast<int>(program.dependencies.size())};
+      // A SEND stands behind what it sends, so that the order of the list is enough.
+      const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies(lowered, action);
+      for (const Action& dependency : waits_for) {
+        const int holder = position_of(lowered, dependency);
+        const int index = slot_of(names[holder], dependency);
+        program.dependencies.push_back(index < 0 ? SlotAddress{} : SlotAddress{holder, index});
+      }
+      slot.end_dependency = static_cast<int>(program.dependencies.size());
+      if (slot.kind == SlotKind::send) slot.link = link_to(program, position_of(lowered, matching(action)));
+      program.slots.push_back(slot);
+    }
+    program.prologue = slots_of(list_of(lowered.prologue, position), names[position]);
+    program.body = slots_of(list_of(lowered.body, position), names[position]);
+    program.epilogue = slots_of(list_of(lowered.epilogue, position), names[position]);
+  }
+  return programs;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,39 @@
+#pragma once
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace frostpipe {
+
+/// A schedule with every name resolved, so that the simulator looks nothing up while it runs: each distinct action of a
+/// position becomes a slot, lists become slot numbers, dependencies (those of plan/) become addresses of slots.
+
+struct SlotAddress {
+  int position = -1;
+  int slot = -1;
+  /// False for an action that stands in no list: who depends on it waits for ever.
+  bool exists() const { return position >= 0; }
+};
+
+enum class SlotKind { work, send, receive };
+
+struct Slot {
+  Action action;
+  SlotKind kind = SlotKind::work;
+  int first_dependency = 0, end_dependency = 0;  // range in Program::dependencies
+  int link = -1;                                 // of a SEND: index into Program::link_positions
+};
+
+/// One position's lists.
+struct Program {
+  std::vector<Slot> slots;
+  std::vector<SlotAddress> dependencies;
+  std::vector<int> link_positions;            // positions that this one sends to
+  std::vector<int> prologue, body, epilogue;  // slot numbers
+};
+
+/// One program per position. An action of another iteration (iteration_offset) shares the slot of its name: runs of one
+/// name are counted over the whole schedule.
+std::vector<Program> resolve(const Schedule& lowered);
+
+}  // namespace frostpipe

@@ -1,0 +1,47 @@
+#pragma once
+#include <string_view>
+
+#include "plan/plan.h"
+#include "plan/summary.h"
+#include "plan/trace.h"
+#include "plan/transformation.h"
+#include "simulator/cost_model.h"
+
+namespace frostpipe {
+
+/// Interprets a lowered schedule for `iterations` repetitions of its body on every rank of `layout`.
+///
+/// Each rank runs its position's prologue once, its body `iterations` times, its epilogue once. Deterministic. Each
+/// rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link serves
+/// in issue order; the message arrives latency after the link is done. A RECV holds its rank until the message is
+/// there. A collective starts when all its ranks have arrived.
+///
+/// Trace: a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND spans
+/// cover occupancy and latency, RECV spans the wait (maybe none), spans of a collective the wait for the others too.
+/// Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
+Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
+
+/// A phase by its profile.
+struct SimulatedPhase {
+  Trace timeline;  // one iteration alone: the first
+  IterationSummary
+      summary;  // of that, but iteration_ns from the steady state: distance of the last two iterations' ends
+};
+SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                              std::string_view dtype, const Profile& profile, const Cluster& cluster);
+
+/// summary.iteration_ns of simulate_phase alone, for searches.
+Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
+
+/// What building the process groups anew is taken to cost. An estimate, not a measurement.
+constexpr Nanoseconds kRegroupNs = 50'000'000;
+
+/// Price of a change of layout: groups to build (kRegroupNs when regroup) plus the moves in their order, those into or
+/// out of one rank one after the other.
+Nanoseconds transformation_ns(const Transformation& transformation, const Cluster& cluster);
+
+/// Sum over phases of steps x iteration time plus transformations: the training loop's predicted length.
+Nanoseconds predicted_run_ns(const TrainingPlan& plan);
+
+}  // namespace frostpipe

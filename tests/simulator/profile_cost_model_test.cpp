@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "profiles/error.h"
+#include "simulator/cost_model.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+using test::free_cluster;
+using test::synthetic_profile;
+using test::SyntheticLayer;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Layers 0..3 are embedding, attention, MLP, head. Digits: forward 1, input gradient 10, weight gradient 100, frozen
+/// forward 1000, all times 1 + layer.
+Profile digits() {
+  std::vector<SyntheticLayer> layers;
+  for (int layer = 0; layer < 4; ++layer) {
+    layers.push_back({.forward_ns = layer + 1,
+                      .input_gradient_ns = 10 * (layer + 1),
+                      .weight_gradient_ns = 100 * (layer + 1),
+                      .frozen_forward_ns = 1000 * (layer + 1),
+                      .update_ns = 10000 * (layer + 1),
+                      .output_activation_bytes = layer + 1,
+                      .parameter_count = layer + 1});
+  }
+  return synthetic_profile(1, layers);
+}
+
+Phase phase_of(const Partition& partition, int replicas, int num_micro_batches, int first_trainable_layer) {
+  Phase phase;
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.layout.pipeline_parallel_size = static_cast<int>(partition.size());
+  phase.layout.data_parallel_size = replicas;
+  phase.partition = partition;
+  phase.num_micro_batches = num_micro_batches;
+  phase.tokens = test::kSyntheticTokens;
+  return phase;
+}
+
+Nanoseconds only_compute(const CostModel& costs, const char* action, int position, int replica = 0) {
+  const auto segments = costs.segments(parse_action(action, "test"), position, replica);
+  EXPECT_EQ(segments.size(), 1U) << action;
+  EXPECT_THAT(segments.at(0).collective_ranks, IsEmpty()) << action;
+  return segments.at(0).duration_ns;
+}
+
+TEST(ProfileCostModel, SumsTheLayersOfAStage) {
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(2);
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 1, 2, 0), /*global_batch_size=*/4, "adamw", "float32",
+                               profile, cluster);
+  EXPECT_EQ(only_compute(costs, "0F0", 0), 2 * (1 + 2));
+  EXPECT_EQ(only_compute(costs, "1F1", 1), 2 * (3 + 4));
+  EXPECT_EQ(only_compute(costs, "1B0", 1), 2 * (30 + 40 + 300 + 400));
+  EXPECT_EQ(only_compute(costs, "1I0", 1), 2 * (30 + 40));
+  EXPECT_EQ(only_compute(costs, "1W0", 1), 2 * (300 + 400));
+}
+
+TEST(ProfileCostModel, TheRunsFirstTrainableLayerHasNoInputGradient) {
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(2);
+  const ProfileCostModel unfrozen(phase_of({{0, 2}, {2, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(unfrozen, "0B0", 0), 20 + 100 + 200);
+  const ProfileCostModel frozen(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), 1, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(frozen, "1B0", 1), 400);
+}
+
+TEST(ProfileCostModel, FrozenLayersCostTheirFrozenForwardOnAnyStage) {
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(2);
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), 1, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(costs, "0F0", 0), 1000 + 2000);
+  EXPECT_EQ(only_compute(costs, "1F0", 1), 3000 + 4);
+}
+
+TEST(ProfileCostModel, MicroBatchSizesDifferByAtMostOne) {
+  // 7 samples over 2 replicas of 2 micro-batches: 2 2 | 2 1.
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(2);
+  const ProfileCostModel costs(phase_of({{0, 4}}, 2, 2, 0), 7, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(costs, "0F0", 0, 0), 20);
+  EXPECT_EQ(only_compute(costs, "0F1", 0, 0), 20);
+  EXPECT_EQ(only_compute(costs, "0F0", 0, 1), 20);
+  EXPECT_EQ(only_compute(costs, "0F1", 0, 1), 10);
+}
+
+TEST(ProfileCostModel, AMicroBatchWithoutSamplesCostsAndSendsNothing) {
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(2);
+  cluster.intra_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 1, 3, 0), 2, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(costs, "0F2", 0), 0);
+  EXPECT_EQ(only_compute(costs, "0B2", 0), 0);
+  EXPECT_EQ(costs.transfer(parse_action("0SEND_F2", "test"), 0), TransferCost{});
+  EXPECT_EQ(costs.transfer(parse_action("1SEND_B2", "test"), 0), TransferCost{});
+  EXPECT_EQ(costs.transfer(parse_action("0SEND_F1", "test"), 0).latency_ns, 5);
+}
+
+TEST(ProfileCostModel, BothDirectionsCarryTheActivationBeforeTheCut) {
+  // The cut is after layer 1, whose output has 2 bytes per sample; 3 samples at 1 byte per ns.
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(2);
+  cluster.intra_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 1, 1, 0), 3, "adamw", "float32", profile, cluster);
+  const TransferCost expected{.occupancy_ns = 6, .latency_ns = 5};
+  EXPECT_EQ(costs.transfer(parse_action("0SEND_F0", "test"), 0), expected);
+  EXPECT_EQ(costs.transfer(parse_action("1SEND_B0", "test"), 0), expected);
+}
+
+TEST(ProfileCostModel, CrossesNodesByTheSlowerLink) {
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(2);
+  cluster.devices[1].node = 1;
+  cluster.inter_node.point_to_point = {.latency_ns = 70, .bandwidth_bytes_per_second = 0};
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(costs.transfer(parse_action("0SEND_F0", "test"), 0).latency_ns, 70);
+}
+
+TEST(ProfileCostModel, GradientsOfTrainableLayersAreReducedOverReplicas) {
+  // p = 2, d = 2: stage 1 lives on ranks 2 and 3 and trains layer 3 alone: 4 parameters = 16 bytes.
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(4);
+  cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 2, 1, 3), 2, "adamw", "float32", profile, cluster);
+  const Segment expected{.duration_ns = all_reduce_ns(cluster, {2, 3}, 16), .collective_ranks = {2, 3}};
+  EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 0), ElementsAre(expected));
+  EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 1), ElementsAre(expected));
+}
+
+TEST(ProfileCostModel, OneReplicaReducesNothing) {
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(1);
+  const ProfileCostModel costs(phase_of({{0, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, cluster);
+  EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
+  EXPECT_EQ(only_compute(costs, "0OPTIMIZER_STEP", 0), 100000);  // nobody to meet
+}
+
+TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(4);
+  cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(phase_of({{0, 2}, {2, 4}}, 2, 1, 0), 2, "adamw", "float32", profile, cluster);
+  EXPECT_THAT(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
+              ElementsAre(Segment{all_reduce_ns(cluster, {0, 1, 2, 3}, 8), {0, 1, 2, 3}}, Segment{70000, {}}));
+  // Stage 0 frozen as a whole: its ranks have no optimizer step to meet at.
+  const ProfileCostModel frozen(phase_of({{0, 2}, {2, 4}}, 2, 1, 3), 2, "adamw", "float32", profile, cluster);
+  EXPECT_THAT(frozen.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
+              ElementsAre(Segment{all_reduce_ns(cluster, {2, 3}, 8), {2, 3}}, Segment{40000, {}}));
+}
+
+TEST(ProfileCostModel, PricesEachRankByItsOwnDevice) {
+  Profile profile = digits();
+  const auto measured = profile.measurements;
+  for (Measurement m : measured) {
+    m.key.device_type = "fast";
+    m.cost.forward_ns = m.key.micro_batch_size;
+    profile.measurements.push_back(m);
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  const auto updates = profile.updates;
+  for (UpdateMeasurement u : updates) {
+    u.device_type = "fast";
+    profile.updates.push_back(u);
+  }
+  Cluster cluster = free_cluster(2);
+  cluster.devices[1].type = "fast";
+  const ProfileCostModel costs(phase_of({{0, 4}}, 2, 1, 0), 2, "adamw", "float32", profile, cluster);
+  EXPECT_EQ(only_compute(costs, "0F0", 0, 0), 1 + 2 + 3 + 4);
+  EXPECT_EQ(only_compute(costs, "0F0", 0, 1), 4);
+}
+
+TEST(ProfileCostModel, RefusesMoreRanksThanDevices) {
+  const Profile profile = digits();
+  const Cluster cluster = free_cluster(1);
+  EXPECT_THROW(ProfileCostModel(phase_of({{0, 2}, {2, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, cluster),
+               InvalidInput);
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "simulator/simulate.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+using test::free_cluster;
+using test::synthetic_profile;
+using test::SyntheticLayer;
+
+constexpr const char* kOptimizer = "adamw";
+constexpr const char* kDtype = "float32";
+
+Phase phase_of(const Partition& partition, int replicas, int num_micro_batches, int first_trainable_layer) {
+  Phase phase;
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.layout.pipeline_parallel_size = static_cast<int>(partition.size());
+  phase.layout.data_parallel_size = replicas;
+  phase.partition = partition;
+  phase.num_micro_batches = num_micro_batches;
+  phase.tokens = test::kSyntheticTokens;
+  return phase;
+}
+
+Nanoseconds end_of_step(const Trace& trace, int step) {
+  Nanoseconds end = 0;
+  for (const Span& span : trace.spans) {
+    if (span.step == step) end = std::max(end, span.end_ns);
+  }
+  return end;
+}
+
+TEST(SimulatePhase, AddsPipelineAndUpdate) {
+  // Two stages of two layers, two micro-batches of one sample. F = 2; stage 0: B = 10 + 200, stage 1: B = 20 + 200.
+  // rank 0: 0F0 0-2 0F1 2-4, rank 1: 1F0 2-4 1B0 4-224 1F1 224-226 1B1 226-446, rank 0: 0B0 224-434 0B1 446-656; update
+  // 100.
+  SyntheticLayer layer;
+  layer.update_ns = 50;
+  const Profile profile = synthetic_profile(1, {layer});
+  const Cluster cluster = free_cluster(2);
+  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 2, 0), /*global_batch_size=*/2, kOptimizer, kDtype,
+                                     profile, cluster);
+  EXPECT_EQ(result.summary.makespan_ns, 656 + 100);
+  EXPECT_EQ(result.summary.iteration_ns, 756);
+  EXPECT_EQ(result.summary.busy_ns, (std::vector<Nanoseconds>{2 * 212, 2 * 222}));
+}
+
+TEST(SimulatePhase, TheTimelineIsOneIterationAlone) {
+  const Profile profile = synthetic_profile(2, {SyntheticLayer{}});
+  Cluster cluster = free_cluster(2);
+  cluster.intra_node.point_to_point.latency_ns = 9;
+  for (const int first_trainable : {0, 3, 5}) {
+    const Phase phase = phase_of({{0, 3}, {3, 6}}, 1, 3, first_trainable);
+    const auto result = simulate_phase(phase, 6, kOptimizer, kDtype, profile, cluster);
+    const ProfileCostModel costs(phase, 6, kOptimizer, kDtype, profile, cluster);
+    EXPECT_EQ(result.timeline, simulate(schedule_of(phase), phase.layout, costs, 1));
+  }
+}
+
+TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
+  // Stage 0 frozen: F = 2000. Stage 1 trains layer 3: F = 1000 + 1, B = 100. One micro-batch: the first iteration takes
+  // 2000 + 1101, after it the slower stage 0 alone sets the pace.
+  const Profile profile = synthetic_profile(1, {SyntheticLayer{}});
+  const Cluster cluster = free_cluster(2);
+  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), 1, kOptimizer, kDtype, profile, cluster);
+  EXPECT_EQ(result.summary.makespan_ns, 3101);
+  EXPECT_EQ(result.summary.iteration_ns, 2000);
+}
+
+TEST(SimulatePhase, ItsPeriodIsThatOfALongRun) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 150; ++round) {
+    std::vector<SyntheticLayer> layers(8);
+    for (auto& layer : layers) {
+      layer = {.forward_ns = 1 + static_cast<Nanoseconds>(random() % 50),
+               .input_gradient_ns = static_cast<Nanoseconds>(random() % 50),
+               .weight_gradient_ns = static_cast<Nanoseconds>(random() % 50),
+               .frozen_forward_ns = static_cast<Nanoseconds>(random() % 50),
+               .update_ns = static_cast<Nanoseconds>(random() % 200),
+               .output_activation_bytes = static_cast<Bytes>(random() % 20)};
+    }
+    const Profile profile = synthetic_profile(3, layers);
+    Cluster cluster = free_cluster(6);
+    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 30),
+                                         .bandwidth_bytes_per_second = 1'000'000'000};
+    const bool deep = round % 2 == 0;
+    const int frozen = static_cast<int>(random() % 4);
+    Phase phase = phase_of(deep ? Partition{{0, 3}, {3, 6}, {6, 8}} : Partition{{0, 5}, {5, 8}}, deep ? 2 : 1,
+                           1 + static_cast<int>(random() % 6), first_trainable_layer(profile.model, frozen));
+    phase.schedule = random() % 2 == 0 ? "GPipe" : "1F1B";
+    const ProfileCostModel costs(phase, 24, kOptimizer, kDtype, profile, cluster);
+    const Trace trace = simulate(schedule_of(phase), phase.layout, costs, 40);
+    const Nanoseconds period = simulate_phase(phase, 24, kOptimizer, kDtype, profile, cluster).summary.iteration_ns;
+    EXPECT_EQ(period, end_of_step(trace, 39) - end_of_step(trace, 38)) << "round " << round;
+    EXPECT_EQ(period, simulated_iteration_ns(phase, 24, kOptimizer, kDtype, profile, cluster));
+  }
+}
+
+TEST(TransformationNs, MovesIntoOneRankFollowEachOther) {
+  Cluster cluster = free_cluster(4);
+  cluster.intra_node.point_to_point = {.latency_ns = 1, .bandwidth_bytes_per_second = 1'000'000'000};
+  Transformation change;
+  change.moves = {{.layer = 0, .from_rank = 0, .to_rank = 1, .bytes = 10},
+                  {.layer = 1, .from_rank = 2, .to_rank = 1, .bytes = 20},
+                  {.layer = 2, .from_rank = 0, .to_rank = 3, .bytes = 5}};
+  // 0 -> 1 until 11; 2 -> 1 until 11 + 21; 0 -> 3 until 11 + 6.
+  EXPECT_EQ(transformation_ns(change, cluster), 32);
+  change.regroup = true;
+  EXPECT_EQ(transformation_ns(change, cluster), 32 + kRegroupNs);
+}
+
+TEST(TransformationNs, NothingToDoTakesNoTime) { EXPECT_EQ(transformation_ns({}, free_cluster(1)), 0); }
+
+TEST(PredictedRunNs, SumsPhasesAndTransformations) {
+  TrainingPlan plan;
+  plan.num_steps = 10;
+  plan.phases.resize(2);
+  plan.phases[0].predicted.iteration_ns = 100;
+  plan.phases[1].from_step = 7;
+  plan.phases[1].predicted = {.iteration_ns = 10, .transformation_ns = 5, .peak_memory_bytes = {}};
+  EXPECT_EQ(predicted_run_ns(plan), 7 * 100 + 5 + 3 * 10);
+}
+
+}  // namespace
+}  // namespace frostpipe
