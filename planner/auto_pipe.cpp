@@ -1,0 +1,51 @@
+#include "plan/transformation.h"
+#include "planner/candidate.h"
+#include "planner/make_plan.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+/// The same layout, partition and schedule, only with more layers frozen.
+std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                         Phase phase, int first_trainable_layer) {
+  phase.first_trainable_layer = first_trainable_layer;
+  const auto memory = memory_of(phase, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
+  if (!options.ignore_memory_limit) {
+    const std::string misfit = what_does_not_fit(phase, memory, cluster);
+    if (!misfit.empty()) {
+      return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit};
+    }
+  }
+  phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options.global_batch_size, options.optimizer,
+                                                            options.dtype, profile, cluster),
+                     .transformation_ns = 0,
+                     .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster.devices.size()))};
+  return phase;
+}
+
+}  // namespace
+
+std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const Cluster& cluster,
+                                                   const PlanOptions& options, const Phase& current,
+                                                   int first_trainable_layer, int from_step) {
+  int length = current.layout.pipeline_parallel_size;
+  std::variant<Phase, Infeasible> next = best_phase(profile, cluster, options, length, first_trainable_layer);
+  while (length % 2 == 0) {
+    auto halved = best_phase(profile, cluster, options, length / 2, first_trainable_layer);
+    if (std::holds_alternative<Infeasible>(halved)) break;
+    next = std::move(halved);
+    length /= 2;
+  }
+  if (std::holds_alternative<Infeasible>(next)) {
+    next = carry_on(profile, cluster, options, current, first_trainable_layer);
+  }
+  if (auto* phase = std::get_if<Phase>(&next)) {
+    phase->from_step = from_step;
+    phase->predicted.transformation_ns =
+        transformation_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
+  }
+  return next;
+}
+
+}  // namespace frostpipe
