@@ -1,0 +1,225 @@
+#include "executor/communicator.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "executor/heartbeat.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// First line of a LibTorch or Gloo message, without the C++ stack that may follow.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+template <typename Call>
+auto guarded(int self, const std::string& what, Call call) {
+  try {
+    return call();
+  } catch (const RuntimeFailure&) {
+    throw;  // out of memory, say
+  } catch (const std::exception& error) {
+    throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));
+  }
+}
+
+}  // namespace
+
+struct Group::Link {
+  c10::intrusive_ptr<c10d::Backend> backend;
+};
+
+struct Transfer::State {
+  c10::intrusive_ptr<c10d::Work> work;
+  at::Tensor tensor;
+  int self;
+  std::string what;
+};
+
+void Transfer::wait() {
+  guarded(state_->self, state_->what, [&] { state_->work->wait(); });
+}
+
+const at::Tensor& Transfer::tensor() const { return state_->tensor; }
+
+int Group::index_of(int rank) const {
+  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  FROSTPIPE_CHECK(found != ranks_.end(), "messages go to members of the group");
+  return static_cast<int>(found - ranks_.begin());
+}
+
+Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string what) {
+  what += fmt::format(" to rank {}", to_rank);
+  Transfer transfer;
+  transfer.state_ = guarded(self_, what, [&] {
+    const at::Tensor contiguous = tensor.contiguous();
+    std::vector<at::Tensor> list{contiguous};
+    return std::make_shared<Transfer::State>(Transfer::State{link_->backend->send(list, index_of(to_rank), tag), contiguous, self_, what});
+  });
+  return transfer;
+}
+
+Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string what) {
+  what += fmt::format(" from rank {}", from_rank);
+  Transfer transfer;
+  transfer.state_ = guarded(self_, what, [&] {
+    std::vector<at::Tensor> list{into};
+    return std::make_shared<Transfer::State>(Transfer::State{link_->backend->recv(list, index_of(from_rank), tag), into, self_, what});
+  });
+  return transfer;
+}
+
+void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what) {
+  if (ranks_.size() < 2) return;
+  guarded(self_, what, [&] {
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (at::Tensor& tensor : tensors) {
+      std::vector<at::Tensor> list{tensor};
+      works.push_back(link_->backend->allreduce(list));
+    }
+    for (auto& work : works) work->wait();
+  });
+}
+
+void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what) {
+  if (ranks_.size() < 2) return;
+  guarded(self_, what, [&] {
+    std::vector<at::Tensor> list{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = index_of(from_rank);
+    link_->backend->broadcast(list, options)->wait();
+  });
+}
+
+void Group::barrier() {
+  if (ranks_.size() < 2) return;
+  guarded(self_, "barrier", [&] { link_->backend->barrier()->wait(); });
+}
+
+struct Communicator::State {
+  RankEnvironment self;
+  ComputeDevice* device = nullptr;
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  std::unique_ptr<Heartbeat> heartbeat;
+  int generation = 0;
+  Group everyone, movers;
+
+  /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no schedule can turn into a
+  /// deadlock. Cheap on Gloo.
+  void connect_pairs(const ParallelLayout& layout, const Place& place, ActiveGroups& groups) {
+    const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
+    const std::string what = "connecting pipeline neighbours";
+    for (const int lower : {place.position - 1, place.position}) {
+      if (lower < 0 || lower + 1 >= layout.pipeline_parallel_size) continue;
+      const int below = rank_of(layout, lower, place.replica), above = rank_of(layout, lower + 1, place.replica);
+      if (place.position == lower) {
+        groups.forward.send(one, above, 0, what).wait();
+        groups.backward.receive(one, above, 0, what).wait();
+      } else {
+        groups.forward.receive(one, below, 0, what).wait();
+        groups.backward.send(one, below, 0, what).wait();
+      }
+    }
+    groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
+    groups.replicas.all_reduce_sum({one}, "connecting replicas");
+    device->synchronize();
+  }
+
+  /// Every rank calls this in the same order, members or not, so that prefixes agree.
+  Group make_group(std::vector<int> ranks, bool host_memory) {
+    const std::string prefix = fmt::format("group/{}/", generation++);
+    Group group;
+    const auto found = std::find(ranks.begin(), ranks.end(), self.rank);
+    if (found == ranks.end()) return group;
+    group.self_ = self.rank;
+    group.ranks_ = std::move(ranks);
+    const int size = static_cast<int>(group.ranks_.size()), index = group.index_of(self.rank);
+    if (size < 2) return group;
+    const auto scoped = c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+    group.link_ = guarded(self.rank, "building a process group", [&] {
+      return std::make_shared<Group::Link>(Group::Link{host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
+    });
+    return group;
+  }
+};
+
+Communicator::Communicator() : state_(std::make_unique<State>()) {}
+
+std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self, ComputeDevice& device) {
+  std::unique_ptr<Communicator> communicator(new Communicator);
+  State& state = *communicator->state_;
+  state.self = self;
+  state.device = &device;
+  std::vector<int> all(self.world_size);
+  for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
+  if (self.world_size > 1) {
+    state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port), [&] {
+      return connect_store(self, /*may_host=*/true);
+    });
+    state.heartbeat = std::make_unique<Heartbeat>(self);
+  }
+  state.everyone = state.make_group(all, /*host_memory=*/true);
+  state.movers = state.make_group(all, /*host_memory=*/false);
+  return communicator;
+}
+
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return state_->self.rank; }
+int Communicator::world_size() const { return state_->self.world_size; }
+Group& Communicator::everyone() { return state_->everyone; }
+Group& Communicator::movers() { return state_->movers; }
+
+ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainable_position) {
+  State& state = *state_;
+  const RankEnvironment& self = state.self;
+  std::vector<int> active, training;
+  for (int position = 0; position < layout.pipeline_parallel_size; ++position) {
+    for (const int rank : replicas_of(layout, position)) {
+      active.push_back(rank);
+      if (position >= first_trainable_position) training.push_back(rank);
+    }
+  }
+  ActiveGroups groups;
+  if (layout.pipeline_parallel_size > 1) {
+    groups.forward = state.make_group(active, false);
+    groups.backward = state.make_group(active, false);
+    groups.norm = state.make_group(training, false);
+  }
+  for (int position = 0; position < layout.pipeline_parallel_size; ++position) {
+    Group group = state.make_group(replicas_of(layout, position), false);
+    if (!group.ranks().empty()) groups.replicas = std::move(group);
+  }
+  Place place;
+  if (find_place(layout, self.rank, place)) state.connect_pairs(layout, place, groups);
+  return groups;
+}
+
+std::string Communicator::broadcast(const std::string& text, int from_rank) {
+  if (world_size() < 2) return text;
+  at::Tensor size = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
+  everyone().broadcast(size, from_rank, "broadcast of a decision");
+  at::Tensor bytes = at::empty({size.item<std::int64_t>()}, at::kByte);
+  if (rank() == from_rank) std::copy(text.begin(), text.end(), bytes.data_ptr<std::uint8_t>());
+  everyone().broadcast(bytes, from_rank, "broadcast of a decision");
+  const auto* data = reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>());
+  return {data, data + bytes.numel()};
+}
+
+std::vector<double> Communicator::sum(std::vector<double> values) {
+  if (world_size() < 2 || values.empty()) return values;
+  at::Tensor tensor = at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kDouble);
+  everyone().all_reduce_sum({tensor}, "sum over all ranks");
+  return values;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device.h"
+#include "executor/launch.h"
+#include "plan/layout.h"
+
+namespace frostpipe {
+
+/// A transfer on its way. Its tensor is kept alive until wait() has returned.
+class Transfer {
+ public:
+  Transfer() = default;
+  /// Blocks until done. Throws RuntimeFailure "rank 0: 0SEND_F3 to rank 1: ..." when the peer is gone.
+  void wait();
+  const at::Tensor& tensor() const;
+
+ private:
+  friend class Group;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Some ranks of the job that talk to each other. Ranks are numbered as in the whole job. A default-made group has no ranks; a
+/// group of one does nothing in its collectives.
+class Group {
+ public:
+  Group() = default;
+  const std::vector<int>& ranks() const { return ranks_; }
+  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks.
+  Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
+  Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
+  /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.
+  void all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what);
+  void broadcast(at::Tensor tensor, int from_rank, const std::string& what);
+  void barrier();
+
+ private:
+  friend class Communicator;
+  int index_of(int rank) const;
+  int self_ = 0;
+  std::vector<int> ranks_;
+  struct Link;  // LibTorch's process group, kept out of this header
+  std::shared_ptr<Link> link_;
+};
+
+/// The groups of the ranks that train in a phase; built anew at each transformation.
+struct ActiveGroups {
+  Group forward;   // activations, between pipeline positions
+  Group backward;  // gradients of activations: its own group, so that both directions keep their order
+  Group replicas;  // of this rank's position
+  Group norm;      // all ranks that train: the global gradient norm
+};
+
+/// Connection of this rank to the job: the rendezvous store, a heartbeat, and the groups.
+class Communicator {
+ public:
+  /// Called by all ranks. Starts a heartbeat thread that reports this rank every second and, where no launcher of ours
+  /// watches, ends this process when another rank has been silent for 10 s.
+  static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device);
+  /// After a normal end the other ranks no longer expect a heartbeat; after an exception they are told who failed first.
+  ~Communicator();
+
+  int rank() const;
+  int world_size() const;
+  /// All ranks, host memory: decisions, figures. The message group.
+  Group& everyone();
+  /// All ranks, device memory: weights that move.
+  Group& movers();
+  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions before it have no
+  /// part in the gradient norm.
+  ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);
+  /// Text from `from_rank` to all.
+  std::string broadcast(const std::string& text, int from_rank);
+  /// Sum over all ranks of equally long lists.
+  std::vector<double> sum(std::vector<double> values);
+
+ private:
+  Communicator();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace frostpipe

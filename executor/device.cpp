@@ -1,0 +1,78 @@
+#include "executor/device.h"
+
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "executor/memory_meter.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+class CpuDevice final : public ComputeDevice {
+ public:
+  CpuDevice() {
+    at::set_num_threads(1);
+    MemoryMeter::install();
+  }
+  std::string type() const override { return "cpu"; }
+  std::string description() const override { return processor_name() + ", one thread per rank"; }
+  at::Device torch_device() const override { return at::kCPU; }
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) override {
+    return make_gloo_group(store, rank, size);
+  }
+  void synchronize() override {}
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override { MemoryMeter::set_limit(limit, who); }
+  Bytes live_bytes() override { return MemoryMeter::live_bytes(); }
+  Bytes peak_bytes() override { return MemoryMeter::peak_bytes(); }
+  void reset_peak() override { MemoryMeter::reset_peak(); }
+};
+
+std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
+  const std::filesystem::path module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfrostpipe_cuda.so";
+  if (!std::filesystem::exists(module)) {
+    throw RuntimeFailure("device cuda: " + module.string() +
+                         " does not exist: this frostpipe was built without CUDA. Build it where a CUDA toolkit with NCCL is "
+                         "installed, or use --device cpu.");
+  }
+  void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!handle) {
+    throw RuntimeFailure(std::string("device cuda: ") + dlerror() +
+                         ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its dependencies, or use --device cpu.");
+  }
+  using Factory = ComputeDevice* (*)(int);
+  const auto factory = reinterpret_cast<Factory>(dlsym(handle, "frostpipe_make_cuda_device"));
+  if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
+  return std::unique_ptr<ComputeDevice>(factory(local_rank));
+}
+
+}  // namespace
+
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank) {
+  if (type == "cpu") return std::make_unique<CpuDevice>();
+  if (type == "cuda") return load_cuda_device(local_rank);
+  throw InvalidInput("device", "must be cpu or cuda", type);
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+  using c10d::ProcessGroupGloo;
+  auto options = ProcessGroupGloo::Options::create(std::chrono::minutes(30));  // deaths are found by heartbeat, not by this
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  return c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,45 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "profiles/units.h"
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace frostpipe {
+
+/// A rank's device: where tensors live, how its process groups are made and its memory is counted.
+class ComputeDevice {
+ public:
+  virtual ~ComputeDevice() = default;
+  /// "cpu", "cuda": MeasurementKey::device_type.
+  virtual std::string type() const = 0;
+  /// Processor and threads, for people.
+  virtual std::string description() const = 0;
+  virtual at::Device torch_device() const = 0;
+  /// A process group over `size` ranks, called by all of them with a store that only they share.
+  virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) = 0;
+  /// Returns when everything issued so far has been computed.
+  virtual void synchronize() = 0;
+  /// Limit on live tensor bytes; `who` stands in the error. None = no limit.
+  virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
+  virtual Bytes live_bytes() = 0;
+  virtual Bytes peak_bytes() = 0;
+  virtual void reset_peak() = 0;
+};
+
+/// `type` is "cpu" or "cuda". One compute thread per rank. Throws RuntimeFailure when there is no such device here: CUDA lives
+/// in libfrostpipe_cuda.so beside the tool, which is loaded only when asked for.
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank);
+
+/// A Gloo group: the CPU device's, and the message group's on every device.
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
+
+}  // namespace frostpipe

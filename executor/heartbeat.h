@@ -1,0 +1,37 @@
+#pragma once
+#include <c10/util/intrusive_ptr.h>
+
+#include <memory>
+#include <string>
+
+#include "executor/launch.h"
+
+namespace c10d {
+class TCPStore;
+}
+
+namespace frostpipe {
+
+/// A rank that has been silent for so long is dead or stuck.
+inline constexpr int kSilenceLimitSeconds = 10;
+
+/// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
+std::string heartbeat_key(int rank);
+
+/// Connects to the job's rendezvous store; rank 0 hosts it if nobody outside does and `may_host`.
+c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host);
+
+/// Reports this rank from a thread with a connection of its own, so that neither compute nor a blocked collective keeps
+/// it silent. Where no launcher of ours watches the job (RankEnvironment of torchrun and the like), the thread also watches the
+/// other ranks and ends this process with a message when one is silent.
+class Heartbeat {
+ public:
+  explicit Heartbeat(const RankEnvironment& self);
+  ~Heartbeat();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace frostpipe

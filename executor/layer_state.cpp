@@ -1,0 +1,101 @@
+#include "executor/layer_state.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+
+#include "executor/memory_meter.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Views of `flat`, one per spec, in order.
+std::vector<at::Tensor> views(const at::Tensor& flat, const std::vector<ParameterSpec>& specs) {
+  std::vector<at::Tensor> result;
+  std::int64_t offset = 0;
+  for (const ParameterSpec& spec : specs) {
+    result.push_back(flat.narrow(0, offset, spec.count()).view(spec.shape).detach());
+    offset += spec.count();
+  }
+  return result;
+}
+
+at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
+  return flat.defined() ? flat.narrow(0, begin, end - begin) : flat;
+}
+
+}  // namespace
+
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const at::TensorOptions& options, bool trains, int num_moments) {
+  LayerState state;
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : specs) {
+    count += spec.count();
+    if (spec.matrix) state.num_decayed += spec.count();
+  }
+  state.weights = at::empty({count}, options);
+  state.parameters = views(state.weights, specs);
+  if (!trains) return state;
+  state.gradients = at::zeros({count}, options);
+  if (num_moments > 0) {
+    state.first_moment = at::zeros({count}, options);
+    state.second_moment = at::zeros({count}, options);
+  }
+  const std::vector<at::Tensor> gradients = views(state.gradients, specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    state.parameters[i].requires_grad_(true);
+    state.parameters[i].mutable_grad() = gradients[i];
+  }
+  return state;
+}
+
+ParkedMoments freeze(LayerState& state) {
+  ParkedMoments parked;
+  if (state.first_moment.defined()) {
+    const UncountedMemory outside_the_device;
+    parked = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+              state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
+  }
+  for (at::Tensor& parameter : state.parameters) {
+    parameter.requires_grad_(false);
+    parameter.mutable_grad() = at::Tensor();
+  }
+  state.gradients = state.first_moment = state.second_moment = at::Tensor();
+  return parked;
+}
+
+void update(LayerState& state, const UpdateRule& rule) {
+  FROSTPIPE_CHECK(state.trains(), "only trainable layers are updated");
+  const at::NoGradGuard no_grad;
+  if (rule.optimizer == "sgd") {
+    state.weights.add_(state.gradients, -rule.learning_rate * rule.gradient_scale);
+  } else {
+    const std::int64_t count = state.weights.numel();
+    const at::Tensor step = at::full({}, static_cast<double>(rule.step), state.weights.options().dtype(at::kFloat));
+    // The kernel divides the gradients by this on its way, but knows it in single precision only.
+    std::optional<at::Tensor> scale;
+    if (rule.gradient_scale != 1 && state.weights.scalar_type() == at::kFloat) {
+      scale = at::full({}, 1 / rule.gradient_scale, state.weights.options());
+    } else if (rule.gradient_scale != 1) {
+      state.gradients.mul_(rule.gradient_scale);
+    }
+    const auto step_range = [&](std::int64_t begin, std::int64_t end, double decay) {
+      if (begin == end) return;
+      at::_fused_adamw_({part(state.weights, begin, end)}, {part(state.gradients, begin, end)},
+                        {part(state.first_moment, begin, end)}, {part(state.second_moment, begin, end)}, {}, {step},
+                        rule.learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
+                        /*maximize=*/false, scale, /*found_inf=*/{});
+    };
+    step_range(0, state.num_decayed, rule.weight_decay);
+    step_range(state.num_decayed, count, 0);
+  }
+  state.gradients.zero_();
+}
+
+double gradient_square_sum(const LayerState& state) {
+  const at::Tensor& g = state.gradients;
+  return at::dot(g, g).to(at::kDouble).item<double>();
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,49 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "executor/encoder.h"
+
+namespace frostpipe {
+
+/// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another rank is one
+/// operation. `parameters` are views of `weights` in parameters_of's shapes; while the layer trains, their .grad are views
+/// of `gradients`.
+struct LayerState {
+  at::Tensor weights;                        // [n]
+  at::Tensor gradients;                      // [n]; undefined while frozen
+  at::Tensor first_moment, second_moment;    // [n]; undefined while frozen, and for SGD
+  std::int64_t num_decayed = 0;              // the first so many values get weight decay
+  std::vector<at::Tensor> parameters;
+  bool trains() const { return gradients.defined(); }
+};
+
+/// Moments of a layer that froze: kept in host memory, so that nothing is lost and the device's memory is free.
+struct ParkedMoments {
+  at::Tensor first_moment, second_moment;
+};
+
+/// Weights uninitialised, gradients and moments zero (moments only for AdamW).
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const at::TensorOptions& options, bool trains, int num_moments);
+
+/// Drops gradients and returns the moments.
+ParkedMoments freeze(LayerState& state);
+
+struct UpdateRule {
+  std::string optimizer = "adamw";
+  double learning_rate = 1e-4;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0.01;
+  std::int64_t step = 1;  // 1 for the first update
+  double gradient_scale = 1;  // applied to the gradients first: clipping
+};
+
+/// One optimizer step of a trainable layer; then its gradients are cleared.
+void update(LayerState& state, const UpdateRule& rule);
+
+/// Sum of squares of the layer's gradients, as double.
+double gradient_square_sum(const LayerState& state);
+
+}  // namespace frostpipe

@@ -1,0 +1,283 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "executor/execute.h"
+#include "executor/model_folder.h"
+#include "executor/rank_session.h"
+#include "executor/wordpiece.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kRepetitions = 3;
+
+Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+Nanoseconds median(std::vector<Nanoseconds> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Layers of one kind have one shape and share their measurements: more samples for each.
+struct KindSamples {
+  std::vector<Nanoseconds> forward, backward, backward_without_input, frozen_forward;
+  Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
+};
+
+class Bench {
+ public:
+  Bench(const EncoderConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, at::TensorOptions options)
+      : config_(config), model_(model), layers_(layers), device_(device), options_(options) {}
+
+  std::map<LayerKind, LayerCost> measure(int micro_batch_size, int tokens) {
+    const MicroBatch batch{at::randint(config_.vocab_size, {micro_batch_size, tokens}, at::TensorOptions().dtype(at::kLong)).to(options_.device()),
+                           at::ones({micro_batch_size, tokens}, options_),
+                           at::zeros({micro_batch_size}, at::TensorOptions().dtype(at::kLong)).to(options_.device())};
+    std::map<LayerKind, KindSamples> samples;
+    if (micro_batch_size <= 8) one_pass(batch, samples);  // unmeasured: first touch of memory and code
+    samples.clear();
+    // Large micro-batches take long and vary little; each repetition brings one sample per block.
+    for (int repetition = 0; repetition < (micro_batch_size >= 32 ? 2 : kRepetitions); ++repetition) one_pass(batch, samples);
+    std::map<LayerKind, LayerCost> costs;
+    for (const auto& [kind, kept] : samples) {
+      const Nanoseconds backward = median(kept.backward);
+      const Nanoseconds weight = std::min(backward, median(kept.backward_without_input));
+      costs[kind] = {.forward_ns = median(kept.forward),
+                     .input_gradient_ns = backward - weight,
+                     .weight_gradient_ns = weight,
+                     .frozen_forward_ns = median(kept.frozen_forward),
+                     .output_activation_bytes = kept.output_bytes,
+                     .stashed_bytes = kept.stashed_bytes,
+                     .workspace_bytes = kept.workspace_bytes};
+    }
+    return costs;
+  }
+
+ private:
+  template <typename Call>
+  Nanoseconds time(Call call) {
+    const Nanoseconds begin = now_ns();
+    call();
+    device_.synchronize();
+    return now_ns() - begin;
+  }
+
+  at::Tensor run(int layer, const at::Tensor& input, const MicroBatch& batch) {
+    at::Tensor output = forward_layer(config_, model_.layers[layer], layers_.at(layer).parameters, input, batch);
+    if (model_.layers[layer].kind == LayerKind::head) output = loss_sum(output, batch.labels);
+    return output;
+  }
+
+  /// All layers in order, as a training run touches them: forward of each, then backward of each, then the rarer variants.
+  void one_pass(const MicroBatch& batch, std::map<LayerKind, KindSamples>& samples) {
+    const int num_layers = static_cast<int>(model_.layers.size());
+    std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
+    for (int layer = 0; layer < num_layers; ++layer) {
+      KindSamples& kept = samples[model_.layers[layer].kind];
+      if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
+      const Bytes before = device_.live_bytes();
+      device_.reset_peak();
+      kept.forward.push_back(time([&] { outputs[layer] = run(layer, inputs[layer], batch); }));
+      kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
+      kept.stashed_bytes = device_.live_bytes() - before;
+      kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
+    }
+    at::Tensor gradient;
+    for (int layer = num_layers - 1; layer >= 0; --layer) {
+      KindSamples& kept = samples[model_.layers[layer].kind];
+      const Bytes before = device_.live_bytes();
+      device_.reset_peak();
+      const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
+      kept.backward.push_back(duration);
+      if (layer == 0) kept.backward_without_input.push_back(duration);  // its input is token ids
+      kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - before);
+      if (layer > 0) gradient = inputs[layer].grad();
+      outputs[layer] = at::Tensor();
+    }
+    for (const int layer : {1, 2, num_layers - 1}) {
+      const at::Tensor input = inputs[layer].detach();
+      const at::Tensor output = run(layer, input, batch);
+      const at::Tensor ones = at::ones_like(output);
+      samples[model_.layers[layer].kind].backward_without_input.push_back(time([&] { torch::autograd::backward({output}, {ones}); }));
+    }
+    const at::NoGradGuard no_grad;
+    for (int layer = 0; layer < num_layers; ++layer) {
+      const at::Tensor input = layer > 0 ? inputs[layer].detach() : at::Tensor();
+      samples[model_.layers[layer].kind].frozen_forward.push_back(time([&] { run(layer, input, batch); }));
+    }
+    for (auto& [layer, state] : layers_) state.gradients.zero_();
+  }
+
+  const EncoderConfig& config_;
+  const Model& model_;
+  std::map<int, LayerState>& layers_;
+  ComputeDevice& device_;
+  at::TensorOptions options_;
+};
+
+std::map<LayerKind, Nanoseconds> measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, const std::string& optimizer) {
+  std::map<LayerKind, std::vector<Nanoseconds>> samples;
+  for (int repetition = 0; repetition < 2 * kRepetitions; ++repetition) {
+    for (auto& [layer, state] : layers) {
+      state.gradients.fill_(1e-3);
+      const Nanoseconds begin = now_ns();
+      const double square_sum = gradient_square_sum(state);
+      update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
+      device.synchronize();
+      samples[model.layers[layer].kind].push_back(now_ns() - begin);
+    }
+  }
+  std::map<LayerKind, Nanoseconds> result;
+  for (const auto& [kind, values] : samples) result[kind] = median(values);
+  return result;
+}
+
+/// Half the time of a round trip between ranks 0 and 1, median of `rounds`.
+Nanoseconds one_way_ns(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, Bytes bytes, int rounds) {
+  if (communicator.rank() > 1) return 0;
+  const at::Tensor tensor = at::zeros({bytes / 4}, options.dtype(at::kFloat));
+  const int other = 1 - communicator.rank();
+  std::vector<Nanoseconds> times;
+  for (int round = 0; round < rounds; ++round) {
+    const Nanoseconds begin = now_ns();
+    for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
+      if (sends) {
+        communicator.movers().send(tensor, other, 0, "link measurement").wait();
+      } else {
+        communicator.movers().receive(tensor, other, 0, "link measurement").wait();
+      }
+    }
+    device.synchronize();
+    times.push_back((now_ns() - begin) / 2);
+  }
+  return median(times);
+}
+
+Nanoseconds all_reduce_time_ns(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, Bytes bytes, int rounds) {
+  const at::Tensor tensor = at::zeros({bytes / 4}, options.dtype(at::kFloat));
+  std::vector<Nanoseconds> times;
+  for (int round = 0; round < rounds; ++round) {
+    communicator.everyone().barrier();
+    const Nanoseconds begin = now_ns();
+    communicator.movers().all_reduce_sum({tensor}, "link measurement");
+    device.synchronize();
+    times.push_back(now_ns() - begin);
+  }
+  return median(times);
+}
+
+/// Latency from the smallest message; bandwidth from what a large one takes beyond it.
+Link link_from(Nanoseconds small_ns, Nanoseconds large_ns, double bytes_on_the_wire) {
+  const Nanoseconds extra = std::max<Nanoseconds>(1, large_ns - small_ns);
+  return {small_ns, static_cast<std::int64_t>(bytes_on_the_wire * 1e9 / static_cast<double>(extra))};
+}
+
+Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, const MeasureOptions& measure) {
+  Cluster cluster{.name = fmt::format("{} local ranks", communicator.world_size()), .devices = {}, .intra_node = {}, .inter_node = {}};
+  for (int rank = 0; rank < communicator.world_size(); ++rank) {
+    cluster.devices.push_back({.type = device.type(), .node = 0, .memory_limit_bytes = measure.memory_limit_bytes});
+  }
+  if (communicator.world_size() > 1) {
+    constexpr Bytes kSmall = 8, kMessage = 1 << 20, kGradients = 16 << 20;
+    const double d = communicator.world_size();
+    one_way_ns(communicator, device, options, kSmall, 20);  // the first message of a pair connects it
+    cluster.intra_node.point_to_point = link_from(one_way_ns(communicator, device, options, kSmall, 100), one_way_ns(communicator, device, options, kMessage, 20), kMessage);
+    cluster.intra_node.collective = link_from(all_reduce_time_ns(communicator, device, options, kSmall, 50), all_reduce_time_ns(communicator, device, options, kGradients, 7),
+                                              2 * (d - 1) / d * static_cast<double>(kGradients));
+  }
+  cluster.inter_node = cluster.intra_node;
+  return cluster;
+}
+
+/// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
+/// mini-batches' (farther apart where the longest sample would lie beyond twice the larger).
+Workload describe_data(const EncodedData& data, const std::vector<int>& train, const MeasureOptions& options, std::vector<int>& lengths) {
+  std::vector<int> order = epoch_order(static_cast<int>(train.size()), options.seed, 0);
+  for (int& index : order) index = train[index];
+  std::vector<int> padded;
+  for (int index = 0; index * options.global_batch_size < static_cast<int>(order.size()); ++index) {
+    padded.push_back(mini_batch(data, order, options.global_batch_size, index).tokens);
+  }
+  std::sort(padded.begin(), padded.end());
+  lengths = {padded[padded.size() / 10], padded[padded.size() - 1 - padded.size() / 10]};
+  if (lengths[0] == lengths[1]) lengths[1] += std::max(4, lengths[0] / 4);
+  lengths[1] = std::max(lengths[1], (padded.back() + 1) / 2);
+  return {.name = options.data->filename().string(),
+          .num_samples = static_cast<int>(train.size()),
+          .tokens = padded[padded.size() / 2],
+          .longest_tokens = padded.back(),
+          .global_batch_size = options.global_batch_size};
+}
+
+}  // namespace
+
+MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
+  ModelFolder folder = open_model_folder(options.model);
+  std::optional<Workload> workload;
+  std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
+  if (options.data) {
+    const TextData text = read_tsv(*options.data);
+    folder.config.num_labels = static_cast<std::int64_t>(text.label_names.size());
+    const Split split = hold_out(text, 0.2, options.seed);
+    const WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
+    std::vector<int> suited;
+    workload = describe_data(encode_all(text, tokenizer, options.max_tokens), split.train, options, suited);
+    if (options.tokens.empty()) lengths = suited;
+  }
+  std::vector<int> sizes = options.micro_batch_sizes;
+  if (sizes.empty()) {
+    for (int size = 1; size < options.global_batch_size; size *= 2) sizes.push_back(size);
+    sizes.push_back(options.global_batch_size);
+  }
+
+  const std::unique_ptr<ComputeDevice> device = make_device(options.device, self.local_rank);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  const at::TensorOptions tensor_options = at::TensorOptions().dtype(scalar_type_of(options.dtype)).device(device->torch_device());
+  MeasuredProfile result;
+  Profile& profile = result.profile;
+  profile.model = model_of(folder.config, folder.name);
+  profile.model_path = options.model.string();
+  profile.machine = fmt::format("{}; {} ranks measured at the same time", device->description(), communicator->world_size());
+  profile.workload = workload;
+  result.cluster = measure_links(*communicator, *device, tensor_options, options);
+
+  std::map<int, LayerState> layers;
+  const SafetensorsFile weights(folder.path / "model.safetensors");
+  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
+    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), tensor_options, /*trains=*/true, /*num_moments=*/2));
+    load_layer(folder, weights, layer, options.seed, layers.at(layer));
+  }
+  const std::string optimizer = "adamw";
+  communicator->everyone().barrier();
+  const std::map<LayerKind, Nanoseconds> updates = measure_updates(profile.model, layers, *device, optimizer);
+  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
+    profile.updates.push_back({layer, device->type(), options.dtype, optimizer, updates.at(profile.model.layers[layer].kind)});
+  }
+
+  Bench bench(folder.config, profile.model, layers, *device, tensor_options);
+  double work_done = 0, work = 0;
+  for (const int size : sizes) work += size * static_cast<double>(lengths.size());
+  for (const int tokens : lengths) {
+    for (const int size : sizes) {
+      communicator->everyone().barrier();
+      const std::map<LayerKind, LayerCost> costs = bench.measure(size, tokens);
+      for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
+        profile.measurements.push_back({{.layer = layer, .device_type = device->type(), .dtype = options.dtype, .micro_batch_size = size, .tokens = tokens},
+                                        costs.at(profile.model.layers[layer].kind)});
+      }
+      work_done += size;
+      if (self.rank == 0) progress(work_done / work, fmt::format("measured micro-batches of {} samples x {} tokens", size, tokens));
+    }
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(), [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  return result;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,64 @@
+#include "executor/rank_session.h"
+
+#include <ATen/ATen.h>
+
+#include "plan/memory.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+at::ScalarType scalar_type_of(std::string_view dtype) {
+  if (dtype == "float32") return at::kFloat;
+  if (dtype == "float64") return at::kDouble;
+  throw InvalidInput("dtype", "must be float32 or float64", dtype);
+}
+
+RankSession::RankSession(const EncoderConfig& config, const Model& model, Communicator& communicator, ComputeDevice& device,
+                         std::string optimizer, std::string dtype)
+    : config_(config), model_(model), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)),
+      options_(at::TensorOptions().dtype(scalar_type_of(dtype_)).device(device.torch_device())) {}
+
+void RankSession::start(const Phase& phase, const std::function<void(int layer, LayerState&)>& fill) {
+  phase_ = phase;
+  Place place;
+  if (find_place(phase.layout, communicator_.rank(), place)) {
+    const LayerRange range = phase.partition[place.position];
+    for (int layer = range.begin; layer < range.end; ++layer) {
+      LayerState state = make_layer_state(parameters_of(config_, layer), options_, layer >= phase.first_trainable_layer,
+                                          optimizer_moments(optimizer_));
+      fill(layer, state);
+      layers_.emplace(layer, std::move(state));
+    }
+  }
+  form();
+}
+
+void RankSession::enter(const Phase& phase) {
+  runner_.reset();
+  const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
+  transform(transformation, phase, config_, options_, optimizer_moments(optimizer_), communicator_, layers_, parked_);
+  phase_ = phase;
+  form();
+}
+
+void RankSession::form() {
+  groups_ = communicator_.form(phase_.layout, first_trainable_stage(phase_.partition, phase_.first_trainable_layer));
+  Place place;
+  if (find_place(phase_.layout, communicator_.rank(), place)) {
+    runner_.emplace(config_, model_, phase_, communicator_.rank(), layers_, groups_, device_, scalar_type_of(dtype_));
+  }
+}
+
+std::vector<int> RankSession::holders() const {
+  std::vector<int> holders;
+  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
+    holders.push_back(rank_of(phase_.layout, stage_of_layer(phase_.partition, layer), 0));
+  }
+  return holders;
+}
+
+bool RankSession::speaks() const {
+  return communicator_.rank() == rank_of(phase_.layout, phase_.layout.pipeline_parallel_size - 1, 0);
+}
+
+}  // namespace frostpipe

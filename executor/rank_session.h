@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/communicator.h"
+#include "executor/device.h"
+#include "executor/layer_state.h"
+#include "executor/stage_runner.h"
+#include "executor/transform.h"
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through enter().
+class RankSession {
+ public:
+  /// `config` and `model` must outlive the session.
+  RankSession(const EncoderConfig& config, const Model& model, Communicator& communicator, ComputeDevice& device,
+              std::string optimizer, std::string dtype);
+  /// The first phase: makes this rank's layers; `fill` gives each its weights.
+  void start(const Phase& phase, const std::function<void(int layer, LayerState&)>& fill);
+  /// Changes to another phase; called by all ranks at the same step.
+  void enter(const Phase& phase);
+  /// None on a rank that the phase leaves idle.
+  StageRunner* runner() { return runner_ ? &*runner_ : nullptr; }
+  const Phase& phase() const { return phase_; }
+  std::map<int, LayerState>& layers() { return layers_; }
+  const std::map<int, ParkedMoments>& parked() const { return parked_; }
+  /// Rank that holds each layer: replica 0's.
+  std::vector<int> holders() const;
+  /// True on the one rank that speaks for the gradients: replica 0 of the last position.
+  bool speaks() const;
+
+ private:
+  void form();
+  const EncoderConfig& config_;
+  const Model& model_;
+  Communicator& communicator_;
+  ComputeDevice& device_;
+  std::string optimizer_, dtype_;
+  at::TensorOptions options_;
+  Phase phase_;
+  std::map<int, LayerState> layers_;
+  std::map<int, ParkedMoments> parked_;
+  ActiveGroups groups_;
+  std::optional<StageRunner> runner_;
+};
+
+at::ScalarType scalar_type_of(std::string_view dtype);
+
+}  // namespace frostpipe

@@ -1,0 +1,124 @@
+#include "executor/run_recorder.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/partition.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kTracedStepsPerPhase = 256;
+
+/// Value at `fraction` of the sorted list (nearest rank).
+Nanoseconds quantile(std::vector<Nanoseconds> values, double fraction) {
+  const auto index = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + index, values.end());
+  return values[index];
+}
+
+}  // namespace
+
+RunRecorder::RunRecorder(Communicator& communicator, ComputeDevice& device, const Model& model, const TrainingPlan& plan)
+    : communicator_(communicator), device_(device), model_(model), plan_(plan) {
+  trace_.num_ranks = whole_.num_ranks = communicator.world_size();
+}
+
+void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns) {
+  end_phase();
+  phases_.push_back({phase, transformation_ns, steps_.size(), {}});
+  device_.reset_peak();
+}
+
+void RunRecorder::end_phase() {
+  if (phases_.empty()) return;
+  PhaseRecord& record = phases_.back();
+  record.peak_bytes.assign(communicator_.world_size(), 0.0);
+  record.peak_bytes[communicator_.rank()] = static_cast<double>(device_.peak_bytes());
+  const int last_traced = record.phase.from_step + kTracedStepsPerPhase;
+  for (Span& span : trace_.spans) {
+    if (span.step < last_traced) whole_.spans.push_back(std::move(span));
+  }
+  trace_.spans.clear();
+}
+
+void RunRecorder::record_step(const StepRecord& step, double loss_share) {
+  steps_.push_back(step);
+  loss_shares_.push_back(loss_share);
+}
+
+void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns) {
+  whole_.events.push_back({communicator_.rank(), name, begin_ns, end_ns});
+}
+
+void RunRecorder::finish(RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
+  end_phase();
+  const std::vector<double> losses = communicator_.sum(loss_shares_);
+  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].loss = losses[i];
+  for (PhaseRecord& record : phases_) record.peak_bytes = communicator_.sum(record.peak_bytes);
+
+  // One trace on one clock: the earliest recorded moment of any rank is 0.
+  whole_run = Trace{.num_ranks = communicator_.world_size(), .spans = {}, .events = {}};
+  for (int rank = 0; rank < communicator_.world_size(); ++rank) {
+    const Trace part = trace_from_json(communicator_.broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));
+    whole_run.spans.insert(whole_run.spans.end(), part.spans.begin(), part.spans.end());
+    whole_run.events.insert(whole_run.events.end(), part.events.begin(), part.events.end());
+  }
+  if (communicator_.rank() != 0) return;
+  Nanoseconds origin = whole_run.spans.empty() ? 0 : whole_run.spans.front().begin_ns;
+  for (const Span& span : whole_run.spans) origin = std::min(origin, span.begin_ns);
+  for (const Event& event : whole_run.events) origin = std::min(origin, event.begin_ns);
+  for (Span& span : whole_run.spans) {
+    span.begin_ns -= origin;
+    span.end_ns -= origin;
+  }
+  for (Event& event : whole_run.events) {
+    event.begin_ns -= origin;
+    event.end_ns -= origin;
+  }
+
+  executed.phases.clear();
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    const PhaseRecord& record = phases_[p];
+    const std::size_t end = p + 1 < phases_.size() ? phases_[p + 1].first_record : steps_.size();
+    if (end == record.first_record) continue;
+    std::vector<Nanoseconds> times, tokens;
+    PhaseSummary summary;
+    double samples = 0;
+    for (std::size_t i = record.first_record; i < end; ++i) {
+      times.push_back(steps_[i].iteration_ns);
+      tokens.push_back(steps_[i].tokens);
+      samples += steps_[i].samples;
+    }
+    summary.from_step = record.phase.from_step;
+    summary.num_steps = static_cast<int>(end - record.first_record);
+    summary.first_trainable_layer = record.phase.first_trainable_layer;
+    summary.frozen_layers = frozen_blocks(model_, record.phase.first_trainable_layer);
+    summary.stages = record.phase.layout.pipeline_parallel_size;
+    summary.replicas = record.phase.layout.data_parallel_size;
+    summary.num_micro_batches = record.phase.num_micro_batches;
+    summary.schedule = record.phase.schedule;
+    summary.partition = to_string(record.phase.partition);
+    summary.tokens = static_cast<int>(quantile(tokens, 0.5));
+    summary.measured_iteration_ns = quantile(times, 0.5);
+    summary.measured_iteration_low_ns = quantile(times, 0.1);
+    summary.measured_iteration_high_ns = quantile(times, 0.9);
+    summary.transformation_ns = record.transformation_ns;
+    summary.samples_per_second = samples * 1e9 / static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
+    for (const double bytes : record.peak_bytes) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
+    const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
+    const auto typical = std::min_element(steps_.begin() + record.first_record, steps_.begin() + traced, [&](const StepRecord& a, const StepRecord& b) {
+      return std::abs(a.iteration_ns - summary.measured_iteration_ns) < std::abs(b.iteration_ns - summary.measured_iteration_ns);
+    });
+    summary.measured_timeline = step_of(whole_run, typical->step);
+    run.phases.push_back(std::move(summary));
+
+    Phase phase = record.phase;
+    phase.tokens = run.phases.back().tokens;
+    executed.phases.push_back(std::move(phase));
+  }
+  run.steps = steps_;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,45 @@
+#pragma once
+#include <vector>
+
+#include "executor/communicator.h"
+#include "executor/device.h"
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// Keeps what a run did while it runs, and makes the summary of it on rank 0. All ranks call each function at the same point.
+class RunRecorder {
+ public:
+  RunRecorder(Communicator& communicator, ComputeDevice& device, const Model& model, const TrainingPlan& plan);
+
+  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase.
+  void begin_phase(const Phase& phase, Nanoseconds transformation_ns);
+  void record_step(const StepRecord& step, double loss_share);
+  /// Spans of the running phase; kept for its first 256 steps.
+  Trace& trace() { return trace_; }
+  void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
+  /// After the last step: gathers losses, peaks and timelines; the phases as executed and the summary's measured part.
+  /// The result counts on rank 0.
+  void finish(RunSummary& run, TrainingPlan& executed, Trace& whole_run);
+
+ private:
+  struct PhaseRecord {
+    Phase phase;
+    Nanoseconds transformation_ns = 0;
+    std::size_t first_record = 0;  // in steps_
+    std::vector<double> peak_bytes;  // per rank, this rank's only until gathered
+  };
+  void end_phase();
+
+  Communicator& communicator_;
+  ComputeDevice& device_;
+  const Model& model_;
+  const TrainingPlan& plan_;
+  std::vector<PhaseRecord> phases_;
+  std::vector<StepRecord> steps_;
+  std::vector<double> loss_shares_;
+  Trace trace_;     // of the running phase
+  Trace whole_;     // of all phases
+};
+
+}  // namespace frostpipe

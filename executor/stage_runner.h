@@ -1,0 +1,82 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/batches.h"
+#include "executor/communicator.h"
+#include "executor/device.h"
+#include "executor/layer_state.h"
+#include "plan/batch.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
+
+namespace frostpipe {
+
+/// What a rank's part of one iteration brought.
+struct IterationResult {
+  /// Sum over this rank's samples of their loss divided by the mini-batch's size; the sum over ranks is the mean loss. 0 but on the last stage.
+  double loss = 0;
+  /// Squared L2 norm of each block's reduced gradients before clipping; empty on ranks that train nothing.
+  std::vector<double> block_square_sums;
+};
+
+/// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute.
+///
+/// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back. Receives are posted two
+/// messages ahead of their use (on CUDA when needed); sends are waited for at the end of the iteration.
+class StageRunner {
+ public:
+  /// `layers` holds at least the layers of this rank's stage; it and the groups must outlive the runner.
+  StageRunner(const EncoderConfig& config, const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
+              ActiveGroups& groups, ComputeDevice& device, at::ScalarType dtype);
+
+  /// One repetition of the schedule's body. `rule.gradient_scale` is replaced by what clipping to `gradient_clip` (0 = off) asks for.
+  /// With `apply_update` false, OPTIMIZER_STEP does nothing: gradients stay for the caller to look at.
+  IterationResult run_iteration(const EncodedData& data, const MiniBatch& batch, int step, UpdateRule rule, double gradient_clip,
+                                Trace& trace, bool apply_update = true);
+
+  /// Forward only, in evaluation mode: predicted labels of `samples`; known on the ranks of the last stage, for the samples of
+  /// their own replica, -1 elsewhere.
+  std::vector<int> predict(const EncodedData& data, std::span<const int> samples, int batch_size);
+
+ private:
+  struct InFlight {
+    at::Tensor input, output;  // of this stage, for one micro-batch
+  };
+  struct Iteration;
+
+  void perform(Iteration& iteration, const Action& action);
+  void forward(Iteration& iteration, const Action& action);
+  void backward(Iteration& iteration, const Action& action);
+  void send(Iteration& iteration, const Action& action);
+  void receive(Iteration& iteration, const Action& action);
+  void reduce_gradient();
+  void optimizer_step(Iteration& iteration);
+  /// Posts receives of one direction until `up_to` are under way.
+  void post_receives(Iteration& iteration, bool is_forward, std::size_t up_to);
+  SampleRange range_of(const Iteration& iteration, int micro_batch) const;
+  at::Tensor run_layers(at::Tensor activation, const MicroBatch& batch, bool training) const;
+  int neighbour(int offset) const;
+  at::TensorOptions options() const;
+
+  const EncoderConfig& config_;
+  const Model& model_;
+  Phase phase_;
+  int rank_;
+  Place place_;
+  LayerRange range_;
+  bool trains_ = false;            // some layer of this stage trains
+  bool sends_backward_ = false;    // the stage before trains too
+  bool first_ = false, last_ = false;
+  std::vector<Action> body_;
+  std::map<int, LayerState>& layers_;
+  ActiveGroups& groups_;
+  ComputeDevice& device_;
+  at::ScalarType dtype_;
+  std::size_t receives_ahead_;
+};
+
+}  // namespace frostpipe

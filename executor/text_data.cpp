@@ -1,0 +1,250 @@
+#include "executor/text_data.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// Lines without their ends and without the empty ones at the end of the file.
+std::vector<std::string_view> lines_of(std::string_view content) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  std::vector<std::string_view> lines = split(content, '\n');
+  for (std::string_view& line : lines)
+    if (line.ends_with('\r')) line.remove_suffix(1);
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+struct Columns {
+  std::size_t text = 0;
+  std::size_t label = 0;
+  std::size_t number = 0;
+};
+
+Columns read_header(const std::string& place, std::string_view header) {
+  const std::vector<std::string_view> names = split(header, '\t');
+  const auto only_column = [&](const char* rule, auto is_wanted) {
+    const auto found = std::find_if(names.begin(), names.end(), is_wanted);
+    if (std::count_if(names.begin(), names.end(), is_wanted) != 1) throw InvalidInput(place, rule, in_quotes(header));
+    return static_cast<std::size_t>(found - names.begin());
+  };
+  return {.text = only_column("the header must name one column \"text\" (or \"sentence\"), between tabs",
+                              [](std::string_view name) { return name == "text" || name == "sentence"; }),
+          .label = only_column("the header must name one column \"label\", between tabs",
+                               [](std::string_view name) { return name == "label"; }),
+          .number = names.size()};
+}
+
+struct LabelledText {
+  std::size_t line;  // from 1
+  std::string text;
+  std::string label;
+};
+
+std::string place_of(const std::filesystem::path& path, std::size_t line) {
+  return path.string() + ":" + std::to_string(line);
+}
+
+std::vector<LabelledText> read_rows(const std::filesystem::path& path) {
+  const std::string content = read_text_file(path);
+  const std::vector<std::string_view> lines = lines_of(content);
+  const Columns columns = read_header(place_of(path, 1), lines.empty() ? std::string_view() : lines.front());
+  std::vector<LabelledText> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::string place = place_of(path, i + 1);
+    const std::vector<std::string_view> fields = split(lines[i], '\t');
+    if (fields.size() != columns.number)
+      throw InvalidInput(place, "must have " + std::to_string(columns.number) + " fields between tabs, as the header",
+                         in_quotes(lines[i].substr(0, 80)) + " with " + std::to_string(fields.size()));
+    const std::string_view label = fields[columns.label];
+    if (label.find_first_not_of(' ') == std::string_view::npos)
+      throw InvalidInput(place, "the label must not be empty", in_quotes(label));
+    rows.push_back({i + 1, std::string(fields[columns.text]), std::string(label)});
+  }
+  if (rows.empty()) throw InvalidInput(path.string(), "must have a row after the header", "without one");
+  if (rows.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw InvalidInput(path.string(), "must have fewer than 2^31 rows", std::to_string(rows.size()));
+  return rows;
+}
+
+std::optional<std::int64_t> as_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> distinct_labels(const std::vector<LabelledText>& rows) {
+  std::vector<std::string> names;
+  for (const LabelledText& row : rows) names.push_back(row.label);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const bool all_integers =
+      std::all_of(names.begin(), names.end(), [](const std::string& name) { return as_integer(name).has_value(); });
+  // Stable: "01" stays before "1".
+  if (all_integers)
+    std::stable_sort(names.begin(), names.end(),
+                     [](const std::string& a, const std::string& b) { return as_integer(a) < as_integer(b); });
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 10;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + in_quotes(names[i]);
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+TextData with_labels_numbered(const std::filesystem::path& path, std::vector<LabelledText> rows,
+                              const std::vector<std::string>& label_names) {
+  std::map<std::string_view, int> number_of;
+  for (const std::string& name : label_names) number_of.emplace(name, static_cast<int>(number_of.size()));
+  FROSTPIPE_CHECK(number_of.size() == label_names.size(), "label names differ from each other");
+  TextData data{.texts = {}, .labels = {}, .label_names = label_names};
+  for (LabelledText& row : rows) {
+    const auto found = number_of.find(row.label);
+    if (found == number_of.end())
+      throw InvalidInput(place_of(path, row.line),
+                         "the label must be one that the model knows (" + listed(label_names) + ")",
+                         in_quotes(row.label));
+    data.texts.push_back(std::move(row.text));
+    data.labels.push_back(found->second);
+  }
+  return data;
+}
+
+// ---- Chance -------------------------------------------------------------------------------------
+// The standard fixes what std::mt19937_64 yields, but not what std::shuffle and the distributions make of it.
+
+/// splitmix64 (Steele, Lea, Flood 2014): one-to-one, and neighbouring values end far apart.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+/// Each of 0 ... bound - 1 alike: the lowest 2^64 mod bound values, which would favour some, are thrown again.
+std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
+  const std::uint64_t num_rejected = (0 - bound) % bound;
+  std::uint64_t value = random();
+  while (value < num_rejected) value = random();
+  return value % bound;
+}
+
+/// Fisher-Yates, from the back.
+void shuffle(std::vector<int>& items, std::mt19937_64& random) {
+  for (std::size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[static_cast<std::size_t>(uniform_below(i, random))]);
+}
+
+/// How many samples of each label to set apart (the method of largest remainders), never all of a label.
+std::vector<std::size_t> shares(const std::vector<std::vector<int>>& samples_of_label, double fraction) {
+  std::size_t num_samples = 0;
+  std::size_t most = 0;
+  std::vector<std::size_t> shares;
+  std::vector<std::pair<double, std::size_t>> by_remainder;  // minus the remainder, label
+  for (std::size_t label = 0; label < samples_of_label.size(); ++label) {
+    const std::size_t size = samples_of_label[label].size();
+    const std::size_t limit = size == 0 ? 0 : size - 1;
+    const double quota = static_cast<double>(size) * fraction;
+    num_samples += size;
+    most += limit;
+    shares.push_back(std::min(static_cast<std::size_t>(quota), limit));
+    by_remainder.emplace_back(static_cast<double>(shares.back()) - quota, label);
+  }
+  std::sort(by_remainder.begin(), by_remainder.end());
+  const auto rounded = static_cast<std::size_t>(std::llround(static_cast<double>(num_samples) * fraction));
+  const std::size_t wanted = std::min(std::max<std::size_t>(rounded, fraction > 0 ? 1 : 0), most);
+  if (fraction > 0 && wanted == 0)
+    throw InvalidInput("held-out samples", "need a label with at least two samples",
+                       "impossible with " + std::to_string(num_samples) + " samples");
+
+  std::size_t given = std::accumulate(shares.begin(), shares.end(), std::size_t{0});
+  while (given < wanted) {
+    for (const auto& [minus_remainder, label] : by_remainder) {
+      if (given == wanted || shares[label] + 1 >= samples_of_label[label].size()) continue;
+      ++shares[label];
+      ++given;
+    }
+  }
+  return shares;
+}
+
+}  // namespace
+
+TextData read_tsv(const std::filesystem::path& path) {
+  std::vector<LabelledText> rows = read_rows(path);
+  const std::vector<std::string> label_names = distinct_labels(rows);
+  if (label_names.size() < 2)
+    throw InvalidInput(path.string(), "must have at least two different labels",
+                       "all " + in_quotes(label_names.front()));
+  return with_labels_numbered(path, std::move(rows), label_names);
+}
+
+TextData read_tsv(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
+  return with_labels_numbered(path, read_rows(path), label_names);
+}
+
+Split hold_out(const TextData& data, double fraction, std::uint64_t seed) {
+  if (!(fraction >= 0 && fraction < 1))
+    throw InvalidInput("held-out fraction", "must be >= 0 and < 1", std::to_string(fraction));
+  std::vector<std::vector<int>> samples_of_label(data.label_names.size());
+  for (std::size_t i = 0; i < data.labels.size(); ++i)
+    samples_of_label.at(static_cast<std::size_t>(data.labels[i])).push_back(static_cast<int>(i));
+
+  const std::vector<std::size_t> num_test = shares(samples_of_label, fraction);
+  std::mt19937_64 random(mixed(seed));
+  Split split;
+  for (std::size_t label = 0; label < samples_of_label.size(); ++label) {
+    std::vector<int>& samples = samples_of_label[label];
+    shuffle(samples, random);
+    const auto cut = samples.begin() + static_cast<std::ptrdiff_t>(num_test[label]);
+    split.test.insert(split.test.end(), samples.begin(), cut);
+    split.train.insert(split.train.end(), cut, samples.end());
+  }
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.test.begin(), split.test.end());
+  return split;
+}
+
+std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch) {
+  FROSTPIPE_CHECK(num_samples >= 0 && epoch >= 0, "callers count samples and epochs from zero");
+  // Mixed twice, so that epoch 1 of seed 1 is not epoch 0 of seed 2.
+  std::mt19937_64 random(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)));
+  std::vector<int> order(static_cast<std::size_t>(num_samples));
+  std::iota(order.begin(), order.end(), 0);
+  shuffle(order, random);
+  return order;
+}
+
+}  // namespace frostpipe

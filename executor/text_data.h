@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace frostpipe {
+
+/// Labelled texts for classification, in the order of their file.
+struct TextData {
+  std::vector<std::string> texts;
+  /// One per text: an index into label_names.
+  std::vector<int> labels;
+  std::vector<std::string> label_names;
+
+  bool operator==(const TextData&) const = default;
+};
+
+/// Reads tab-separated text with a header line, as GLUE's train.tsv.
+///
+/// - The header names one column `text` (or `sentence`) and one `label`, in any order; further columns are ignored.
+/// - Every row has exactly the header's number of fields: a field cannot hold a tab. Quotes and backslashes are
+///   characters like others.
+/// - Lines end in LF or CRLF. A UTF-8 byte order mark and empty lines at the end are skipped. A text may be empty, a
+///   label not.
+/// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
+///
+/// Throws InvalidInput that names file, line, rule and value; also for a file without rows or with fewer than two
+/// labels.
+TextData read_tsv(const std::filesystem::path& path);
+
+/// The same for data to be evaluated: labels are those of `label_names`, in its order, and one outside it is an error.
+TextData read_tsv(const std::filesystem::path& path, const std::vector<std::string>& label_names);
+
+/// Sample numbers in ascending order; together each sample once.
+struct Split {
+  std::vector<int> train;
+  std::vector<int> test;
+
+  bool operator==(const Split&) const = default;
+};
+
+/// Sets about `fraction` of the samples apart for testing, chosen at random, of every label in proportion.
+///
+/// The number of test samples is fraction x samples, rounded to nearest but at least 1 if fraction > 0. Of a label with
+/// n samples they include n x fraction rounded down, and one more of those labels that lost most by that (ties: the
+/// earlier label). Every label keeps a sample for training. Equal arguments give an equal split on every platform.
+/// Throws InvalidInput unless 0 <= fraction < 1, and if fraction > 0 while no label has two samples.
+Split hold_out(const TextData& data, double fraction, std::uint64_t seed);
+
+/// The order of the samples in one epoch (counted from 0): a permutation of 0 ... num_samples - 1 that depends on
+/// nothing but the arguments, on every platform.
+std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch);
+
+}  // namespace frostpipe

@@ -1,0 +1,267 @@
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "executor/execute.h"
+#include "executor/freeze_controller.h"
+#include "executor/model_folder.h"
+#include "executor/rank_session.h"
+#include "executor/run_recorder.h"
+#include "executor/wordpiece.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+/// Linear warm-up over the first steps, then linear decay to 0 at the end; a function of the step alone, so that no change of
+/// layout restarts it.
+double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
+  const int warm_up = std::max(1, static_cast<int>(std::ceil(options.learning_rate_warm_up * num_steps)));
+  if (step < warm_up) return options.learning_rate * (step + 1) / warm_up;
+  return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
+}
+
+struct Dataset {
+  TextData text;
+  Split split;
+  EncodedData encoded;
+};
+
+Dataset load_dataset(const TrainOptions& options, const ModelFolder& folder) {
+  Dataset dataset;
+  dataset.text = read_tsv(options.data);
+  dataset.split = hold_out(dataset.text, options.held_out, options.seed);
+  const WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
+  dataset.encoded = encode_all(dataset.text, tokenizer, std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
+  return dataset;
+}
+
+/// Phases travel as a plan of one phase: there is one format for them.
+std::string phase_to_text(const TrainingPlan& plan, const Phase& phase) {
+  TrainingPlan carrier = plan;
+  carrier.phases = {phase};
+  return to_json(carrier);
+}
+
+class Run {
+ public:
+  Run(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress)
+      : options_(options), replan_(replan), progress_(progress), started_ns_(now_ns()), folder_(open_model_folder(options.model)),
+        dataset_(load_dataset(options, folder_)) {
+    folder_.config.num_labels = static_cast<std::int64_t>(dataset_.text.label_names.size());
+    model_ = model_of(folder_.config, folder_.name);
+    const std::string place = "plan " + options.plan.method;
+    require_same_model(options.plan, model_, place);
+    validate(options.plan, model_, place);
+    if (self.world_size != options.plan.world_size) {
+      throw InvalidInput(place + ": world_size", fmt::format("must equal the number of ranks started ({})", self.world_size), std::to_string(options.plan.world_size));
+    }
+    steps_per_epoch_ = (static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size;
+    num_steps_ = steps_per_epoch_ * options.epochs;
+    device_ = make_device(options.device, self.local_rank);
+    communicator_ = Communicator::connect(self, *device_);
+    if (options.plan.memory_limited && options.cluster && self.rank < static_cast<int>(options.cluster->devices.size())) {
+      device_->set_memory_limit(options.cluster->devices[self.rank].memory_limit_bytes, fmt::format("rank {}", self.rank));
+    }
+  }
+
+  RunSummary train() {
+    controller_.emplace(options_.freeze, num_blocks(model_), num_steps_);
+    session_.emplace(folder_.config, model_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
+    recorder_.emplace(*communicator_, *device_, model_, options_.plan);
+    const SafetensorsFile weights(folder_.path / "model.safetensors");
+    session_->start(options_.plan.phases.front(), [&](int layer, LayerState& state) { load_layer(folder_, weights, layer, options_.seed, state); });
+    recorder_->begin_phase(session_->phase(), 0);
+    communicator_->everyone().barrier();
+    summary_.start_seconds = static_cast<double>(now_ns() - started_ns_) * 1e-9;
+
+    const Nanoseconds begin = now_ns();
+    std::vector<int> order;
+    for (int step = 0; step < num_steps_; ++step) {
+      const int epoch = step / steps_per_epoch_;
+      if (step % steps_per_epoch_ == 0) {
+        order = epoch_order(static_cast<int>(dataset_.split.train.size()), options_.seed, epoch);
+        for (int& index : order) index = dataset_.split.train[index];
+      }
+      change_phase_before(step);
+      run_step(step, mini_batch(dataset_.encoded, order, options_.plan.global_batch_size, step % steps_per_epoch_));
+      if ((step + 1) % steps_per_epoch_ == 0) evaluate_after(step + 1);
+    }
+    communicator_->everyone().barrier();
+    const Nanoseconds wall = now_ns() - begin - evaluation_ns_;
+    finish(wall);
+    return std::move(summary_);
+  }
+
+ private:
+  bool is_first() const { return communicator_->rank() == 0; }
+
+  /// The phase to run from `step` on, if another one begins there; the same on all ranks.
+  std::optional<Phase> next_phase(int step) {
+    if (options_.freeze.rule == FreezePolicy::Rule::plan) {
+      const int index = phase_at(options_.plan, step);
+      if (step == 0 || options_.plan.phases[index].from_step != step) return std::nullopt;
+      return options_.plan.phases[index];
+    }
+    if (!controller_->decides_before(step)) return std::nullopt;
+    const Phase& current = session_->phase();
+    const int frozen = frozen_blocks(model_, current.first_trainable_layer);
+    const int decided = controller_->decide(frozen, *communicator_);
+    if (decided == frozen) return std::nullopt;
+    std::string text;
+    if (is_first()) {
+      const int first_trainable = first_trainable_layer(model_, decided);
+      std::optional<Phase> phase = replan_ ? replan_(current, first_trainable, step) : std::nullopt;
+      if (!phase) {
+        phase = current;
+        phase->first_trainable_layer = first_trainable;
+      }
+      phase->from_step = 0;  // a plan's first phase starts at 0; set again below
+      text = phase_to_text(options_.plan, *phase);
+    }
+    Phase phase = plan_from_json(communicator_->broadcast(text, 0), "decision of rank 0").phases.front();
+    phase.from_step = step;
+    return phase;
+  }
+
+  void change_phase_before(int step) {
+    const Nanoseconds begin = now_ns();
+    const std::optional<Phase> phase = next_phase(step);
+    if (!phase) return;
+    session_->enter(*phase);
+    communicator_->everyone().barrier();
+    const Nanoseconds end = now_ns();
+    recorder_->record_event("transformation", begin, end);
+    recorder_->begin_phase(*phase, end - begin);
+    if (is_first()) {
+      progress_(static_cast<double>(step) / num_steps_,
+                fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {} (changed in {})", step,
+                            frozen_blocks(model_, phase->first_trainable_layer), phase->layout.pipeline_parallel_size,
+                            phase->layout.pipeline_parallel_size == 1 ? "" : "s", phase->layout.data_parallel_size,
+                            phase->layout.data_parallel_size == 1 ? "" : "s", phase->num_micro_batches, format_duration(end - begin)));
+    }
+    last_step_end_ns_ = now_ns();
+  }
+
+  void run_step(int step, const MiniBatch& batch) {
+    if (last_step_end_ns_ == 0) last_step_end_ns_ = now_ns();
+    const UpdateRule rule{.optimizer = options_.plan.optimizer,
+                          .learning_rate = learning_rate_at(options_, step, num_steps_),
+                          .weight_decay = options_.weight_decay,
+                          .step = step + 1};
+    IterationResult result;
+    if (StageRunner* const runner = session_->runner()) {
+      result = runner->run_iteration(dataset_.encoded, batch, step, rule, options_.gradient_clip, recorder_->trace());
+    }
+    controller_->record(result.block_square_sums, session_->speaks());
+    const Nanoseconds end = now_ns();
+    recorder_->record_step({.step = step, .loss = 0, .learning_rate = rule.learning_rate, .samples = static_cast<int>(batch.samples.size()),
+                            .tokens = batch.tokens, .iteration_ns = end - last_step_end_ns_},
+                           result.loss);
+    last_step_end_ns_ = end;
+    recent_loss_ += result.loss;
+    ++recent_steps_;
+    if ((step + 1) % std::max(1, num_steps_ / 40) == 0) report(step);
+  }
+
+  void report(int step) {
+    const double loss = communicator_->sum({recent_loss_}).front() / recent_steps_;
+    recent_loss_ = 0;
+    recent_steps_ = 0;
+    if (is_first()) progress_(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}, loss {:.3f}", step + 1, num_steps_, loss));
+  }
+
+  void evaluate_after(int steps) {
+    const Nanoseconds begin = now_ns();
+    const std::vector<int>& items = dataset_.split.test;
+    std::vector<double> found(items.size(), 0.0);  // 1 + prediction, from the one rank that knows it
+    if (StageRunner* const runner = session_->runner(); runner && !items.empty()) {
+      const std::vector<int> predictions = runner->predict(dataset_.encoded, items, 64);
+      for (std::size_t i = 0; i < items.size(); ++i) found[i] = predictions[i] + 1;
+    }
+    found = communicator_->sum(std::move(found));
+    summary_.test_items = items;
+    summary_.test_labels.clear();
+    summary_.test_predictions.clear();
+    int correct = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      summary_.test_labels.push_back(dataset_.encoded.labels[items[i]]);
+      summary_.test_predictions.push_back(static_cast<int>(found[i]) - 1);
+      if (summary_.test_labels.back() == summary_.test_predictions.back()) ++correct;
+    }
+    const auto count = static_cast<double>(std::max<std::size_t>(1, items.size()));
+    summary_.test_accuracy = correct / count;
+    summary_.test_accuracy_standard_error = std::sqrt(summary_.test_accuracy * (1 - summary_.test_accuracy) / count);
+    summary_.evaluations.push_back({steps, summary_.test_accuracy});
+    communicator_->everyone().barrier();
+    const Nanoseconds end = now_ns();
+    recorder_->record_event("evaluation", begin, end);
+    evaluation_ns_ += end - begin;
+    last_step_end_ns_ = end;
+    if (is_first()) progress_(static_cast<double>(steps) / num_steps_, fmt::format("after epoch {}: test accuracy {:.1f} %", steps / steps_per_epoch_, 100 * summary_.test_accuracy));
+  }
+
+  void finish(Nanoseconds wall) {
+    TrainingPlan executed = options_.plan;
+    executed.num_steps = num_steps_;
+    Trace whole_run;
+    recorder_->finish(summary_, executed, whole_run);
+    summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
+    summary_.method = options_.plan.method;
+    static constexpr const char* kRules[] = {"plan", "paper", "cap", "fixed"};
+    summary_.freeze = kRules[static_cast<int>(options_.freeze.rule)];
+    summary_.seed = options_.seed;
+    summary_.world_size = communicator_->world_size();
+    summary_.epochs = options_.epochs;
+    summary_.num_steps = num_steps_;
+    summary_.global_batch_size = options_.plan.global_batch_size;
+    summary_.num_train_samples = static_cast<int>(dataset_.split.train.size());
+    summary_.num_test_samples = static_cast<int>(dataset_.split.test.size());
+    summary_.wall_seconds = static_cast<double>(wall) * 1e-9;
+    summary_.samples_per_second = summary_.num_train_samples * static_cast<double>(options_.epochs) / summary_.wall_seconds;
+    summary_.evaluation_seconds = static_cast<double>(evaluation_ns_) * 1e-9;
+    summary_.label_names = dataset_.text.label_names;
+    save_model_folder(folder_, summary_.label_names, session_->layers(), session_->holders(), *communicator_, options_.output / "model");
+    if (!is_first()) return;
+    write_file_atomically(options_.output / "executed_plan.json", to_json(executed));
+    write_file_atomically(options_.output / "trace.json", to_chrome_trace(whole_run));
+    write_file_atomically(options_.output / "summary.json", to_json(summary_));
+  }
+
+  const TrainOptions& options_;
+  const Replan& replan_;
+  const Progress& progress_;
+  Nanoseconds started_ns_;
+  ModelFolder folder_;
+  Dataset dataset_;
+  Model model_;
+  int steps_per_epoch_ = 0, num_steps_ = 0;
+  std::unique_ptr<ComputeDevice> device_;
+  std::unique_ptr<Communicator> communicator_;
+  std::optional<FreezeController> controller_;
+  std::optional<RunRecorder> recorder_;
+  std::optional<RankSession> session_;
+  RunSummary summary_;
+  Nanoseconds evaluation_ns_ = 0;
+  Nanoseconds last_step_end_ns_ = 0;
+  double recent_loss_ = 0;
+  int recent_steps_ = 0;
+};
+
+}  // namespace
+
+RunSummary train(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress) {
+  Run run(self, options, replan, progress);
+  return run.train();
+}
+
+int num_training_samples(const std::filesystem::path& data, double held_out, std::uint64_t seed) {
+  return static_cast<int>(hold_out(read_tsv(data), held_out, seed).train.size());
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,47 @@
+#include "executor/transform.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+void transform(const Transformation& transformation, const Phase& after, const EncoderConfig& config, const at::TensorOptions& options,
+               int num_moments, Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
+  const at::NoGradGuard no_grad;
+  for (const int layer : transformation.newly_frozen) {
+    const auto held = layers.find(layer);
+    if (held != layers.end()) parked[layer] = freeze(held->second);
+  }
+  // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
+  std::vector<Transfer> transfers;
+  for (const TensorMove& move : transformation.moves) {
+    const bool gives = move.from_rank == communicator.rank(), takes = move.to_rank == communicator.rank();
+    if (!gives && !takes) continue;
+    if (takes) {
+      LayerState arriving = make_layer_state(parameters_of(config, move.layer), options, move.layer >= after.first_trainable_layer, num_moments);
+      FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second, "a layer moves only to ranks that lack it");
+    }
+    LayerState& state = layers.at(move.layer);
+    std::vector<at::Tensor> tensors{state.weights};
+    if (move.with_moments && num_moments > 0) tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const int tag = move.layer * 4 + static_cast<int>(i);
+      const std::string what = fmt::format("transformation: moving layer {}", move.layer);
+      transfers.push_back(gives ? communicator.movers().send(tensors[i], move.to_rank, tag, what)
+                                : communicator.movers().receive(tensors[i], move.from_rank, tag, what));
+    }
+  }
+  for (Transfer& transfer : transfers) transfer.wait();
+  Place place;
+  const bool active = find_place(after.layout, communicator.rank(), place);
+  std::erase_if(layers, [&](const auto& entry) {
+    if (!active) return true;
+    const LayerRange range = after.partition[place.position];
+    return entry.first < range.begin || entry.first >= range.end;
+  });
+}
+
+}  // namespace frostpipe

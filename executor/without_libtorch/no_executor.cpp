@@ -1,0 +1,35 @@
+#include "executor/execute.h"
+#include "executor/launch.h"
+#include "profiles/error.h"
+
+// Stands in for the whole executor where LibTorch is left out, so that no caller needs to know: planning and simulating
+// work, what needs tensors says how to get them.
+
+namespace frostpipe {
+namespace {
+
+[[noreturn]] void left_out(const char* purpose) {
+  throw RuntimeFailure(std::string("this frostpipe was built without the LibTorch executor; build the preset 'default' "
+                                   "(scripts/setup) to ") +
+                       purpose);
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> rank_environment() { left_out("run ranks"); }
+
+int launch_local_ranks(const std::vector<std::string>&, int) { left_out("run ranks"); }
+
+FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
+
+RunSummary train(const RankEnvironment&, const TrainOptions&, const Replan&, const Progress&) { left_out("train"); }
+
+MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {
+  left_out("measure a profile");
+}
+
+Evaluation evaluate(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
+
+int num_training_samples(const std::filesystem::path&, double, std::uint64_t) { left_out("read training data"); }
+
+}  // namespace frostpipe

@@ -1,0 +1,100 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace frostpipe {
+
+/// How text is made plain before it is cut into word pieces: the three settings of a BERT model's
+/// tokenizer_config.json.
+struct WordPieceOptions {
+  /// `do_lower_case`. One character at a time, as Hugging Face's fast tokenizer does: a final capital sigma gives σ,
+  /// never ς.
+  bool lowercase = true;
+  /// `strip_accents`: decompose (NFD) and drop the nonspacing marks. Not given: as `lowercase`.
+  std::optional<bool> strip_accents = std::nullopt;
+  /// `tokenize_chinese_chars`: every CJK ideograph is a word of its own.
+  bool handle_chinese_characters = true;
+
+  bool operator==(const WordPieceOptions&) const = default;
+};
+
+/// BERT's WordPiece: text to token ids, id for id those of `BertTokenizerFast` of Hugging Face transformers.
+///
+///     text -> special tokens | rest -> cleaned -> words (spaces, punctuation, ideographs) -> pieces
+///
+/// - The five special tokens ("[MASK]" written out) are found in the raw text, in exactly their spelling, inside words
+///   too.
+/// - Control, format and private-use characters vanish; so do U+0000, U+FFFD and broken UTF-8 (read as U+FFFD).
+/// - A word is cut into the longest piece of the vocabulary that it begins with, then the longest "##piece", and so on.
+///   A word of more than 100 characters, or with a rest that no piece begins, is one [UNK].
+/// - Character classes are those of Unicode 8.0 and decompositions those of Unicode 9.0, which Hugging Face has
+///   compiled in, whatever the age of the ICU library. Lower case alone is ICU's: ICU 72 (Unicode 15) leaves the 55
+///   capitals that came later as they are.
+///
+/// Holds no state that encode() changes: one object serves any number of threads.
+class WordPiece {
+ public:
+  /// Reads the vocabulary: a vocab.txt, whose line n (from 0) is token n, or a tokenizer.json (by its extension).
+  ///
+  /// Throws InvalidInput that names file, line and rule where a line is empty or repeats another, where [PAD], [UNK],
+  /// [CLS] or [SEP] is missing ([MASK] may be), or where a tokenizer.json is no WordPiece, does not number its tokens
+  /// 0, 1, 2, ..., or has added tokens besides the special ones. (transformers lets the last of several equal lines
+  /// win.)
+  explicit WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOptions options = {});
+
+  /// [CLS] pieces [SEP], cut after the first `max_tokens` - 2 pieces. Never padded. Any bytes are allowed.
+  /// Throws InvalidInput if max_tokens < 2.
+  std::vector<std::int32_t> encode(std::string_view utf8, int max_tokens) const;
+
+  int vocabulary_size() const { return vocabulary_size_; }
+  std::int32_t padding_id() const { return padding_id_; }
+  std::int32_t unknown_id() const { return unknown_id_; }
+  std::int32_t classification_id() const { return classification_id_; }
+  std::int32_t separator_id() const { return separator_id_; }
+  const WordPieceOptions& options() const { return options_; }
+
+ private:
+  class Encoder;
+
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  /// Pieces that may stand at one place of a word, and the size of the longest, beyond which no look-up is tried.
+  struct Pieces {
+    std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> ids;
+    std::size_t longest_bytes = 0;
+  };
+  struct SpecialToken {
+    std::string_view text;
+    std::int32_t id;
+  };
+
+  WordPieceOptions options_;
+  Pieces first_;         // at the beginning of a word
+  Pieces continuation_;  // further on; the keys lack their "##"
+  std::vector<SpecialToken> special_tokens_;
+  int vocabulary_size_ = 0;
+  std::int32_t padding_id_ = 0;
+  std::int32_t unknown_id_ = 0;
+  std::int32_t classification_id_ = 0;
+  std::int32_t separator_id_ = 0;
+};
+
+/// The settings in `model_folder`/tokenizer_config.json; a missing file or key means the default, as in transformers 5.
+/// Throws InvalidInput where the file is no JSON object, a setting is no truth value, or tokens were added to the
+/// vocabulary.
+WordPieceOptions wordpiece_options_from(const std::filesystem::path& model_folder);
+
+/// The file to build a WordPiece from: tokenizer.json where there is one (transformers 5 writes no other), else
+/// vocab.txt. Throws InvalidInput if the folder has neither.
+std::filesystem::path wordpiece_vocabulary_in(const std::filesystem::path& model_folder);
+
+}  // namespace frostpipe

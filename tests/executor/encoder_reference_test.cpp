@@ -1,0 +1,64 @@
+// Oracle: Hugging Face transformers' BertModel on the real MiniLM weights, recorded by scripts/record-reference; 1e-4 in fp32.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "executor/layer_state.h"
+#include "executor/model_folder.h"
+
+namespace frostpipe {
+namespace {
+
+std::filesystem::path model_folder() {
+  const char* const given = std::getenv("FROSTPIPE_MODEL_DIR");
+  return given ? given : FROSTPIPE_MODEL_DIR;
+}
+
+void expect_close(const at::Tensor& values, const nlohmann::json& expected, const std::string& what) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(values[static_cast<std::int64_t>(i)].item<double>(), expected[i].get<double>(), 1e-4) << what << "[" << i << "]";
+  }
+}
+
+TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
+  if (!std::filesystem::exists(model_folder() / "model.safetensors")) {
+    GTEST_SKIP() << "no MiniLM weights in " << model_folder() << ": run scripts/setup, or set FROSTPIPE_MODEL_DIR";
+  }
+  const nlohmann::json reference = nlohmann::json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/minilm_reference.json"));
+  const auto& sentences = reference["sentences"];
+  const auto count = static_cast<std::int64_t>(sentences.size()), tokens = reference["batch_shape"][1].get<std::int64_t>();
+  MicroBatch batch{at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong), at::zeros({count, tokens}), at::zeros({count}, at::kLong)};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto ids = sentences[i]["input_ids"].get<std::vector<std::int64_t>>();
+    for (std::size_t t = 0; t < ids.size(); ++t) {
+      batch.token_ids[i][static_cast<std::int64_t>(t)] = ids[t];
+      batch.mask[i][static_cast<std::int64_t>(t)] = 1;
+    }
+  }
+  const ModelFolder folder = open_model_folder(model_folder());
+  const SafetensorsFile weights(folder.path / "model.safetensors");
+  const Model model = model_of(folder.config, folder.name);
+  const at::NoGradGuard no_grad;
+  at::Tensor x;
+  for (int layer = 0; layer + 1 < static_cast<int>(model.layers.size()); ++layer) {
+    LayerState state = make_layer_state(parameters_of(folder.config, layer), at::kFloat, /*trains=*/false, 0);
+    load_layer(folder, weights, layer, 0, state);
+    x = forward_layer(folder.config, model.layers[layer], state.parameters, x, batch);
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string what = sentences[i]["text"].get<std::string>().substr(0, 30);
+    const auto length = static_cast<std::int64_t>(sentences[i]["input_ids"].size());
+    expect_close(x[i][0], sentences[i]["first_token_first_8"], what + " first token");
+    expect_close(x[i][length - 1], sentences[i]["last_token_first_8"], what + " last token");
+    const at::Tensor mean = x[i].narrow(0, 0, length).mean(0);
+    expect_close(mean, sentences[i]["mean_first_16"], what + " mean");
+    EXPECT_NEAR(mean.norm().item<double>(), sentences[i]["mean_l2_norm"].get<double>(), 1e-4) << what;
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe

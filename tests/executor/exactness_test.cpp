@@ -1,0 +1,230 @@
+// Oracle: gradients, weights and losses of one process that knows no stages (reference_encoder.h), within the design's bounds:
+// per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32, 1e-10 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "executor/model_folder.h"
+#include "executor/rank_session.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/reference_encoder.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+
+double l2(const at::Tensor& t) { return t.to(at::kDouble).norm().item<double>(); }
+
+struct Bounds {
+  double relative, overall;
+};
+Bounds bounds_of(const std::string& dtype) { return dtype == "float32" ? Bounds{1e-5, 1e-6} : Bounds{1e-10, 1e-13}; }
+
+/// Whole job on one rank: its share of everything that the tests need.
+struct Job {
+  explicit Job(const RankEnvironment& self)
+      : config(small_config()), model(model_of(config, "small")), device(make_device("cpu", self.local_rank)),
+        communicator(Communicator::connect(self, *device)) {}
+  EncoderConfig config;
+  Model model;
+  std::unique_ptr<ComputeDevice> device;
+  std::unique_ptr<Communicator> communicator;
+
+  MicroBatch whole(const EncodedData& data, const MiniBatch& batch, const std::string& dtype) const {
+    return make_micro_batch(data, batch.samples, batch.tokens, at::TensorOptions().dtype(scalar_type_of(dtype)));
+  }
+  RankSession session(const std::string& optimizer, const std::string& dtype) {
+    return RankSession(config, model, *communicator, *device, optimizer, dtype);
+  }
+};
+
+void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, const std::string& dtype, int num_samples) {
+  const std::string what = fmt::format("p={} d={} m={} {} first trainable layer {} {} {} samples", p, d, m, schedule, frozen_first_layer, dtype, num_samples);
+  const EncodedData data = small_data(num_samples);
+  std::vector<int> order(num_samples);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
+
+  RankSession session = job.session("sgd", dtype);
+  session.start(small_phase(p, d, m, schedule, frozen_first_layer),
+                [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+  Trace trace;
+  const IterationResult result = session.runner()->run_iteration(data, batch, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
+
+  ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
+  const double expected_loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
+  double all = 0;
+  for (int layer = frozen_first_layer; layer < 8; ++layer) all += std::pow(l2(reference.gradient(layer)), 2);
+  all = std::sqrt(all);
+  const auto [relative, overall] = bounds_of(dtype);
+  for (auto& [layer, state] : session.layers()) {
+    CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
+    if (!state.trains()) continue;
+    const at::Tensor expected = reference.gradient(layer);
+    std::int64_t offset = 0;
+    for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
+      const at::Tensor g0 = expected.narrow(0, offset, spec.count()), g = state.gradients.narrow(0, offset, spec.count());
+      const double error = l2(g - g0);
+      CHECK_RANK(error <= relative * l2(g0) + overall * all,
+                 fmt::format("{}: layer {} {}: error {}, gradient {}, all {}", what, layer, spec.names[0], error, l2(g0), all));
+      offset += spec.count();
+    }
+  }
+  const double loss = job.communicator->sum({result.loss}).front();
+  CHECK_RANK(std::abs(loss - expected_loss) <= relative * 10, fmt::format("{}: loss {} instead of {}", what, loss, expected_loss));
+}
+
+void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const std::string dtype : {"float32", "float64"}) {
+    for (const std::string schedule : {"GPipe", "1F1B"}) {
+      for (const int first_trainable : {0, 1, 3, 7}) {  // nothing, the embedding, one block, all blocks frozen
+        for (const int m : {1, 2, 3, 5}) {              // also m < p
+          // 11 samples: no m x d divides them; 4 with 5 micro-batches and 2 replicas leaves micro-batches empty.
+          check_gradients(job, p, d, m, schedule, first_trainable, dtype, 11);
+          if (m == 5) check_gradients(job, p, d, m, schedule, first_trainable, dtype, 4);
+        }
+      }
+    }
+  }
+}
+
+#define GRADIENTS(P, D)                                                                                                   \
+  const RegisterRankTest gradients_##P##_##D("gradients " #P " " #D,                                                      \
+                                             [](const RankEnvironment& self) { gradients_equal_single_process(self, P, D); }); \
+  TEST(Exactness, GradientsOf##P##StagesX##D##ReplicasEqualOneProcess) { EXPECT_TRUE(passes_on_ranks("gradients " #P " " #D, P * D)); }
+GRADIENTS(1, 1)
+GRADIENTS(2, 1)
+GRADIENTS(3, 1)
+GRADIENTS(4, 1)
+GRADIENTS(1, 2)
+GRADIENTS(2, 2)
+GRADIENTS(3, 2)
+GRADIENTS(4, 2)
+
+/// A number that changes when any weight of the layer does.
+double checksum(const at::Tensor& flat) {
+  return (flat.to(at::kDouble) * at::arange(1, flat.numel() + 1, at::TensorOptions().dtype(at::kDouble))).sum().item<double>();
+}
+
+/// Checksums of all layers, each from the rank that holds it first.
+std::vector<double> checksums(Job& job, RankSession& session) {
+  std::vector<double> sums(job.model.layers.size(), 0.0);
+  const std::vector<int> holders = session.holders();
+  for (const auto& [layer, state] : session.layers()) {
+    if (holders[layer] == job.communicator->rank()) sums[layer] = checksum(state.weights);
+  }
+  return job.communicator->sum(sums);
+}
+
+struct Segment {
+  int p, d, m, first_trainable, steps;
+};
+
+/// Trains through the segments and beside it in one process; both must stay equal. 4 -> 2 -> 1 stages, frozen layers on stages
+/// of the middle, batches that nothing divides, one rank idle at first in a world of 4 for p x d = 3.
+void elastic_run_equals_single_process(const RankEnvironment& self, const std::string& optimizer, const std::vector<Segment>& segments) {
+  Job job(self);
+  const std::string dtype = "float64";
+  const EncodedData data = small_data(13);
+  std::vector<int> order(13);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(data, order, 13, 0);
+  const MicroBatch whole = job.whole(data, batch, dtype);
+
+  RankSession session = job.session(optimizer, dtype);
+  ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
+  int step = 0;
+  for (const Segment& segment : segments) {
+    Phase phase = small_phase(segment.p, segment.d, segment.m, "1F1B", segment.first_trainable);
+    phase.from_step = step;
+    if (step == 0) {
+      session.start(phase, [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+    } else {
+      const std::vector<double> before = checksums(job, session);
+      session.enter(phase);
+      CHECK_RANK(before == checksums(job, session), "a transformation changes no weight");  // head included; exact
+    }
+    for (int i = 0; i < segment.steps; ++i, ++step) {
+      const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
+      Trace trace;
+      IterationResult result;
+      if (session.runner()) result = session.runner()->run_iteration(data, batch, step, rule, /*gradient_clip=*/1.0, trace);
+      const double loss = job.communicator->sum({result.loss}).front();
+      const double expected = reference.loss_and_gradients(whole, segment.first_trainable);
+      CHECK_RANK(std::abs(loss - expected) <= 1e-9 * (1 + std::abs(expected)), fmt::format("step {}: loss {} instead of {}", step, loss, expected));
+      reference.step(optimizer, 0.01, 0.1, 1.0, segment.first_trainable);
+      for (const auto& [layer, state] : session.layers()) {
+        const at::Tensor w0 = reference.weights(layer);
+        // AdamW divides by the root of tiny second moments (the key bias has gradient 0): compared by loss, SGD by weights.
+        if (optimizer == "sgd") {
+          CHECK_RANK(l2(state.weights - w0) <= 1e-10 * l2(w0), fmt::format("step {}: weights of layer {}", step, layer));
+        }
+      }
+    }
+    // Replicas hold the same bits: a sum over d equal values is exactly d times one of them, for d = 1, 2, 4.
+    std::vector<double> sums(job.model.layers.size(), 0.0), own = sums;
+    for (const auto& [layer, state] : session.layers()) own[layer] = sums[layer] = state.weights.sum().item<double>();
+    sums = job.communicator->sum(sums);
+    for (const auto& [layer, state] : session.layers()) {
+      CHECK_RANK(segment.d == 3 || sums[layer] == segment.d * own[layer], fmt::format("replicas differ in layer {}", layer));
+    }
+  }
+  // Moments of what froze are parked on a rank that trained it, none lost.
+  if (optimizer == "adamw") {
+    std::vector<double> parked(job.model.layers.size(), 0.0);
+    for (const auto& [layer, moments] : session.parked()) parked[layer] = moments.first_moment.norm().item<double>();
+    parked = job.communicator->sum(parked);
+    for (int layer = 0; layer < segments.back().first_trainable; ++layer) CHECK_RANK(parked[layer] > 0, fmt::format("moments of layer {}", layer));
+  }
+}
+
+const std::vector<Segment> kFourTwoOne{{4, 1, 3, 0, 2}, {4, 1, 2, 3, 2}, {2, 2, 2, 3, 2}, {1, 4, 1, 5, 2}, {1, 4, 2, 7, 1}};
+const std::vector<Segment> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
+
+const RegisterRankTest elastic_sgd("elastic sgd", [](const RankEnvironment& self) { elastic_run_equals_single_process(self, "sgd", kFourTwoOne); });
+const RegisterRankTest elastic_adamw("elastic adamw", [](const RankEnvironment& self) { elastic_run_equals_single_process(self, "adamw", kFourTwoOne); });
+const RegisterRankTest elastic_idle("elastic idle", [](const RankEnvironment& self) { elastic_run_equals_single_process(self, "sgd", kWithIdleRanks); });
+
+TEST(Exactness, SgdRunOf4To2To1StagesEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic sgd", 4)); }
+TEST(Exactness, AdamWRunOf4To2To1StagesEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic adamw", 4)); }
+TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic idle", 4)); }
+
+/// After a transformation the next step is, to the bit, that of a run started fresh in the new layout from the same weights and moments.
+void transformed_equals_fresh(const RankEnvironment& self) {
+  Job job(self);
+  const EncodedData data = small_data(9);
+  std::vector<int> order(9);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(data, order, 9, 0);
+  RankSession session = job.session("adamw", "float32");
+  session.start(small_phase(2, 1, 3, "1F1B", 0), [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+  Trace trace;
+  for (int step = 0; step < 3; ++step) session.runner()->run_iteration(data, batch, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
+  const Phase after = small_phase(1, 2, 2, "1F1B", 3);
+  session.enter(after);
+  RankSession fresh = job.session("adamw", "float32");
+  fresh.start(after, [&](int layer, LayerState& state) {
+    const at::NoGradGuard no_grad;
+    const LayerState& from = session.layers().at(layer);
+    state.weights.copy_(from.weights);
+    CHECK_RANK(state.trains() == from.trains(), "the same layers train");
+    if (!state.trains()) return;
+    state.first_moment.copy_(from.first_moment);
+    state.second_moment.copy_(from.second_moment);
+  });
+  for (RankSession* one : {&session, &fresh}) one->runner()->run_iteration(data, batch, 3, {.learning_rate = 0.01, .step = 4}, 1.0, trace);
+  for (const auto& [layer, state] : session.layers()) {
+    CHECK_RANK(at::equal(state.weights, fresh.layers().at(layer).weights), fmt::format("layer {}", layer));
+  }
+}
+const RegisterRankTest fresh_start("transformed equals fresh", transformed_equals_fresh);
+TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToTheBit) { EXPECT_TRUE(passes_on_ranks("transformed equals fresh", 2)); }
+
+}  // namespace
+}  // namespace frostpipe::test

@@ -1,0 +1,375 @@
+#include "executor/wordpiece.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Json = nlohmann::json;
+
+/// A folder of its own for each test, gone afterwards.
+class WordPieceTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path file(const std::string& name, std::string_view content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return folder_ / name;
+  }
+  /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then `tokens` from 5.
+  WordPiece tokenizer(const std::vector<std::string>& tokens, WordPieceOptions options = {}) const {
+    std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (const std::string& token : tokens) lines += token + "\n";
+    return WordPiece(file("vocab.txt", lines), options);
+  }
+  std::string message_of(auto function) const {
+    try {
+      function();
+    } catch (const InvalidInput& error) {
+      std::string message = error.what();
+      const std::string place = folder_.string();
+      if (message.starts_with(place)) message.erase(0, std::min(message.size(), place.size() + 1));
+      return message;
+    }
+    return "no InvalidInput";
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("frostpipe_wordpiece_" + std::to_string(getpid()) + "_" +
+                                                testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+/// [CLS] ids [SEP] of the tiny vocabulary.
+Ids framed(Ids ids) {
+  ids.insert(ids.begin(), 2);
+  ids.push_back(3);
+  return ids;
+}
+
+// ---- Rules, on a vocabulary small enough to see through -----------------------------------------
+
+TEST_F(WordPieceTest, TakesTheLongestPieceFirst) {
+  const WordPiece w = tokenizer({"un", "unaffect", "##able", "##a", "##ffable", "##ed"});
+  EXPECT_EQ(w.encode("unaffable", 10), framed({5, 8, 9}));
+  EXPECT_EQ(w.encode("unaffected", 10), framed({6, 10}));
+}
+
+TEST_F(WordPieceTest, GreedinessIsNotTakenBack) {
+  // "ab" "##c" would do, but "abc" is longer and "##d" is missing; the whole word is unknown.
+  const WordPiece w = tokenizer({"ab", "##cd", "abc"});
+  EXPECT_EQ(w.encode("abcd ab", 10), framed({1, 5}));
+}
+
+TEST_F(WordPieceTest, PiecesOfTheBeginningAndOfTheRestAreDifferentOnes) {
+  const WordPiece w = tokenizer({"a", "##b"});
+  EXPECT_EQ(w.encode("ab ba b aa", 10), framed({5, 6, 1, 1, 1}));
+}
+
+TEST_F(WordPieceTest, NeverCutsInsideACharacter) {
+  // U+00E6 is C3 A6; a vocabulary that holds its first byte must not match half of it.
+  const WordPiece w = tokenizer({"\xC3", "a", "æ", "##æ"});
+  EXPECT_EQ(w.encode("æ aæ ç", 10), framed({7, 6, 8, 1}));
+}
+
+TEST_F(WordPieceTest, PunctuationStandsAloneAndSpecialTokensAreFoundInsideWords) {
+  const WordPiece w = tokenizer({"a", "b", "##b", "[", "]", "#", "mask"});
+  EXPECT_EQ(w.encode("a[MASK]b", 10), framed({5, 4, 6}));
+  EXPECT_EQ(w.encode("a[mask]b", 10), framed({5, 8, 11, 9, 6}));
+  EXPECT_EQ(w.encode("[[PAD]][SEP", 10), framed({8, 0, 9, 8, 1}));
+  EXPECT_EQ(w.encode("##b", 10), framed({10, 10, 6}));
+}
+
+TEST_F(WordPieceTest, WithoutAMaskTokenItsSpellingIsText) {
+  const WordPiece w(file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[\n]\nmask\n"));
+  EXPECT_EQ(w.encode("[MASK]", 10), framed({4, 6, 5}));
+}
+
+TEST_F(WordPieceTest, KeepsTheSeparatorWhenItCuts) {
+  const WordPiece w = tokenizer({"a", "##b", "##c", "d"});
+  EXPECT_EQ(w.encode("abc d", 6), framed({5, 6, 7, 8}));
+  EXPECT_EQ(w.encode("abc d", 5), framed({5, 6, 7}));
+  EXPECT_EQ(w.encode("abc d", 4), framed({5, 6}));
+  EXPECT_EQ(w.encode("abc d", 2), framed({}));
+  EXPECT_EQ(w.encode("abcx d", 4), framed({1, 8}));  // one [UNK], not its pieces
+  EXPECT_EQ(message_of([&] { w.encode("a", 1); }),
+            "maximum number of tokens: must be >= 2 (for [CLS] and [SEP]), is 1");
+}
+
+TEST_F(WordPieceTest, AWordOfMoreThan100CharactersIsUnknown) {
+  const WordPiece w = tokenizer({"a", "##a", "é", "##é"}, {.strip_accents = false});
+  EXPECT_EQ(w.encode(std::string(100, 'a'), 200).size(), 102u);
+  EXPECT_EQ(w.encode(std::string(101, 'a') + " a", 200), framed({1, 5}));
+  std::string hundred;
+  for (int i = 0; i < 100; ++i) hundred += "é";  // characters, not bytes
+  EXPECT_EQ(w.encode(hundred, 200).size(), 102u);
+}
+
+TEST_F(WordPieceTest, BrokenUtf8Vanishes) {
+  const WordPiece w = tokenizer({"ab", "a", "##b"});
+  for (const std::string_view text : {"a\xFF"
+                                      "b",
+                                      "a\xC3"
+                                      "b",
+                                      "a\xED\xA0\x80"
+                                      "b",
+                                      "a\xF0\x9F\x98"
+                                      "b",
+                                      "ab\xE4\xB8",
+                                      "a\xEF\xBF\xBD"
+                                      "b"})
+    EXPECT_EQ(w.encode(text, 10), framed({5})) << text;
+  EXPECT_EQ(w.encode(std::string_view("a\0b", 3), 10), framed({5}));
+  EXPECT_EQ(w.encode("", 10), framed({}));
+}
+
+TEST_F(WordPieceTest, OptionsDecideOnCaseAccentsAndIdeographs) {
+  const std::vector<std::string> vocabulary = {"e", "E", "é", "É", "中文", "中", "文"};
+  const std::string text = "e E é É 中文";
+  EXPECT_EQ(tokenizer(vocabulary).encode(text, 20), framed({5, 5, 5, 5, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {.lowercase = false}).encode(text, 20), framed({5, 6, 7, 8, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {.strip_accents = false}).encode(text, 20), framed({5, 5, 7, 7, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {.lowercase = false, .strip_accents = true}).encode(text, 20),
+            framed({5, 6, 5, 6, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {.handle_chinese_characters = false}).encode(text, 20), framed({5, 5, 5, 5, 9}));
+}
+
+// Marks that came with Unicode 9 or later are no marks to Hugging Face's tables of 8.0, so they stay, in canonical
+// order: U+11C3F (class 9) before U+1E00E (class 230), both of 9.0; but U+0D3B came with 10.0 and has no class there.
+TEST_F(WordPieceTest, YoungMarksAreOrderedAsInUnicode9) {
+  const WordPiece w = tokenizer({"x", "##\U0001E00E", "##\U00011C3F", "##\u0D3B"});
+  EXPECT_EQ(w.encode("x\U0001E00E\U00011C3F", 10), framed({5, 7, 6}));
+  EXPECT_EQ(w.encode("x\U0001E00E\u0D3B", 10), framed({5, 6, 8}));
+}
+
+TEST_F(WordPieceTest, OneObjectServesManyThreads) {
+  const WordPiece w = tokenizer({"a", "##b", "##c", "e"});
+  std::vector<Ids> results(4);
+  std::vector<std::thread> threads;
+  for (Ids& result : results)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) result = w.encode("abc é [MASK] x", 10);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Ids& result : results) EXPECT_EQ(result, framed({5, 6, 7, 8, 4, 1}));
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+TEST_F(WordPieceTest, KnowsTheIdsOfItsVocabulary) {
+  const WordPiece w(file("vocab.txt", "a\n[SEP]\n[CLS]\n[UNK]\n[PAD]"),
+                    {.lowercase = false});  // no line end at the end
+  EXPECT_EQ(w.vocabulary_size(), 5);
+  EXPECT_EQ(w.separator_id(), 1);
+  EXPECT_EQ(w.classification_id(), 2);
+  EXPECT_EQ(w.unknown_id(), 3);
+  EXPECT_EQ(w.padding_id(), 4);
+  EXPECT_FALSE(w.options().lowercase);
+  EXPECT_EQ(w.encode("a b", 10), (Ids{2, 0, 3, 1}));
+}
+
+TEST_F(WordPieceTest, VocabularyMayHaveWindowsLineEnds) {
+  const WordPiece w(file("vocab.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\na\r\n"));
+  EXPECT_EQ(w.encode("a", 10), framed({4}));
+}
+
+TEST_F(WordPieceTest, VocabularyErrorsNameTheLine) {
+  const std::string start = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
+  EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", start + "a\n\nb\n")); }),
+            "v.txt:6: must be a token, is an empty line");
+  EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", start + "a\nb\na\n")); }),
+            "v.txt:7: must differ from every other line (see line 5), is \"a\"");
+  EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", "[PAD]\n[UNK]\n[SEP]\na\n")); }),
+            "v.txt: must contain [CLS], is without it among 4 tokens");
+  EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", "")); }),
+            "v.txt: must contain [PAD], is without it among 0 tokens");
+  EXPECT_NE(message_of([&] { WordPiece(folder_ / "missing.txt"); }), "no InvalidInput");
+}
+
+TEST_F(WordPieceTest, ReadsTheVocabularyOfATokenizerJson) {
+  const std::string model =
+      R"("model": {"type": "WordPiece", "vocab": {"a": 4, "[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3}})";
+  const WordPiece w(file("tokenizer.json", "{" + model + R"(, "added_tokens": [{"id": 3, "content": "[SEP]"}]})"));
+  EXPECT_EQ(w.encode("a", 10), framed({4}));
+  EXPECT_EQ(wordpiece_vocabulary_in(folder_), folder_ / "tokenizer.json");
+
+  EXPECT_EQ(message_of([&] {
+              WordPiece(file("t.json", "{" + model + R"(, "added_tokens": [{"id": 5, "content": "<x>"}]})"));
+            }),
+            "t.json: added_tokens[0]: must be one of BERT's special tokens (others cannot be added to the vocabulary), "
+            "is \"<x>\"");
+  EXPECT_EQ(message_of([&] { WordPiece(file("t.json", R"({"model": {"type": "BPE", "vocab": {}}})")); }),
+            "t.json: model.type: must be \"WordPiece\", is \"BPE\"");
+  for (const char* id : {"2", "-1", "0", "1.5", "\"x\""})
+    EXPECT_EQ(message_of([&] {
+                WordPiece(file("t.json",
+                               std::string(R"({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": )") + id + "}}}"));
+              }),
+              std::string("t.json: model.vocab[\"b\"]: tokens must not be empty and must be numbered 0, 1, 2, ... "
+                          "without gaps or repetition, is ") +
+                  id);
+  EXPECT_EQ(message_of([&] { WordPiece(file("t.json", R"({"model": {"type": "WordPiece", "vocab": []}})")); }),
+            "t.json: model.vocab: must be an object, is array");
+  EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{")); }), "t.json: must be a JSON object, is no JSON");
+}
+
+TEST_F(WordPieceTest, FindsTheVocabularyOfAFolder) {
+  EXPECT_THROW(wordpiece_vocabulary_in(folder_), InvalidInput);
+  file("vocab.txt", "");
+  EXPECT_EQ(wordpiece_vocabulary_in(folder_), folder_ / "vocab.txt");
+}
+
+TEST_F(WordPieceTest, ReadsTheOptionsOfAModelFolder) {
+  EXPECT_EQ(wordpiece_options_from(folder_), WordPieceOptions{});
+  file("tokenizer_config.json",
+       R"({"do_lower_case": false, "strip_accents": null, "tokenize_chinese_chars": false, "model_max_length": 512})");
+  EXPECT_EQ(wordpiece_options_from(folder_),
+            (WordPieceOptions{.lowercase = false, .handle_chinese_characters = false}));
+  file("tokenizer_config.json", R"({"strip_accents": false, "added_tokens_decoder": {"0": {"content": "[PAD]"}}})");
+  EXPECT_EQ(wordpiece_options_from(folder_), (WordPieceOptions{.strip_accents = false}));
+
+  file("tokenizer_config.json", R"({"do_lower_case": "yes"})");
+  EXPECT_EQ(message_of([&] { wordpiece_options_from(folder_); }),
+            "tokenizer_config.json: do_lower_case: must be true or false, is \"yes\"");
+  file("tokenizer_config.json", R"({"added_tokens_decoder": {"30522": {"content": "<x>"}}})");
+  EXPECT_EQ(message_of([&] { wordpiece_options_from(folder_); }),
+            "tokenizer_config.json: added_tokens_decoder.30522: must be one of BERT's special tokens (others cannot be "
+            "added to the vocabulary), is \"<x>\"");
+  file("tokenizer_config.json", "[]");
+  EXPECT_EQ(message_of([&] { wordpiece_options_from(folder_); }),
+            "tokenizer_config.json: must be a JSON object, is array");
+}
+
+// ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
+
+Json reference() {
+#ifdef FROSTPIPE_TEST_DATA
+  const std::filesystem::path data = FROSTPIPE_TEST_DATA;
+#else
+  const std::filesystem::path data = std::filesystem::path(__FILE__).parent_path().parent_path() / "data";
+#endif
+  std::ifstream stream(data / "wordpiece_reference.json");
+  return Json::parse(stream);
+}
+
+/// "41-5A 61"
+std::set<char32_t> code_points_of(const std::string& ranges) {
+  std::set<char32_t> code_points;
+  std::istringstream stream(ranges);
+  for (std::string range; stream >> range;) {
+    const std::size_t dash = range.find('-');
+    const unsigned long first = std::stoul(range, nullptr, 16);
+    const unsigned long last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1), nullptr, 16);
+    for (unsigned long c = first; c <= last; ++c) code_points.insert(static_cast<char32_t>(c));
+  }
+  return code_points;
+}
+
+std::string utf8(char32_t c) {
+  if (c < 0x80) return {static_cast<char>(c)};
+  std::string bytes;
+  const int following = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  const int marker = following == 1 ? 0xC0 : following == 2 ? 0xE0 : 0xF0;
+  bytes += static_cast<char>(marker | static_cast<int>(c >> (6 * following)));
+  for (int i = following - 1; i >= 0; --i) bytes += static_cast<char>(0x80 | static_cast<int>((c >> (6 * i)) & 0x3F));
+  return bytes;
+}
+
+// Between "a" and "0" a code point vanishes, parts them, stands alone, or makes an unknown word of them.
+TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
+  const Json ranges = reference().at("code_points");
+  const std::set<char32_t> dropped = code_points_of(ranges.at("dropped"));
+  const std::set<char32_t> space = code_points_of(ranges.at("space"));
+  const std::set<char32_t> alone = code_points_of(ranges.at("alone"));  // punctuation and ideographs
+  const WordPiece w = tokenizer({"a", "0", "##0"}, {.lowercase = false, .strip_accents = true});
+  int differences = 0;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    const Ids ids = w.encode("a" + utf8(c) + "0", 10);
+    Ids expected = {1};
+    if (dropped.contains(c)) expected = {5, 7};
+    if (space.contains(c)) expected = {5, 6};
+    if (alone.contains(c)) expected = {5, 1, 6};
+    if (c == '0') expected = {5, 7, 7};
+    if (ids == framed(expected)) continue;
+    if (++differences <= 20)
+      ADD_FAILURE() << "U+" << std::hex << static_cast<unsigned long>(c) << ": " << testing::PrintToString(ids);
+  }
+  EXPECT_EQ(differences, 0);
+}
+
+std::optional<std::filesystem::path> model_folder() {
+  if (const char* folder = std::getenv("FROSTPIPE_MODEL_DIR"); folder != nullptr && *folder != '\0') return folder;
+#ifdef FROSTPIPE_MODEL_DIR
+  if (std::filesystem::exists(std::filesystem::path(FROSTPIPE_MODEL_DIR) / "vocab.txt")) return FROSTPIPE_MODEL_DIR;
+#endif
+  return std::nullopt;
+}
+
+constexpr const char* kNoModel =
+    "no vocabulary to compare with transformers: run scripts/setup, or set FROSTPIPE_MODEL_DIR to the folder of "
+    "all-MiniLM-L6-v2";
+
+std::string text_of(const Json& one) {
+  if (one.contains("text")) return one.at("text");
+  const std::string hex = one.at("hex");
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+TEST(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
+  const std::optional<std::filesystem::path> folder = model_folder();
+  if (!folder) GTEST_SKIP() << kNoModel;
+  const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
+  EXPECT_EQ(w.vocabulary_size(), 30522);
+  const Json cases = reference().at("cases");
+  EXPECT_GE(cases.size(), 70u);
+  for (const Json& one : cases)
+    EXPECT_EQ(w.encode(text_of(one), one.at("max_tokens")), one.at("ids").get<Ids>()) << one.at("name");
+}
+
+TEST(WordPieceReference, OptionsActAsInTransformers) {
+  const std::optional<std::filesystem::path> folder = model_folder();
+  if (!folder) GTEST_SKIP() << kNoModel;
+  const Json variants = reference().at("variants");
+  for (const Json& one : variants) {
+    WordPieceOptions options{.lowercase = one.at("lowercase"),
+                             .handle_chinese_characters = one.at("handle_chinese_characters")};
+    if (!one.at("strip_accents").is_null()) options.strip_accents = one.at("strip_accents").get<bool>();
+    const WordPiece w(*folder / "vocab.txt", options);
+    EXPECT_EQ(w.encode(text_of(one), 512), one.at("ids").get<Ids>()) << one;
+  }
+}
+
+TEST(WordPieceReference, BothVocabularyFilesOfAFolderSayTheSame) {
+  const std::optional<std::filesystem::path> folder = model_folder();
+  if (!folder) GTEST_SKIP() << kNoModel;
+  if (!std::filesystem::exists(*folder / "tokenizer.json"))
+    GTEST_SKIP() << *folder << " has no tokenizer.json to compare vocab.txt with";
+  const WordPiece from_lines(*folder / "vocab.txt");
+  const WordPiece from_json(wordpiece_vocabulary_in(*folder));
+  const Json cases = reference().at("cases");
+  for (const Json& one : cases) EXPECT_EQ(from_json.encode(text_of(one), 128), from_lines.encode(text_of(one), 128));
+}
+
+}  // namespace
+}  // namespace frostpipe
