@@ -1,0 +1,32 @@
+#pragma once
+#include <functional>
+#include <stdexcept>
+
+namespace CLI {
+class App;
+}
+
+namespace frostpipe {
+
+/// A subcommand: adding it to the command line only binds its options; `run` does the work, once they are parsed, and
+/// returns the exit code. Results go to stdout, everything else to stderr.
+struct Command {
+  CLI::App* parsed = nullptr;
+  std::function<int()> run;
+};
+
+Command add_profile_command(CLI::App& app);
+Command add_plan_command(CLI::App& app);
+Command add_simulate_command(CLI::App& app);
+Command add_train_command(CLI::App& app);
+Command add_evaluate_command(CLI::App& app);
+Command add_compare_command(CLI::App& app);
+Command add_report_command(CLI::App& app);
+Command add_schedule_command(CLI::App& app);
+
+/// Options that contradict each other, found after parsing; exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,75 @@
+#include "cli/common_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+namespace frostpipe {
+
+void add_format_option(CLI::App& command, std::string& format, const std::vector<std::string>& formats) {
+  format = formats.front();
+  command.add_option("--format", format, fmt::format("Form of the result on stdout: {}", fmt::join(formats, ", ")))
+      ->check(CLI::IsMember(formats).description(""))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+}
+
+CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning) {
+  return command.add_option(names, value, meaning)
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
+                               const std::string& meaning) {
+  return command.add_option(names, values, meaning)
+      ->delimiter(',')
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N,N,...");
+}
+
+void add_freeze_options(CLI::App& command, FreezeOptions& options) {
+  const auto between = [](double low, bool low_allowed, double high, bool high_allowed) {
+    return CLI::Validator(
+        [=](const std::string& text) -> std::string {
+          double value = 0;
+          const bool is_number = CLI::detail::lexical_cast(text, value);
+          const bool ok =
+              is_number && (low_allowed ? value >= low : value > low) && (high_allowed ? value <= high : value < high);
+          return ok ? ""
+                    : fmt::format("must be a number {} {} and {} {}, is {}", low_allowed ? ">=" : ">", low,
+                                  high_allowed ? "<=" : "<", high, text);
+        },
+        "");
+  };
+  command
+      .add_option("--freeze-warm-up", options.warm_up_fraction, "Fraction of the run before which nothing is frozen")
+      ->check(between(0, true, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+  command
+      .add_option("--freeze-interval", options.interval_fraction, "Fraction of the run between two freeze decisions")
+      ->check(between(0, false, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+  command.add_option("--freeze-alpha", options.alpha, "Fraction of the active layers that one decision may freeze")
+      ->check(between(0, false, 1, false))
+      ->type_name("X")
+      ->capture_default_str();
+}
+
+void add_seed_option(CLI::App& command, std::uint64_t& seed) {
+  command.add_option("--seed", seed, "Decides the order of the data and every random number")
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "What to compute on: cpu, cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+}
+
+}  // namespace frostpipe

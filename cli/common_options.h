@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/freeze.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace frostpipe {
+
+/// Limit for counts given on the command line: far beyond any use, and no product of two overflows.
+inline constexpr int kLargestCount = 1'000'000;
+
+/// --format, one of `formats`; the first is the default.
+void add_format_option(CLI::App& command, std::string& format,
+                       const std::vector<std::string>& formats = {"text", "json"});
+
+/// An option that takes a whole number in [1, kLargestCount].
+CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning);
+
+/// An option that takes a comma-separated list of such numbers.
+CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
+                               const std::string& meaning);
+
+/// --freeze-warm-up, --freeze-interval, --freeze-alpha.
+void add_freeze_options(CLI::App& command, FreezeOptions& options);
+
+/// --seed
+void add_seed_option(CLI::App& command, std::uint64_t& seed);
+
+/// --device
+void add_device_option(CLI::App& command, std::string& device);
+
+}  // namespace frostpipe

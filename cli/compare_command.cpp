@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/output.h"
+#include "cli/plan_files.h"
+#include "cli/predict.h"
+#include "cli/run_tables.h"
+#include "cli/table.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+struct CompareOptions {
+  std::vector<std::string> files;  // PLAN SUMMARY PLAN SUMMARY ...
+  SourceOverrides sources;
+  std::string output;
+  std::string format;
+};
+
+/// A plan and the run that followed it.
+struct ComparedRun {
+  std::string plan_path;
+  TrainingPlan plan;      // as it was made
+  TrainingPlan executed;  // as it was run
+  Profile profile;
+  Cluster cluster;
+  RunSummary run;
+  WhatIf embedding_alone;
+};
+
+ComparedRun load_pair(const std::string& plan_path, const std::string& summary_path, const SourceOverrides& sources) {
+  ComparedRun pair{.plan_path = plan_path,
+                   .plan = load_plan(plan_path),
+                   .executed = {},
+                   .profile = {},
+                   .cluster = {},
+                   .run = run_from_json(read_text_file(summary_path), summary_path),
+                   .embedding_alone = {}};
+  pair.profile = load_profile_of(pair.plan, plan_path, sources);
+  pair.cluster = load_cluster_of(pair.plan, plan_path, sources);
+  const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();
+  pair.executed = load_plan(executed_path);
+  require_same_model(pair.executed, pair.profile.model, executed_path);
+  validate(pair.executed, pair.profile.model, executed_path);
+  if (pair.executed.method != pair.plan.method) {
+    throw InvalidInput(executed_path + ": method", fmt::format("must be {} as in {}", pair.plan.method, plan_path),
+                       pair.executed.method);
+  }
+  add_predictions(pair.run, pair.executed, executed_path, pair.profile, pair.cluster);
+  const int tokens = pair.run.phases.empty() ? 0 : pair.run.phases.front().tokens;
+  pair.embedding_alone = freeze_embedding_alone(pair.executed, tokens, pair.profile, pair.cluster);
+  return pair;
+}
+
+std::string freezing_of(const TrainingPlan& plan, const Model& model) {
+  std::string text;
+  for (const Phase& phase : plan.phases) {
+    text += fmt::format("{}step {}: {} frozen on {} x {}", text.empty() ? "" : ", ", phase.from_step,
+                        frozen_blocks(model, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+                        phase.layout.data_parallel_size);
+  }
+  return fmt::format("{}; {} steps", text, plan.num_steps);
+}
+
+/// How the plan's forecast of freezing differs from what happened; the prediction errors above do not contain it.
+std::string forecast_text(const std::vector<ComparedRun>& pairs) {
+  std::string text;
+  for (const ComparedRun& pair : pairs) {
+    const std::string forecast = freezing_of(pair.plan, pair.profile.model);
+    const std::string executed = freezing_of(pair.executed, pair.profile.model);
+    if (pair.plan.phases.size() == 1 && forecast == executed) continue;
+    text += fmt::format("forecast of {}: {}\n", pair.run.name, forecast == executed ? "as executed" : "");
+    if (forecast != executed) text += fmt::format("  planned   {}\n  executed  {}\n", forecast, executed);
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string memory_text(const std::vector<ComparedRun>& pairs) {
+  std::string text;
+  for (const ComparedRun& pair : pairs) {
+    if (pair.executed.memory_limited) continue;
+    std::string limits;
+    for (const Device& device : pair.cluster.devices) {
+      if (device.memory_limit_bytes) limits += (limits.empty() ? "" : " / ") + in_mebibytes(*device.memory_limit_bytes);
+    }
+    if (limits.empty()) continue;
+    text += fmt::format("{} ran without the memory limit ({} MiB per rank): it shows what a larger device would do\n",
+                        pair.run.name, limits);
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+int run_compare(const CompareOptions& options) {
+  if (options.files.size() % 2 != 0) {
+    throw UsageError(fmt::format("expected pairs of PLAN SUMMARY; {} has no summary", options.files.back()));
+  }
+  std::vector<ComparedRun> pairs;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < options.files.size(); i += 2) {
+    pairs.push_back(load_pair(options.files[i], options.files[i + 1], options.sources));
+    const std::string& name = pairs.back().run.name;
+    if (!names.insert(name).second) {
+      throw InvalidInput(options.files[i + 1] + ": name", "must differ from the other runs' (train --name)", name);
+    }
+  }
+  std::vector<RunSummary> runs;
+  for (const ComparedRun& pair : pairs) runs.push_back(pair.run);
+  Comparison comparison = compare(std::move(runs));
+  for (const ComparedRun& pair : pairs) {
+    const bool starts_unfrozen = pair.executed.phases.front().first_trainable_layer == 0;
+    if (pair.plan.method != "pipetransformer" && starts_unfrozen) comparison.what_ifs.push_back(pair.embedding_alone);
+  }
+  const std::string json = to_json(comparison);
+  if (!options.output.empty()) write_file_atomically(options.output, json);
+  print_result(options.format == "json" ? json
+                                        : comparison_text(comparison) + forecast_text(pairs) + memory_text(pairs));
+  return 0;
+}
+
+}  // namespace
+
+Command add_compare_command(CLI::App& app) {
+  const auto options = std::make_shared<CompareOptions>();
+  CLI::App* command =
+      app.add_subcommand("compare", "Set predictions against measurements, and runs against each other");
+  command
+      ->add_option("PLAN SUMMARY", options->files,
+                   "Pairs of a plan and its run's summary.json; the last run is compared with each other")
+      ->required()
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "Summary of all runs to write")->type_name("FILE");
+  command->add_option("--profile", options->sources.profile, "Instead of the profile that the plans name")
+      ->type_name("FILE");
+  command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plans name")
+      ->type_name("FILE");
+  add_format_option(*command, options->format);
+  command->footer(
+      "Predictions are for the layouts that a run really used (executed_plan.json beside its summary), from the "
+      "profile "
+      "that was taken before it.\n\n"
+      "Example:\n  frostpipe compare static.json runs/static/summary.json elastic.json runs/elastic/summary.json "
+      "-o summary.json");
+  return {command, [options] { return run_compare(*options); }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "executor/execute.h"
+
+namespace frostpipe {
+namespace {
+
+struct EvaluateCommandOptions {
+  std::string model, data;
+  EvaluateOptions evaluate;
+  std::string format;
+};
+
+struct LabelScore {
+  int count = 0, predicted = 0, hits = 0;
+};
+
+std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
+  std::vector<LabelScore> scores(evaluation.label_names.size());
+  for (std::size_t i = 0; i < evaluation.labels.size(); ++i) {
+    ++scores.at(evaluation.labels[i]).count;
+    ++scores.at(evaluation.predictions.at(i)).predicted;
+    if (evaluation.labels[i] == evaluation.predictions[i]) ++scores[evaluation.labels[i]].hits;
+  }
+  return scores;
+}
+
+std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
+
+std::string evaluation_text(const Evaluation& evaluation) {
+  using enum Table::Align;
+  Table table({{"label", left}, {"count", right}, {"recall [%]", right}, {"precision [%]", right}});
+  const std::vector<LabelScore> scores = score_labels(evaluation);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    table.add_row({evaluation.label_names[i], std::to_string(scores[i].count), percent(scores[i].hits, scores[i].count),
+                   percent(scores[i].hits, scores[i].predicted)});
+  }
+  return fmt::format("accuracy: {:.1f} % +- {:.1f} (standard error, {} samples), {:.1f} samples/s\n\n{}",
+                     100 * evaluation.accuracy, 100 * evaluation.standard_error, evaluation.num_samples,
+                     evaluation.samples_per_second, table.to_string());
+}
+
+std::string evaluation_json(const Evaluation& evaluation) {
+  nlohmann::ordered_json json = {{"format", "frostpipe.evaluation"},
+                                 {"version", 1},
+                                 {"num_samples", evaluation.num_samples},
+                                 {"accuracy", evaluation.accuracy},
+                                 {"accuracy_standard_error", evaluation.standard_error},
+                                 {"samples_per_second", evaluation.samples_per_second},
+                                 {"labels", nlohmann::ordered_json::array()}};
+  const std::vector<LabelScore> scores = score_labels(evaluation);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    json["labels"].push_back({{"label", evaluation.label_names[i]},
+                              {"count", scores[i].count},
+                              {"predicted", scores[i].predicted},
+                              {"hits", scores[i].hits}});
+  }
+  return json.dump(2) + "\n";
+}
+
+int run_evaluate(EvaluateCommandOptions& options) {
+  options.evaluate.model = options.model;
+  options.evaluate.data = options.data;
+  Evaluation evaluation;
+  {
+    ProgressDisplay display("evaluate");
+    evaluation =
+        evaluate(options.evaluate, [&](double fraction, const std::string& line) { display.show(fraction, line); });
+  }
+  print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
+  return 0;
+}
+
+}  // namespace
+
+Command add_evaluate_command(CLI::App& app) {
+  const auto options = std::make_shared<EvaluateCommandOptions>();
+  CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on labelled text");
+  command->add_option("--model", options->model, "Folder that train has written: RUN/model")
+      ->required()
+      ->type_name("FOLDER");
+  command->add_option("--data", options->data, "Text to score: header text<TAB>label")->required()->type_name("TSV");
+  add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
+  add_count_option(*command, "--max-tokens", options->evaluate.max_tokens, "Longer texts are cut");
+  add_device_option(*command, options->evaluate.device);
+  add_format_option(*command, options->format);
+  command->footer("Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.tsv");
+  return {command, [options] { return run_evaluate(*options); }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,22 @@
+#pragma once
+#include <functional>
+
+#include "executor/launch.h"
+
+namespace frostpipe {
+
+/// A command that several processes carry out together.
+struct RankedCommand {
+  int num_ranks = 1;
+  /// The work of one rank.
+  std::function<void(const RankEnvironment& self)> work;
+  /// Prints the result from the files that the ranks have written.
+  std::function<void()> print_result;
+};
+
+/// In a process that is a rank already (ours, or torchrun's): does the work. Otherwise starts this very command line
+/// once per local rank and waits for them. The result is printed once: by the launcher, or by rank 0 when somebody else
+/// launched. Returns the exit code.
+int run_on_ranks(const RankedCommand& command);
+
+}  // namespace frostpipe

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/output.h"
+#include "cli/plan_files.h"
+#include "cli/table.h"
+#include "planner/make_plan.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+struct PlanCommandOptions {
+  std::string profile, cluster, output;
+  int epochs = 3;
+  int num_steps = 0;  // 0 = from the epochs
+  int tokens = 0;     // 0 = the workload's
+  PlanOptions plan;
+  std::string format;
+};
+
+const Workload& workload_for(const PlanCommandOptions& options, const Profile& profile, const std::string& option) {
+  if (profile.workload && profile.workload->num_samples > 0) return *profile.workload;
+  throw InvalidInput(fmt::format("{}: workload: must be there unless {} is given; profile with --data, or give {}",
+                                 options.profile, option, option));
+}
+
+int steps_of(const PlanCommandOptions& options, const Profile& profile) {
+  if (options.num_steps > 0) return options.num_steps;
+  const std::int64_t samples = workload_for(options, profile, "--steps").num_samples;
+  const std::int64_t batch = options.plan.global_batch_size;
+  const std::int64_t steps = options.epochs * ((samples + batch - 1) / batch);
+  if (steps > kLargestCount)
+    throw InvalidInput("--epochs", fmt::format("at most {} steps", kLargestCount), fmt::format("{} steps", steps));
+  return static_cast<int>(steps);
+}
+
+int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
+  if (options.tokens > 0) return options.tokens;
+  const Workload& workload = workload_for(options, profile, "--tokens");
+  if (workload.global_batch_size != options.plan.global_batch_size) {
+    print_note(fmt::format(
+        "the padded length of {} tokens was measured for mini-batches of {}, not {}; --tokens gives another",
+        workload.tokens, workload.global_batch_size, options.plan.global_batch_size));
+  }
+  return workload.tokens;
+}
+
+Provenance provenance_of(const PlanCommandOptions& options, const Profile& profile, const std::string& profile_content,
+                         const std::string& cluster_content) {
+  return {.model_name = profile.model.name,
+          .model_fingerprint = fingerprint(profile.model),
+          .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, options.output),
+          .profile_path = path_for_plan(options.profile, options.output),
+          .profile_fingerprint = fingerprint(profile_content),
+          .cluster_path = path_for_plan(options.cluster, options.output),
+          .cluster_fingerprint = fingerprint(cluster_content),
+          .version = FROSTPIPE_VERSION};
+}
+
+std::string memory_limits(const Cluster& cluster, bool memory_limited) {
+  std::string text;
+  for (const Device& device : cluster.devices) {
+    text += text.empty() ? "" : " / ";
+    text += device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none";
+  }
+  return text + (memory_limited ? "" : " (not applied to this plan)");
+}
+
+std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
+  using enum Table::Align;
+  Table table({{"from step", right},
+               {"frozen", right},
+               {"stages x replicas", right},
+               {"partition", left},
+               {"micro-batches", right},
+               {"schedule", left},
+               {"iteration [ms]", right},
+               {"samples/s", right},
+               {"memory per rank [MiB]", left},
+               {"change [ms]", right}});
+  for (const Phase& phase : plan.phases) {
+    const PhasePrediction& predicted = phase.predicted;
+    table.add_row({std::to_string(phase.from_step),
+                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
+                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
+                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule,
+                   in_milliseconds(predicted.iteration_ns),
+                   fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
+                                             static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
+                   in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
+  }
+  return table.to_string();
+}
+
+std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
+                      const std::string& path) {
+  const Nanoseconds total = predicted_run_ns(plan);
+  const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
+  return fmt::format(
+      "{}: {} plan of {} steps of mini-batch {} on {} ranks, {} tokens per sample\n\n{}\n"
+      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s\n",
+      path, plan.method, plan.num_steps, plan.global_batch_size, plan.world_size, plan.phases.front().tokens,
+      phases_text(plan, profile), memory_limits(cluster, plan.memory_limited), format_duration(total),
+      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0);
+}
+
+int run_plan(PlanCommandOptions& options) {
+  const std::string profile_content = read_text_file(options.profile);
+  const std::string cluster_content = read_text_file(options.cluster);
+  const Profile profile = profile_from_json(profile_content, options.profile);
+  const Cluster cluster = cluster_from_json(cluster_content, options.cluster);
+  options.plan.num_steps = steps_of(options, profile);
+  options.plan.tokens = tokens_of(options, profile);
+
+  PlanResult result = make_plan(profile, cluster, options.plan);
+  if (const auto* none = std::get_if<Infeasible>(&result)) {
+    print_note(
+        fmt::format("no {} plan fits: {}\nTry more ranks or a higher memory limit, another --method, or see with "
+                    "--ignore-memory-limit what a larger device would do.",
+                    options.plan.method, none->reason));
+    return 1;
+  }
+  TrainingPlan& plan = std::get<TrainingPlan>(result);
+  plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
+  const std::string json = to_json(plan);
+  write_file_atomically(options.output, json);
+  print_result(options.format == "json" ? json : plan_text(plan, profile, cluster, options.output));
+  return 0;
+}
+
+}  // namespace
+
+Command add_plan_command(CLI::App& app) {
+  const auto options = std::make_shared<PlanCommandOptions>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
+  command->add_option("--profile", options->profile, "Profile of the model")->required()->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "What there is to run on")->required()->type_name("FILE");
+  add_count_option(*command, "--global-batch", options->plan.global_batch_size,
+                   "Samples per optimizer step, over all ranks")
+      ->required();
+  command
+      ->add_option("--method", options->plan.method,
+                   "data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages and "
+                   "more replicas as layers freeze")
+      ->required()
+      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer"}).description(""))
+      ->type_name("METHOD");
+  command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
+  auto* epochs = add_count_option(*command, "--epochs", options->epochs,
+                                  "Length of the run, with the profile's number of samples");
+  command->add_option("--steps", options->num_steps, "Length of the run in optimizer steps")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N")
+      ->excludes(epochs);
+  command->add_option("--tokens", options->tokens, "Padded length of a sample; default: the profile's workload")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
+  command
+      ->add_option("--partitioner", options->plan.partitioner,
+                   "exact: slowest stage as fast as possible; pipetransformer-greedy: as published, by parameters")
+      ->check(CLI::IsMember({"exact", "pipetransformer-greedy"}).description(""))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--ignore-memory-limit", options->plan.ignore_memory_limit,
+                    "Plan, and train, as if the ranks had memory without limit");
+  add_freeze_options(*command, options->plan.freeze);
+  add_format_option(*command, options->format);
+  command->footer(
+      "The freeze options shape the forecast of a pipetransformer plan. Exit code 1 if no plan fits.\n\n"
+      "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
+      "pipetransformer "
+      "-o elastic.json");
+  return {command, [options] { return run_plan(*options); }};
+}
+
+}  // namespace frostpipe

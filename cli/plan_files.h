@@ -1,0 +1,34 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "plan/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/profile.h"
+
+// A plan names the files that it was made from (Provenance); these functions find and check them.
+
+namespace frostpipe {
+
+/// Files given on the command line in place of those that a plan names; empty = as the plan says.
+struct SourceOverrides {
+  std::string profile;
+  std::string cluster;
+};
+
+TrainingPlan load_plan(const std::string& plan_path);
+
+/// The profile that the plan was made from, or the override. Checks that the file is still the one that the plan was
+/// made from (an override may be any), and that plan and profile describe the same model. Throws InvalidInput.
+Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
+
+/// The same for the cluster; its number of devices must be the plan's world size.
+Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
+
+/// A path that a plan names: relative ones count from the plan's folder.
+std::filesystem::path path_in_plan(const std::string& path, const std::string& plan_path);
+
+/// How a plan at `plan_path` should name `path`: relative to its own folder where possible.
+std::string path_for_plan(const std::filesystem::path& path, const std::string& plan_path);
+
+}  // namespace frostpipe

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/local_ranks.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "executor/execute.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+struct ProfileOptions {
+  std::string model, data, output, cluster;
+  std::string memory_limit;
+  int num_ranks = 2;
+  MeasureOptions measure;
+  std::string format;
+};
+
+void measure(const ProfileOptions& options, const RankEnvironment& self) {
+  const bool leads = self.rank == 0;
+  std::unique_ptr<ProgressDisplay> display;
+  if (leads) display = std::make_unique<ProgressDisplay>("profile");
+  MeasuredProfile measured = measure_profile(self, options.measure, [&](double fraction, const std::string& line) {
+    if (display) display->show(fraction, line);
+  });
+  if (!leads) return;
+  measured.profile.model_path = std::filesystem::absolute(options.model).lexically_normal().string();
+  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(measured.cluster));
+  write_file_atomically(options.output, to_json(measured.profile));
+}
+
+/// Mean over the layers of one kind.
+class MeanTime {
+ public:
+  void add(Nanoseconds time_ns) {
+    sum_ns_ += time_ns;
+    ++count_;
+  }
+  std::string text() const { return count_ > 0 ? in_milliseconds(sum_ns_ / count_) : "-"; }
+
+ private:
+  Nanoseconds sum_ns_ = 0;
+  int count_ = 0;
+};
+
+/// Rows: length, kind of layer, what it does; columns: micro-batch sizes.
+std::string layers_text(const Profile& profile) {
+  constexpr const char* kWork[] = {"forward", "backward", "frozen forward"};
+  std::map<std::tuple<int, LayerKind, int>, std::map<int, MeanTime>> rows;
+  std::set<int> sizes;
+  for (const Measurement& measurement : profile.measurements) {
+    const LayerCost& cost = measurement.cost;
+    const LayerKind kind = profile.model.layers.at(measurement.key.layer).kind;
+    const Nanoseconds times[] = {cost.forward_ns, cost.input_gradient_ns + cost.weight_gradient_ns,
+                                 cost.frozen_forward_ns};
+    const int size = measurement.key.micro_batch_size;
+    sizes.insert(size);
+    for (int work = 0; work < 3; ++work) rows[{measurement.key.tokens, kind, work}][size].add(times[work]);
+  }
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"tokens", right}, {"layer", left}, {"ms per layer at micro-batch size", left}};
+  for (const int size : sizes) columns.push_back({std::to_string(size), right});
+  Table table(columns);
+  for (auto& [key, times] : rows) {
+    const auto& [tokens, kind, work] = key;
+    std::vector<std::string> cells = {std::to_string(tokens), std::string(to_string(kind)), kWork[work]};
+    for (const int size : sizes) cells.push_back(times[size].text());
+    table.add_row(cells);
+  }
+  return table.to_string();
+}
+
+std::string updates_text(const Profile& profile) {
+  std::map<std::pair<LayerKind, std::string>, std::pair<int, Nanoseconds>> updates;
+  for (const UpdateMeasurement& update : profile.updates) {
+    auto& [layers, sum] = updates[{profile.model.layers.at(update.layer).kind, update.optimizer}];
+    ++layers;
+    sum += update.update_ns;
+  }
+  using enum Table::Align;
+  Table table({{"layer", left}, {"optimizer", left}, {"update [ms]", right}});
+  for (const auto& [key, value] : updates) {
+    table.add_row({std::string(to_string(key.first)), key.second, in_milliseconds(value.second / value.first)});
+  }
+  return table.to_string();
+}
+
+std::string link_text(const Link& link) {
+  const std::string bandwidth =
+      link.bandwidth_bytes_per_second > 0
+          ? fmt::format("{:.2f} GB/s", static_cast<double>(link.bandwidth_bytes_per_second) / 1e9)
+          : "unlimited";
+  return fmt::format("latency {}, bandwidth {}", format_duration(link.latency_ns), bandwidth);
+}
+
+std::string profile_text(const Profile& profile, const std::string& cluster_path) {
+  std::string text =
+      fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
+                  profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
+  if (profile.workload) {
+    text +=
+        fmt::format("\ndata: {}, {} training samples, {} tokens (padded, median; longest {}) in mini-batches of {}\n",
+                    profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
+                    profile.workload->longest_tokens, profile.workload->global_batch_size);
+  }
+  if (cluster_path.empty())
+    return text + "\nlinks: measured, but not kept; --cluster FILE writes the file that plan needs\n";
+  const Cluster cluster = cluster_from_json(read_text_file(cluster_path), cluster_path);
+  return text + fmt::format("\n{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
+                            cluster.devices.size(), link_text(cluster.intra_node.point_to_point),
+                            link_text(cluster.intra_node.collective));
+}
+
+int run_profile(ProfileOptions& options) {
+  options.measure.model = options.model;
+  if (!options.data.empty()) options.measure.data = options.data;
+  if (!options.memory_limit.empty())
+    options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
+  if (!options.memory_limit.empty() && options.cluster.empty()) {
+    throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
+  }
+  return run_on_ranks({.num_ranks = options.num_ranks,
+                       .work = [&](const RankEnvironment& self) { measure(options, self); },
+                       .print_result =
+                           [&] {
+                             const std::string json = read_text_file(options.output);
+                             print_result(options.format == "json"
+                                              ? json
+                                              : profile_text(profile_from_json(json, options.output), options.cluster));
+                           }});
+}
+
+std::string check_bytes(const std::string& text) {
+  try {
+    return parse_bytes(text, "size") > 0 ? "" : "must be > 0, is " + text;
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+Command add_profile_command(CLI::App& app) {
+  const auto options = std::make_shared<ProfileOptions>();
+  CLI::App* command = app.add_subcommand("profile", "Measure a model's layers, and the links, on this machine");
+  command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")
+      ->required()
+      ->type_name("FOLDER");
+  command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
+  command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
+  command
+      ->add_option("--data", options->data, "Data of the run to plan (header text<TAB>label): its length and lengths")
+      ->type_name("TSV");
+  add_count_option(*command, "--global-batch", options->measure.global_batch_size, "Samples per optimizer step");
+  add_count_option(*command, "--nproc-per-node", options->num_ranks, "Ranks to start; all measure at the same time")
+      ->check(CLI::Range(1, 1024).description(""));
+  command
+      ->add_option("--memory-limit", options->memory_limit,
+                   "Limit on each rank's tensors, for the cluster file: 384MiB")
+      ->check(CLI::Validator(check_bytes, ""))
+      ->type_name("SIZE");
+  add_counts_option(*command, "--micro-batch-sizes", options->measure.micro_batch_sizes,
+                    "Sizes to measure; default: powers of two up to the mini-batch");
+  add_counts_option(*command, "--tokens", options->measure.tokens,
+                    "Padded lengths to measure; default: around the data's");
+  add_seed_option(*command, options->measure.seed);
+  add_device_option(*command, options->measure.device);
+  add_format_option(*command, options->format);
+  command->footer(
+      "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"
+      "Example:\n  frostpipe profile --model minilm/ --data sections.tsv --memory-limit 384MiB --cluster cluster.json "
+      "-o profile.json");
+  return {command, [options] { return run_profile(*options); }};
+}
+
+}  // namespace frostpipe

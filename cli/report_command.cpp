@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/chrome_trace.h"
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/html_report.h"
+#include "cli/output.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+struct ReportOptions {
+  std::string summary, output, trace, cluster;
+  std::string format;
+};
+
+bool is_single_run(const std::string& content) {
+  const auto json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("format") && json["format"] == "frostpipe.run";
+}
+
+Comparison load_comparison(const std::string& path) {
+  const std::string content = read_text_file(path);
+  if (is_single_run(content)) return compare({run_from_json(content, path)});
+  return comparison_from_json(content, path);
+}
+
+/// One iteration of each phase, predicted and measured.
+std::vector<NamedTrace> timelines(const Comparison& comparison) {
+  std::vector<NamedTrace> traces;
+  for (const RunSummary& run : comparison.runs) {
+    for (const PhaseSummary& phase : run.phases) {
+      const std::string name =
+          fmt::format("{}, from step {}, {} frozen", run.name, phase.from_step, phase.frozen_layers);
+      if (!phase.predicted_timeline.spans.empty()) traces.push_back({name + ", predicted", phase.predicted_timeline});
+      if (!phase.measured_timeline.spans.empty()) traces.push_back({name + ", measured", phase.measured_timeline});
+    }
+  }
+  return traces;
+}
+
+int run_report(const ReportOptions& options) {
+  HtmlReportInput input{.comparison = load_comparison(options.summary), .source = options.summary, .cluster = {}};
+  if (!options.cluster.empty()) input.cluster = cluster_from_json(read_text_file(options.cluster), options.cluster);
+  const std::string html = html_report(input);
+  if (!options.trace.empty()) write_file_atomically(options.trace, to_chrome_trace(timelines(input.comparison)));
+  write_file_atomically(options.output, html);
+
+  if (options.format == "json") {
+    nlohmann::ordered_json json = {{"report", options.output}};
+    if (!options.trace.empty()) json["trace"] = options.trace;
+    print_result(json.dump() + "\n");
+  } else {
+    print_result(fmt::format("report: {}\n", options.output));
+    if (!options.trace.empty()) print_result(fmt::format("trace: {} (open it at ui.perfetto.dev)\n", options.trace));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_report_command(CLI::App& app) {
+  const auto options = std::make_shared<ReportOptions>();
+  CLI::App* command =
+      app.add_subcommand("report", "Make one self-contained HTML page of what was predicted and measured");
+  command->add_option("SUMMARY", options->summary, "File that compare has written, or a run's summary.json")
+      ->required()
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "HTML page to write")->required()->type_name("FILE");
+  command->add_option("--trace", options->trace, "Also write the timelines as a Chrome trace (Perfetto)")
+      ->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "Show the ranks' memory limits")->type_name("FILE");
+  add_format_option(*command, options->format);
+  command->footer("Example:\n  frostpipe report summary.json -o report.html --trace trace.json --cluster cluster.json");
+  return {command, [options] { return run_report(*options); }};
+}
+
+}  // namespace frostpipe

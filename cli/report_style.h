@@ -1,0 +1,9 @@
+#pragma once
+#include <string_view>
+
+namespace frostpipe {
+
+/// The report's style sheet.
+std::string_view report_style();
+
+}  // namespace frostpipe

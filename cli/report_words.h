@@ -1,0 +1,36 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "plan/comparison.h"
+
+namespace frostpipe {
+
+/// How a sentence calls a run: "data parallelism alone", "the static pipeline", "the elastic run", "the run NAME".
+std::string run_in_words(std::string_view name);
+
+/// One sentence: what the last run brought against each of the others, in speed and in accuracy.
+std::string headline(const Comparison& comparison);
+
+/// The accuracy differences behind the headline, with their intervals; empty for a single run.
+std::string accuracy_sentence(const Comparison& comparison);
+
+/// "1 step", "1,234 steps".
+std::string plural(long long count, std::string_view word);
+
+/// "+12.3 %" or "−12.3 %"; an empty text if either is 0 (nothing predicted, nothing measured).
+std::string prediction_error_percent(Nanoseconds predicted, Nanoseconds measured);
+
+/// "+1.2" with one decimal and a true minus sign.
+std::string signed_number(double value);
+
+/// "12,345" with separators.
+std::string grouped(long long value);
+
+/// All change into phases over a run.
+Nanoseconds total_transformation_ns(const RunSummary& run);
+
+/// Largest measured peak memory of any rank in any phase; 0 if none was recorded.
+Bytes peak_memory_bytes(const RunSummary& run);
+
+}  // namespace frostpipe

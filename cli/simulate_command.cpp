@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/output.h"
+#include "cli/plan_files.h"
+#include "cli/predict.h"
+#include "cli/table.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+struct SimulateOptions {
+  std::string plan;
+  SourceOverrides sources;
+  std::string timeline;
+  std::string format;
+};
+
+int last_step(const TrainingPlan& plan, std::size_t phase) {
+  return phase + 1 < plan.phases.size() ? plan.phases[phase + 1].from_step : plan.num_steps;
+}
+
+double run_samples_per_second(const TrainingPlan& plan) {
+  const Nanoseconds total = predicted_run_ns(plan);
+  return total > 0 ? 1e9 * plan.num_steps * plan.global_batch_size / static_cast<double>(total) : 0;
+}
+
+std::string each_in_milliseconds(const std::vector<Nanoseconds>& durations) {
+  std::string text;
+  for (const Nanoseconds duration : durations) text += (text.empty() ? "" : " / ") + in_milliseconds(duration);
+  return text;
+}
+
+std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
+  using enum Table::Align;
+  Table times({{"from step", right},
+               {"steps", right},
+               {"frozen", right},
+               {"stages x replicas", right},
+               {"micro-batches", right},
+               {"schedule", left},
+               {"iteration [ms]", right},
+               {"makespan [ms]", right},
+               {"samples/s", right},
+               {"change [ms]", right}});
+  Table ranks({{"from step", right},
+               {"bubble_fraction", right},
+               {"bubble_overhead", right},
+               {"busy per rank [ms]", left},
+               {"peak in flight", left},
+               {"memory per rank [MiB]", left}});
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    const IterationSummary& summary = phases[i].simulated.summary;
+    times.add_row({std::to_string(phase.from_step), std::to_string(last_step(plan, i) - phase.from_step),
+                   std::to_string(frozen_blocks(model, phase.first_trainable_layer)),
+                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
+                   std::to_string(phase.num_micro_batches), phase.schedule, in_milliseconds(summary.iteration_ns),
+                   in_milliseconds(summary.makespan_ns),
+                   fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
+                                             static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns))),
+                   in_milliseconds(phases[i].transformation_ns)});
+    ranks.add_row({std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
+                   fmt::format("{:.3f}", summary.bubble_overhead), each_in_milliseconds(summary.busy_ns),
+                   fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
+                   in_mebibytes(phases[i].peak_memory_bytes)});
+  }
+  return fmt::format("{}\n{}\npredicted training time: {}, {:.1f} samples/s\n", times.to_string(), ranks.to_string(),
+                     format_duration(predicted_run_ns(plan)), run_samples_per_second(plan));
+}
+
+std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
+  nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
+                                 {"version", 1},
+                                 {"method", plan.method},
+                                 {"num_steps", plan.num_steps},
+                                 {"global_batch_size", plan.global_batch_size},
+                                 {"predicted_run_ns", predicted_run_ns(plan)},
+                                 {"samples_per_second", run_samples_per_second(plan)},
+                                 {"phases", nlohmann::ordered_json::array()}};
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    const IterationSummary& summary = phases[i].simulated.summary;
+    json["phases"].push_back({{"from_step", phase.from_step},
+                              {"num_steps", last_step(plan, i) - phase.from_step},
+                              {"frozen_layers", frozen_blocks(model, phase.first_trainable_layer)},
+                              {"stages", phase.layout.pipeline_parallel_size},
+                              {"replicas", phase.layout.data_parallel_size},
+                              {"num_micro_batches", phase.num_micro_batches},
+                              {"schedule", phase.schedule},
+                              {"iteration_ns", summary.iteration_ns},
+                              {"makespan_ns", summary.makespan_ns},
+                              {"longest_rank_span_ns", summary.longest_rank_span_ns},
+                              {"bubble_fraction", summary.bubble_fraction},
+                              {"bubble_overhead", summary.bubble_overhead},
+                              {"busy_ns", summary.busy_ns},
+                              {"peak_in_flight", summary.peak_in_flight},
+                              {"peak_memory_bytes", phases[i].peak_memory_bytes},
+                              {"transformation_ns", phases[i].transformation_ns}});
+  }
+  return json.dump(2) + "\n";
+}
+
+/// One iteration of each phase, one after the other, each under an event that names the phase.
+Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
+  Trace all{.num_ranks = plan.world_size, .spans = {}, .events = {}};
+  Nanoseconds offset = 0;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    Nanoseconds end = offset;
+    for (Span span : phases[i].simulated.timeline.spans) {
+      span.step = plan.phases[i].from_step;
+      span.begin_ns += offset;
+      span.end_ns += offset;
+      end = std::max(end, span.end_ns);
+      all.spans.push_back(span);
+    }
+    all.events.push_back({0, fmt::format("phase from step {}", plan.phases[i].from_step), offset, end});
+    offset = end + (end - offset) / 20;  // a gap, to tell them apart
+  }
+  return all;
+}
+
+int run_simulate(const SimulateOptions& options) {
+  TrainingPlan plan = load_plan(options.plan);
+  const Profile profile = load_profile_of(plan, options.plan, options.sources);
+  const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
+  const std::vector<PredictedPhase> phases = predict_phases(plan, profile, cluster);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns,
+                                .transformation_ns = phases[i].transformation_ns,
+                                .peak_memory_bytes = phases[i].peak_memory_bytes};
+  }
+  if (!options.timeline.empty())
+    write_file_atomically(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
+  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model)
+                                        : simulation_text(plan, phases, profile.model));
+  return 0;
+}
+
+}  // namespace
+
+Command add_simulate_command(CLI::App& app) {
+  const auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
+  command->add_option("PLAN", options->plan, "Plan to simulate")->required()->type_name("");
+  command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
+      ->type_name("FILE");
+  command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")
+      ->type_name("FILE");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Also write one iteration of each phase as a Chrome trace (Perfetto)")
+      ->type_name("FILE");
+  add_format_option(*command, options->format);
+  command->footer(
+      "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"
+      "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json");
+  return {command, [options] { return run_simulate(*options); }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/local_ranks.h"
+#include "cli/output.h"
+#include "cli/plan_files.h"
+#include "cli/progress.h"
+#include "cli/run_tables.h"
+#include "executor/execute.h"
+#include "planner/make_plan.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+struct TrainCommandOptions {
+  std::string plan, data, model, output;
+  SourceOverrides sources;
+  int epochs = 0;     // 0 = the plan's length
+  int num_ranks = 0;  // 0 = the plan's world size
+  std::string freeze = "plan";
+  FreezeOptions freeze_options;
+  TrainOptions train;
+  std::string format;
+};
+
+bool replans(const TrainOptions& train) {
+  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method == "pipetransformer";
+}
+
+/// The plan's length in epochs of this data, at least one.
+int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan) {
+  const int samples = num_training_samples(options.data, options.train.held_out, options.train.seed);
+  if (options.epochs > 0) return options.epochs;
+  const int steps_per_epoch = std::max(1, (samples + plan.global_batch_size - 1) / plan.global_batch_size);
+  return std::max(1, static_cast<int>(std::lround(static_cast<double>(plan.num_steps) / steps_per_epoch)));
+}
+
+/// AutoPipe and AutoDP when the freeze rule has decided: shorter pipelines, more replicas.
+Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
+  PlanOptions options{.method = train.plan.method,
+                      .global_batch_size = train.plan.global_batch_size,
+                      .num_steps = train.plan.num_steps,
+                      .tokens = 0,
+                      .optimizer = train.plan.optimizer,
+                      .dtype = train.plan.dtype,
+                      .partitioner = "exact",
+                      .ignore_memory_limit = !train.plan.memory_limited,
+                      .freeze = train.freeze.options};
+  return [=, profile = std::move(profile), cluster = std::move(cluster)](
+             const Phase& current, int first_trainable_layer, int from_step) mutable -> std::optional<Phase> {
+    options.tokens = current.tokens;
+    auto next = next_elastic_phase(profile, cluster, options, current, first_trainable_layer, from_step);
+    if (auto* phase = std::get_if<Phase>(&next)) return std::move(*phase);
+    print_note(fmt::format("step {}: the layout is kept: {}", from_step, std::get<Infeasible>(next).reason));
+    return std::nullopt;
+  };
+}
+
+void train_rank(const TrainOptions& train_options, const Replan& replan, const RankEnvironment& self) {
+  if (self.world_size != train_options.plan.world_size) {
+    throw InvalidInput("WORLD_SIZE", fmt::format("must be the plan's world size {}", train_options.plan.world_size),
+                       std::to_string(self.world_size));
+  }
+  std::unique_ptr<ProgressDisplay> display;
+  if (self.rank == 0) display = std::make_unique<ProgressDisplay>("train " + train_options.name);
+  train(self, train_options, replan, [&](double fraction, const std::string& line) {
+    if (display) display->show(fraction, line);
+  });
+}
+
+/// Everything that can be wrong with the input is found here, once, before any rank is started.
+Replan prepare(TrainCommandOptions& options) {
+  TrainOptions& train = options.train;
+  train.plan = load_plan(options.plan);
+  train.freeze = parse_freeze_policy(options.freeze, options.freeze_options);
+  if (train.name.empty()) train.name = run_name(train.plan.method);
+  train.data = options.data;
+  if (options.model.empty() && train.plan.provenance.model_path.empty()) {
+    throw InvalidInput(fmt::format("{}: provenance.model_path: names no folder; give --model FOLDER", options.plan));
+  }
+  train.model = options.model.empty() ? path_in_plan(train.plan.provenance.model_path, options.plan)
+                                      : std::filesystem::path(options.model);
+  if (!std::filesystem::is_directory(train.model)) {
+    throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", train.model.string()));
+  }
+  train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
+                                        : std::filesystem::path(options.output);
+  if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
+  train.epochs = epochs_of(options, train.plan);
+  if (train.plan.memory_limited || replans(train)) {
+    train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
+  }
+  if (!replans(train)) return {};
+  return elastic_replan(train, load_profile_of(train.plan, options.plan, options.sources), *train.cluster);
+}
+
+void print_run(const TrainCommandOptions& options) {
+  const std::filesystem::path path = options.train.output / "summary.json";
+  const std::string json = read_text_file(path);
+  print_result(options.format == "json" ? json
+                                        : run_text(run_from_json(json, path.string()), options.train.output.string()));
+}
+
+int run_train(TrainCommandOptions& options) {
+  const Replan replan = prepare(options);
+  if (options.num_ranks != options.train.plan.world_size && !std::getenv("RANK")) {
+    throw InvalidInput("--nproc-per-node",
+                       fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
+                                   options.train.plan.world_size, options.plan),
+                       std::to_string(options.num_ranks));
+  }
+  return run_on_ranks({.num_ranks = options.num_ranks,
+                       .work = [&](const RankEnvironment& self) { train_rank(options.train, replan, self); },
+                       .print_result = [&] { print_run(options); }});
+}
+
+void add_learning_options(CLI::App& command, TrainOptions& train) {
+  const auto add_number = [&](const std::string& name, double& value, double low, double high,
+                              const std::string& meaning) {
+    command.add_option(name, value, meaning)
+        ->check(CLI::Range(low, high).description(""))
+        ->type_name("X")
+        ->capture_default_str();
+  };
+  add_number("--learning-rate", train.learning_rate, 0, 1e6,
+             "Highest learning rate; a short warm-up, then linear decay to 0");
+  add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices");
+  add_number("--gradient-clip", train.gradient_clip, 0, 1e12, "Largest norm of all gradients together; 0 = off");
+  add_number("--held-out", train.held_out, 0, 0.99, "Fraction of the data to test on");
+  add_count_option(command, "--max-tokens", train.max_tokens, "Longer texts are cut");
+}
+
+}  // namespace
+
+Command add_train_command(CLI::App& app) {
+  const auto options = std::make_shared<TrainCommandOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a model on your own text as a plan says");
+  command->add_option("PLAN", options->plan, "Plan to follow")->required()->type_name("");
+  command
+      ->add_option("--data", options->data, "Text to train and test on: header text<TAB>label, any strings as labels")
+      ->required()
+      ->type_name("TSV");
+  command
+      ->add_option("--model", options->model, "Hugging Face folder to start from; default: the one that was profiled")
+      ->type_name("FOLDER");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Folder for summary.json, executed_plan.json, trace.json, model/; default: runs/NAME-OF-PLAN")
+      ->type_name("RUN");
+  command
+      ->add_option("--epochs", options->epochs, "Default: the plan's number of steps in epochs of this data, rounded")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
+  add_seed_option(*command, options->train.seed);
+  command
+      ->add_option(
+          "--freeze", options->freeze,
+          "Who decides what freezes: plan (its phases), paper (gradient norms with the cap), cap (the cap alone), "
+          "fixed:3,5,6 (so many layers at each decision)")
+      ->type_name("RULE")
+      ->capture_default_str();
+  add_freeze_options(*command, options->freeze_options);
+  add_learning_options(*command, options->train);
+  command
+      ->add_option("--nproc-per-node", options->num_ranks,
+                   "Ranks to start; default: the plan's world size, which it must equal")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
+  add_device_option(*command, options->train.device);
+  command
+      ->add_option("--name", options->train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")
+      ->type_name("NAME");
+  command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
+      ->type_name("FILE");
+  command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")
+      ->type_name("FILE");
+  add_format_option(*command, options->format);
+  command->footer(
+      "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"
+      "Example:\n  frostpipe train elastic.json --data my.tsv --freeze paper -o runs/mine");
+  return {command, [options] { return run_train(*options); }};
+}
+
+}  // namespace frostpipe

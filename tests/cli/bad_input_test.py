@@ -1,0 +1,110 @@
+"""An error names file, place, rule and value, and nothing is overwritten."""
+
+import unittest
+
+from support import CliTest, synthetic_cluster
+
+
+def set_at(value, path, new):
+    for key in path[:-1]:
+        value = value[key]
+    if new is DELETED:
+        del value[path[-1]]
+    else:
+        value[path[-1]] = new
+
+
+DELETED = object()
+
+
+class BadProfileTest(CliTest):
+    def assert_plan_refused(self, says, file="profile.json"):
+        self.write("old.json", "keep me")
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                            "--method", "static", "-o", "old.json", says=[file, *says])
+        self.assertEqual((self.folder / "old.json").read_text(), "keep me")
+
+    def test_fields(self):
+        for path, new, says in [
+            (["format"], "someone.else", ["format", "frostpipe.profile", "someone.else"]),
+            (["version"], 99, ["version", "99"]),
+            (["machine"], DELETED, ["machine"]),
+            (["measurements", 3, "cost", "forward_ns"], DELETED, ["measurements[3].cost", "forward_ns"]),
+            (["measurements", 3, "cost", "forward_ns"], -5, ["measurements[3].cost.forward_ns", "must be >= 0", "-5"]),
+            (["measurements", 3, "cost", "forward_ns"], "fast", ["measurements[3].cost.forward_ns", "integer", "fast"]),
+            (["measurements", 3, "cost", "forward_ns"], 1.5, ["measurements[3].cost.forward_ns", "integer", "1.5"]),
+            (["measurements", 3, "cost", "foward_ns"], 1, ["measurements[3].cost.foward_ns", "forward_ns"]),
+            (["measurements", 0, "key", "micro_batch_size"], 0, ["measurements[0].key.micro_batch_size", ">= 1", "0"]),
+            (["model", "layers", 1, "kind"], "convolution", ["model.layers[1].kind", "convolution"]),
+        ]:
+            with self.subTest(path=path, new=str(new)):
+                self.setUp()
+                self.edit("profile.json", lambda profile: set_at(profile, path, new))
+                self.assert_plan_refused(says)
+
+    def test_not_json(self):
+        self.write("profile.json", "{\n  oops")
+        self.assert_plan_refused(["line 2"])
+
+    def test_empty_file(self):
+        self.write("profile.json", "")
+        self.assert_plan_refused([])
+
+    def test_a_cluster_in_place_of_a_profile(self):
+        self.write("profile.json", synthetic_cluster())
+        self.assert_plan_refused(["format", "frostpipe.cluster"])
+
+    def test_negative_latency(self):
+        self.edit("cluster.json", lambda cluster: set_at(cluster, ["intra_node", "point_to_point", "latency_ns"], -1))
+        self.assert_plan_refused(["intra_node.point_to_point.latency_ns", "-1"], file="cluster.json")
+
+
+class BadPlanTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.plan("plan.json", "static")
+
+    def assert_simulation_refused(self, says):
+        self.write("old.trace.json", "keep me")
+        self.assert_refused("simulate", "plan.json", "--timeline", "old.trace.json", says=["plan.json", *says])
+        self.assertEqual((self.folder / "old.trace.json").read_text(), "keep me")
+
+    def test_fields(self):
+        for path, new, says in [
+            (["version"], 2, ["version", "2"]),
+            (["phases", 0, "partition"], [{"begin": 0, "end": 6}, {"begin": 7, "end": 14}], ["phases[0].partition"]),
+            (["phases", 0, "partition"], [{"begin": 0, "end": 6}, {"begin": 6, "end": 13}], ["phases[0].partition"]),
+            (["phases", 0, "schedule"], "Zigzag", ["phases[0].schedule", "Zigzag"]),
+            (["phases", 0, "from_step"], 3, ["phases[0].from_step", "3"]),
+            (["phases", 0, "num_micro_batches"], 0, ["phases[0].num_micro_batches", "0"]),
+            (["phases", 0, "layout", "data_parallel_size"], 8, ["phases[0].layout"]),
+            (["phases"], [], ["phases"]),
+        ]:
+            with self.subTest(path=path, new=str(new)):
+                self.setUp()
+                self.edit("plan.json", lambda plan: set_at(plan, path, new))
+                self.assert_simulation_refused(says)
+
+    def test_changed_profile(self):
+        self.edit("profile.json", lambda profile: profile.update(machine="another"))
+        self.assert_simulation_refused(["provenance.profile_fingerprint", "profile.json", "make the plan again", "--profile"])
+        self.run_tool("simulate", "plan.json", "--profile", "profile.json")
+
+    def test_changed_cluster(self):
+        self.edit("cluster.json", lambda cluster: cluster.update(name="another"))
+        self.assert_simulation_refused(["provenance.cluster_fingerprint", "cluster.json", "--cluster"])
+
+    def test_plan_for_another_model(self):
+        def smaller(profile):
+            profile["model"]["layers"][1]["parameter_count"] = 1
+        self.edit("profile.json", smaller)
+        self.assert_refused("simulate", "plan.json", "--profile", "profile.json", says=["plan.json", "model"])
+
+    def test_cluster_of_another_size(self):
+        self.write("four.json", synthetic_cluster(num_ranks=4))
+        self.assert_refused("simulate", "plan.json", "--cluster", "four.json",
+                            says=["four.json: devices", "world size of plan.json", "is 4"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+import json
+import unittest
+from html.parser import HTMLParser
+
+from support import MIB, NUM_BLOCKS, CliTest
+
+VOID = {"meta", "input", "br", "link", "img", "hr"}
+
+
+class WellFormed(HTMLParser):
+    """Fails on tags that do not match; collects what the page refers to."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.references, self.text = [], set(), [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.references += [value for key, value in attributes if key in ("href", "src", "xlink:href", "data", "action")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]} at {self.getpos()}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def frozen_blocks(first_trainable_layer):
+    return min(NUM_BLOCKS, max(0, (first_trainable_layer - 1) // 2))
+
+
+def timeline(num_ranks, milliseconds):
+    spans = [{"rank": rank, "step": 4, "action": f"{stage}{kind}0", "begin_ns": begin * milliseconds * 10**5,
+              "end_ns": end * milliseconds * 10**5}
+             for rank in range(num_ranks) for stage in [0] for kind, begin, end in [("F", 0, 3), ("B", 3, 8)]]
+    return {"num_ranks": num_ranks, "spans": spans, "events": []}
+
+
+def synthetic_run(plan, simulated, slower=1.05, name=None):
+    """A run that did what the plan says, `slower` than predicted; every tenth test item is wrong."""
+    no_timeline = {"num_ranks": 0, "spans": [], "events": []}
+    phases, steps = [], []
+    for phase, predicted in zip(plan["phases"], simulated["phases"]):
+        iteration_ns = int(predicted["iteration_ns"] * slower)
+        layout = phase["layout"]
+        phases.append({
+            "from_step": phase["from_step"], "num_steps": predicted["num_steps"],
+            "frozen_layers": frozen_blocks(phase["first_trainable_layer"]),
+            "first_trainable_layer": phase["first_trainable_layer"], "stages": layout["pipeline_parallel_size"],
+            "replicas": layout["data_parallel_size"], "num_micro_batches": phase["num_micro_batches"],
+            "schedule": phase["schedule"], "partition": "[0,14)", "tokens": phase["tokens"],
+            "predicted_iteration_ns": 0, "measured_iteration_ns": iteration_ns,
+            "measured_iteration_low_ns": iteration_ns * 9 // 10, "measured_iteration_high_ns": iteration_ns * 11 // 10,
+            "transformation_ns": predicted["transformation_ns"], "predicted_transformation_ns": 0,
+            "samples_per_second": 64e9 / iteration_ns, "predicted_peak_memory_bytes": [],
+            "measured_peak_memory_bytes": [200 * MIB, 210 * MIB], "predicted_timeline": no_timeline,
+            "measured_timeline": timeline(2, iteration_ns // 10**6)})
+        for step in range(phase["from_step"], phase["from_step"] + predicted["num_steps"]):
+            steps.append({"step": step, "loss": 2.0 / (1 + step), "learning_rate": 1e-4, "samples": 64, "tokens": 16,
+                          "iteration_ns": iteration_ns})
+    seconds = sum(step["iteration_ns"] for step in steps) / 1e9
+    labels = [item % 2 for item in range(100)]
+    return {"format": "frostpipe.run", "version": 1,
+            "name": name or {"static": "static_pipeline", "pipetransformer": "elastic"}.get(plan["method"], "data_parallel"),
+            "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": 2, "epochs": 3,
+            "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
+            "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
+            "evaluation_seconds": 0.5, "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases,
+            "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
+            "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
+            "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}
+
+
+class CompareAndReportTest(CliTest):
+    METHODS = {"data_parallel": "data-parallel", "static_pipeline": "static", "elastic": "pipetransformer"}
+
+    made = {}  # files by name: the runs are the same in every test
+
+    def make_runs(self):
+        """Arguments for compare."""
+        for name, text in self.made.items():
+            self.write(name, text)
+        if not self.made:
+            self.make_runs_once()
+            for path in self.folder.rglob("*.json"):
+                self.made[str(path.relative_to(self.folder))] = path.read_text()
+        return [file for name in self.METHODS for file in (f"{name}.json", f"runs/{name}/summary.json")]
+
+    def make_runs_once(self):
+        for name, method in self.METHODS.items():
+            self.plan(f"{name}.json", method, *(["--ignore-memory-limit"] if name == "data_parallel" else []))
+            simulated = json.loads(self.run_tool("simulate", f"{name}.json", "--format", "json").stdout)
+            plan = self.read(f"{name}.json")
+            self.write(f"runs/{name}/executed_plan.json", plan)
+            self.write(f"runs/{name}/summary.json", synthetic_run(plan, simulated))
+
+    def test_compare_predicts_each_phase_of_each_run(self):
+        text = self.run_tool("compare", *self.make_runs(), "-o", "summary.json").stdout
+        summary = self.read("summary.json")
+        self.assertEqual(set(summary["runs"]), set(self.METHODS))
+        for name, run in summary["runs"].items():
+            for phase, planned in zip(run["phases"], self.read(f"{name}.json")["phases"]):
+                self.assertEqual(phase["predicted_iteration_ns"], planned["predicted"]["iteration_ns"])
+                self.assertTrue(phase["predicted_timeline"]["spans"])
+                self.assertEqual(phase["predicted_peak_memory_bytes"], planned["predicted"]["peak_memory_bytes"])
+        self.assertIn("-4.8", text)  # 1 / 1.05 - 1
+        self.assertIn("elastic is ", text)
+        self.assertIn("data_parallel ran without the memory limit (320 / 320 MiB per rank)", text)
+        self.assertIn("forecast of elastic: as executed", text)
+        self.assertEqual(len(summary["what_ifs"]), 2)
+        self.assertLess(summary["what_ifs"][0]["iteration_ns"], summary["what_ifs"][0]["baseline_iteration_ns"])
+
+    def test_compare_reports_the_forecasts_error_apart(self):
+        pairs = self.make_runs()
+        self.edit("elastic.json", lambda plan: plan["phases"].pop())  # as if the last freeze had not been foreseen
+        text = self.run_tool("compare", *pairs).stdout
+        planned, executed = [line for line in text.splitlines() if line.startswith(("  planned ", "  executed "))]
+        self.assertNotIn("6 frozen", planned)
+        self.assertIn("6 frozen on 1 x 2", executed)
+
+    def test_compare_refuses_runs_of_one_name_and_foreign_plans(self):
+        pairs = self.make_runs()
+        self.assert_refused("compare", *pairs[:2], *pairs[:2], says=["name", "data_parallel", "--name"])
+        self.write("runs/elastic/executed_plan.json", self.read("static_pipeline.json"))
+        self.assert_refused("compare", *pairs, "-o", "new.json", says=["executed_plan.json: method", "pipetransformer"])
+        self.assertFalse((self.folder / "new.json").exists())
+
+    def check_page(self, name):
+        html = (self.folder / name).read_text()
+        page = WellFormed()
+        page.feed(html)
+        page.close()
+        self.assertEqual(page.open, [])
+        self.assertEqual(page.references, [])
+        self.assertNotRegex(html, r"https?://|url\(|@import")
+        self.assertNotIn("script", page.tags)
+        self.assertNotIn("nan", html.lower().replace("nanosecond", ""))
+        self.assertIn("svg", page.tags)
+        return " ".join("".join(page.text).split())
+
+    def test_report_of_a_comparison(self):
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        done = self.run_tool("report", "summary.json", "-o", "report.html", "--trace", "trace.json", "--cluster", "cluster.json")
+        self.assertIn("report.html", done.stdout)
+        text = self.check_page("report.html")
+        self.assertRegex(text, r"The elastic run trained \d\.\d\d× as fast as")
+        self.assertIn("no measurable difference in accuracy", text)
+        self.assertIn("<script>alert('x')</script>", text)  # as text: it was escaped
+        for part in ("Runs", "Prediction and measurement", "Over the run", "One iteration of each phase", "Peak memory", "What if"):
+            self.assertIn(part, text)
+        events = self.read("trace.json")["traceEvents"]
+        names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertIn("elastic, from step 0, 0 frozen, predicted: rank 1", names)
+        self.assertIn("data_parallel, from step 0, 0 frozen, measured: rank 0", names)
+        self.assertEqual(len(names), len({event["pid"] for event in events}))
+
+    def test_report_of_one_run(self):
+        self.make_runs()
+        self.run_tool("report", "runs/elastic/summary.json", "-o", "report.html")
+        self.assertIn("The elastic run trained", self.check_page("report.html"))
+
+    def test_report_survives_a_run_that_diverged(self):
+        self.make_runs()
+        def diverge(run):
+            for step in run["steps"][5:]:
+                step["loss"] = "NaN"
+        self.edit("runs/elastic/summary.json", diverge)
+        self.run_tool("report", "runs/elastic/summary.json", "-o", "report.html")
+        self.check_page("report.html")
+
+    def test_bad_summary_keeps_the_old_report(self):
+        self.make_runs()
+        self.write("report.html", "keep me")
+        self.edit("runs/elastic/summary.json", lambda run: run["phases"][0].update(measured_iteration_ns=-1))
+        self.assert_refused("report", "runs/elastic/summary.json", "-o", "report.html",
+                            says=["runs/elastic/summary.json: phases[0].measured_iteration_ns", ">= 0", "-1"])
+        self.assertEqual((self.folder / "report.html").read_text(), "keep me")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+"""Runs the tool in a folder of its own, on a synthetic model whose costs are round numbers."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+FROSTPIPE = os.environ.get("FROSTPIPE", "frostpipe")
+NUM_BLOCKS = 6
+MIB = 1 << 20
+
+
+def synthetic_model():
+    layers = [{"name": "embedding", "kind": "embedding", "parameter_count": 12_000_000}]
+    for block in range(NUM_BLOCKS):
+        layers.append({"name": f"block.{block}.attention", "kind": "attention", "block": block, "parameter_count": 600_000})
+        layers.append({"name": f"block.{block}.mlp", "kind": "mlp", "block": block, "parameter_count": 1_200_000})
+    layers.append({"name": "head", "kind": "head", "parameter_count": 3_000})
+    edges = [{"from": i, "to": i + 1} for i in range(len(layers) - 1)]
+    return {"name": "synthetic", "hidden_size": 384, "layers": layers, "edges": edges}
+
+
+def synthetic_profile():
+    """Forward 10 us per sample and 16 tokens in each half block, backward twice that; the embedding's update is dear."""
+    model = synthetic_model()
+    measurements, updates = [], []
+    for index, layer in enumerate(model["layers"]):
+        unit = {"embedding": 2_000, "attention": 10_000, "mlp": 10_000, "head": 1_000}[layer["kind"]]
+        for size in (1, 2, 4, 8, 16, 32, 64):
+            for tokens in (16, 32):
+                forward = unit * size * tokens // 16
+                activation = size * tokens * 384 * 4
+                key = {"layer": index, "device_type": "cpu", "dtype": "float32", "micro_batch_size": size,
+                       "tokens": tokens, "context_tokens": 0, "tensor_parallel_size": 1}
+                cost = {"forward_ns": forward, "input_gradient_ns": forward, "weight_gradient_ns": forward,
+                        "frozen_forward_ns": forward * 9 // 10, "output_activation_bytes": activation,
+                        "stashed_bytes": 6 * activation, "workspace_bytes": activation}
+                measurements.append({"key": key, "cost": cost})
+        updates.append({"layer": index, "device_type": "cpu", "dtype": "float32", "optimizer": "adamw",
+                        "update_ns": layer["parameter_count"] * 2})
+    return {"format": "frostpipe.profile", "version": 1, "model": model, "model_path": "", "machine": "synthetic",
+            "workload": {"name": "synthetic", "num_samples": 640, "tokens": 16, "longest_tokens": 16,
+                         "global_batch_size": 64},
+            "measurements": measurements, "updates": updates}
+
+
+def synthetic_cluster(num_ranks=2, memory_limit_mib=320):
+    """The whole model, with gradients and two moments, takes 349 MiB: it does not fit on one rank."""
+    link = {"latency_ns": 50_000, "bandwidth_bytes_per_second": 4_000_000_000}
+    links = {"point_to_point": link, "collective": link}
+    devices = [{"type": "cpu", "node": 0, "memory_limit_bytes": memory_limit_mib * MIB} for _ in range(num_ranks)]
+    return {"format": "frostpipe.cluster", "version": 1, "name": "synthetic", "devices": devices,
+            "intra_node": links, "inter_node": links}
+
+
+class CliTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.write("profile.json", synthetic_profile())
+        self.write("cluster.json", synthetic_cluster())
+
+    def write(self, name, value):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(value if isinstance(value, str) else json.dumps(value))
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def edit(self, name, change):
+        value = self.read(name)
+        change(value)
+        self.write(name, value)
+
+    def run_tool(self, *arguments, code=0):
+        """The finished process, whose exit code must be `code`."""
+        environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE")}
+        done = subprocess.run([FROSTPIPE, *map(str, arguments)], cwd=self.folder, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def assert_refused(self, *arguments, code=1, says=()):
+        """The command fails with this code, says all of this on stderr and nothing on stdout."""
+        done = self.run_tool(*arguments, code=code)
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr.startswith("frostpipe: "), done.stderr)
+        self.assertNotIn("bug", done.stderr)
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, done.stderr)
+        return done.stderr
+
+    def plan(self, output, method, *options, code=0):
+        return self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                             "--method", method, "-o", output, *options, code=code)

@@ -1,0 +1,85 @@
+import unittest
+
+from support import CliTest
+
+COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule"]
+
+
+class UsageTest(CliTest):
+    def test_every_command_explains_itself_with_an_example(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                done = self.run_tool(command, "--help")
+                self.assertEqual(done.stderr, "")
+                self.assertIn("--format", done.stdout)
+                self.assertIn(f"Example:\n  frostpipe {command} ", done.stdout)
+
+    def test_help_lists_every_command(self):
+        text = self.run_tool("--help").stdout
+        for command in COMMANDS:
+            self.assertIn(command, text)
+
+    def test_version(self):
+        self.assertRegex(self.run_tool("--version").stdout, r"^frostpipe \d+\.\d+\.\d+\n$")
+
+    def test_wrong_use_is_exit_code_2_with_a_hint(self):
+        for arguments, says in [
+            ([], "subcommand is required"),
+            (["fly"], "there is no command 'fly'"),
+            (["plan"], "--profile is required"),
+            (["simulate"], "PLAN is required"),
+            (["simulate", "a.json", "--fast"], "--fast"),
+            (["schedule", "Zigzag"], "Zigzag"),
+            (["schedule", "1F1B", "--pp", "0"], "--pp"),
+            (["schedule", "1F1B", "--pp", "two"], "two"),
+            (["schedule", "1F1B", "--pp", "2", "--first-trainable-stage", "3"], "--first-trainable-stage"),
+            (["schedule", "1F1B", "--format", "xml"], "xml"),
+            (["schedule", "1F1B", "--actions", "compute_comms"], "grid"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "-4", "--method", "static", "-o", "x"], "-4"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "magic", "-o", "x"], "magic"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
+              "--steps", "4", "--epochs", "2"], "--epochs"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
+              "--freeze-alpha", "1"], "must be a number > 0 and < 1, is 1"),
+            (["profile", "--model", "m", "-o", "p.json", "--memory-limit", "much", "--cluster", "c"], "much"),
+            (["compare", "plan.json"], "pairs of PLAN SUMMARY"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused(*arguments, code=2, says=[says, "--help'."])
+
+    def test_a_missing_file_is_exit_code_1_and_named(self):
+        self.assert_refused("simulate", "nowhere.json", says="nowhere.json: cannot be read: No such file or directory")
+        self.assert_refused("report", "nowhere.json", "-o", "report.html", says="nowhere.json")
+
+    def test_a_result_that_cannot_be_written_is_a_failure(self):
+        import subprocess
+        from support import FROSTPIPE
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("stdout", done.stderr)
+
+
+class ScheduleTest(CliTest):
+    def test_1f1b_as_text(self):
+        done = self.run_tool("schedule", "1F1B", "--pp", 2, "--micro-batches", 3, "--format", "text")
+        self.assertEqual(done.stdout, "rank 0: 0F0 0F1 0B0 0F2 0B1 0B2\nrank 1: 1F0 1B0 1F1 1B1 1F2 1B2\n")
+        self.assertEqual(done.stderr, "")
+
+    def test_names_in_any_case(self):
+        for name in ("gpipe", "GPipe"):
+            done = self.run_tool("schedule", name, "--pp", 2, "--micro-batches", 2, "--format", "csv")
+            self.assertEqual([line.split(",")[:3] for line in done.stdout.split()],
+                             [["0F0", "0F1", "0B0"], ["1F0", "1F1", "1B0"]])
+
+    def test_frozen_stages_run_forward_only(self):
+        done = self.run_tool("schedule", "1F1B", "--pp", 2, "--micro-batches", 2, "--first-trainable-stage", 1,
+                             "--format", "text", "--actions", "compute_comms")
+        self.assertIn("rank 0: 0F0 0SEND_F0 0F1 0SEND_F1\n", done.stdout)
+
+    def test_grid_is_the_default(self):
+        self.assertIn("rank 1", self.run_tool("schedule", "GPipe", "--pp", 2).stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
