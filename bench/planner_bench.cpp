@@ -1,0 +1,83 @@
+// Is planning interactive? A whole make_plan has to stay below a second, and re-planning during a run (best_phase) far
+// below an iteration. Sizes: Transformer blocks and ranks; costs of the size of a small model on one CPU core.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "planner/make_plan.h"
+#include "planner/partition.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+Profile profile_of(int blocks) {
+  std::vector<test::SyntheticLayer> layers(2 * blocks + 2);
+  for (auto& layer : layers) {
+    layer = {.forward_ns = 1'000'000,
+             .input_gradient_ns = 1'000'000,
+             .weight_gradient_ns = 1'000'000,
+             .frozen_forward_ns = 900'000,
+             .update_ns = 300'000,
+             .output_activation_bytes = 98'304,
+             .stashed_bytes = 400'000,
+             .workspace_bytes = 100'000,
+             .parameter_count = 900'000};
+  }
+  return test::synthetic_profile(blocks, layers);
+}
+
+Cluster cluster_of(int ranks, Bytes memory_limit_bytes) {
+  Cluster cluster = test::free_cluster(ranks, memory_limit_bytes);
+  cluster.intra_node.point_to_point = {.latency_ns = 50'000, .bandwidth_bytes_per_second = 2'000'000'000};
+  cluster.intra_node.collective = {.latency_ns = 100'000, .bandwidth_bytes_per_second = 1'000'000'000};
+  return cluster;
+}
+
+PlanOptions options_of() {
+  PlanOptions options;
+  options.global_batch_size = 64;
+  options.num_steps = 1000;
+  options.tokens = test::kSyntheticTokens;
+  return options;
+}
+
+void make_elastic_plan(benchmark::State& state) {
+  const int blocks = static_cast<int>(state.range(0));
+  const int ranks = static_cast<int>(state.range(1));
+  const Profile profile = profile_of(blocks);
+  const Cluster cluster = cluster_of(ranks, /*memory_limit_bytes=*/40'000'000 * blocks);
+  std::size_t phases = 0;
+  for (auto _ : state) {
+    const PlanResult result = make_plan(profile, cluster, options_of());
+    phases = std::holds_alternative<TrainingPlan>(result) ? std::get<TrainingPlan>(result).phases.size() : 0;
+  }
+  state.counters["phases"] = static_cast<double>(phases);
+}
+BENCHMARK(make_elastic_plan)
+    ->ArgNames({"blocks", "ranks"})
+    ->ArgsProduct({{6, 12, 24}, {2, 4, 8}})
+    ->Unit(benchmark::kMillisecond);
+
+void choose_one_phase(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const Profile profile = profile_of(6);
+  const Cluster cluster = cluster_of(ranks, 1'000'000'000);
+  for (auto _ : state) benchmark::DoNotOptimize(best_phase(profile, cluster, options_of(), ranks, 0));
+}
+BENCHMARK(choose_one_phase)->ArgName("ranks")->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
+
+void partition_exactly(benchmark::State& state) {
+  std::mt19937 random(1);
+  std::vector<Nanoseconds> cost(state.range(0));
+  for (auto& one : cost) one = random() % 1000;
+  const int stages = static_cast<int>(state.range(1));
+  for (auto _ : state) benchmark::DoNotOptimize(partition_exact(cost, stages));
+}
+BENCHMARK(partition_exactly)
+    ->ArgNames({"layers", "stages"})
+    ->ArgsProduct({{50, 200, 800}, {2, 8, 32}})
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,271 @@
+"""An error names file, place, rule and value, its exit code is 1 (2 for wrong use), and nothing is overwritten."""
+
+import json
+import struct
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
+from end_to_end import EndToEndTest
+
+WEIGHTS = "model/model.safetensors"
+
+
+class BadInputTest(EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", "model/model.safetensors"):
+            self.write(f"run/{name}", f"keep this {name}")
+        self.before = self.contents("run")
+
+    def assert_untouched(self):
+        self.assertEqual(self.contents("run"), self.before)
+
+    def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
+        stderr = self.assert_refused(*self.train_arguments(plan, "run", *options, data=data), says=says, code=code)
+        self.assert_untouched()
+        return stderr
+
+    def edit_header(self, change):
+        """Changes the JSON header of the weights; the data stay."""
+        content = (self.folder / WEIGHTS).read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8 : 8 + length])
+        change(header)
+        text = json.dumps(header).encode()
+        (self.folder / WEIGHTS).write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+
+    def restore(self):
+        tiny_model.write_model(self.folder / "model")
+
+
+class BadWeightsTest(BadInputTest):
+    def test_bytes(self):
+        good = (self.folder / WEIGHTS).read_bytes()
+        for what, content, says in [
+            ("truncated", good[:-1000], ["tensor", "data_offsets", "truncated"]),
+            ("cut in the header", good[:300], ["header length", "at most 292"]),
+            ("empty", b"", ["empty"]),
+            ("too short", b"abc", ["8-byte length", "3 bytes"]),
+            ("another kind of file", b"PK\x03\x04" + bytes(2000), ["header"]),
+            ("a header that is no JSON", struct.pack("<Q", 16) + b"{oops" + bytes(2000), ["header must be a JSON object"]),
+            ("a header that is a list", struct.pack("<Q", 2) + b"[]" + bytes(2000), ["header must be a JSON object"]),
+            ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", ["header length"]),
+        ]:
+            with self.subTest(what):
+                (self.folder / WEIGHTS).write_bytes(content)
+                self.assert_train_refused([WEIGHTS, *says])
+
+    def test_tensors(self):
+        query, up = "encoder.layer.2.attention.self.query.weight", "encoder.layer.1.intermediate.dense.weight"
+        for what, change, says in [
+            ("missing", lambda header: header.pop(query), [query, "missing"]),
+            ("wrong shape", lambda header: header[up].update(shape=[32, 64]), [up, "must have shape [64, 32]", "is [32, 64]"]),
+            ("shape of another size", lambda header: header[up].update(shape=[64, 31]), [up, "must have 7936 bytes", "is 8192"]),
+            ("one dimension", lambda header: header[up].update(shape=[2048]), [up, "must have shape [64, 32]", "is [2048]"]),
+            ("integers", lambda header: header[up].update(dtype="I32"), [up, "F32", "I32"]),
+            ("unknown dtype", lambda header: header[up].update(dtype="F4"), [up, "F4"]),
+            ("negative shape", lambda header: header[up].update(shape=[-64, -32]), [up, "-64"]),
+            ("offsets beyond the file", lambda header: header[up].update(data_offsets=[1 << 40, (1 << 40) + 8192]), [up, "data_offsets"]),
+            ("negative offsets", lambda header: header[up].update(data_offsets=[-8192, 0]), [up, "data_offsets"]),
+            ("no offsets", lambda header: header[up].pop("data_offsets"), [up, "data_offsets"]),
+            ("offsets are words", lambda header: header[up].update(data_offsets=["a", "b"]), [up, "data_offsets"]),
+            ("a tensor that is a number", lambda header: header.update({up: 3}), [up]),
+        ]:
+            with self.subTest(what):
+                self.restore()
+                self.edit_header(change)
+                self.assert_train_refused([WEIGHTS, *says])
+
+    def test_no_weights(self):
+        (self.folder / WEIGHTS).unlink()
+        self.assert_train_refused([WEIGHTS, "No such file"])
+
+    def test_evaluate_refuses_them_too(self):
+        self.train("static.json", "done", "--epochs", 1)
+        path = self.folder / "done/model/model.safetensors"
+        path.write_bytes(path.read_bytes()[:-1000])
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv", says=["done/model/model.safetensors", "data_offsets", "truncated"])
+
+    def test_they_are_said_once(self):
+        """Every rank reads the file; the user reads one sentence."""
+        (self.folder / WEIGHTS).write_bytes((self.folder / WEIGHTS).read_bytes()[:-1000])
+        stderr = self.assert_train_refused([WEIGHTS, "data_offsets"])
+        self.assertEqual(stderr.count("data_offsets"), 1, stderr)
+        self.assertNotRegex(stderr, r"rank \d+ \(process")
+
+
+class BadModelFolderTest(BadInputTest):
+    def test_config(self):
+        for change, says in [
+            ({"model_type": "gpt2"}, ["model_type", "bert", "gpt2"]),
+            ({"hidden_act": "relu"}, ["hidden_act", "gelu", "relu"]),
+            ({"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute", "relative_key"]),
+            ({"hidden_size": None}, ["hidden_size"]),
+            ({"hidden_size": "wide"}, ["hidden_size", "whole number > 0", "wide"]),
+            ({"num_hidden_layers": -4}, ["num_hidden_layers", "whole number > 0", "-4"]),
+            ({"num_attention_heads": 5}, ["num_attention_heads", "32", "5"]),
+            ({"layer_norm_eps": "small"}, ["layer_norm_eps", "small"]),
+            ({"layer_norm_eps": -1.0}, ["layer_norm_eps", "-1"]),
+        ]:
+            with self.subTest(change=change):
+                self.restore()
+                self.edit("model/config.json", lambda config: config.update(change))
+                self.assert_train_refused(["model/config.json", *says])
+
+    def test_a_config_that_is_no_bert(self):
+        self.write("model/config.json", {"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4})
+        self.assert_train_refused(["model/config.json: model_type", "bert", "llama"])
+        self.write("old.json", "keep me")
+        self.assert_refused("profile", "--model", "model", "-o", "old.json", says=["model/config.json: model_type", "bert", "llama"])
+        self.assertEqual((self.folder / "old.json").read_text(), "keep me")
+
+    def test_config_is_no_json(self):
+        self.write("model/config.json", "{")
+        self.assert_train_refused(["model/config.json", "JSON"])
+
+    def test_an_error_in_the_config_is_said_once(self):
+        self.edit("model/config.json", lambda config: config.update(model_type="gpt2"))
+        stderr = self.assert_train_refused(["model_type"])
+        self.assertEqual(stderr.count("gpt2"), 1, stderr)
+
+    def test_no_folder_or_an_empty_one(self):
+        (self.folder / "empty").mkdir()
+        self.assert_train_refused(["empty/config.json", "No such file"], "--model", "empty")
+        self.assert_train_refused(["nowhere", "folder of a model"], "--model", "nowhere")
+        self.assert_train_refused(["data.tsv", "folder of a model"], "--model", "data.tsv")
+
+    def test_vocabulary(self):
+        tokens = tiny_model.vocabulary()
+        for what, lines, says in [
+            ("no [CLS]", [token for token in tokens if token != "[CLS]"], ["vocab.txt", "[CLS]"]),
+            ("a token twice", [*tokens[:-1], "the" + "aa"], ["vocab.txt", "theaa"]),
+            ("more tokens than the model has", [*tokens, *(f"extra{i}" for i in range(50))], ["vocab", str(len(tokens))]),
+        ]:
+            with self.subTest(what):
+                self.write("model/vocab.txt", "".join(token + "\n" for token in lines))
+                self.assert_train_refused(says)
+        (self.folder / "model/vocab.txt").unlink()
+        self.assert_train_refused(["model", "vocab.txt"])
+
+    def test_a_plan_for_another_model(self):
+        tiny_model.write_model(self.folder / "smaller", num_blocks=3)
+        self.assert_train_refused(["static.json", "another model"], "--model", "smaller")
+
+    def test_evaluate_needs_labels(self):
+        self.assert_refused("evaluate", "--model", "model", "--data", "data.tsv", says=["model/config.json", "id2label"])
+
+
+class BadTextTest(BadInputTest):
+    def test_content(self):
+        for what, content, says in [
+            ("no label column", "text\tclass\na\tb\n", ["own.tsv:1", "label", "class"]),
+            ("no header", "a b c\tx\nd e f\ty\n", ["own.tsv:1", "header"]),
+            ("no text column", "words\tlabel\na\tb\n", ["own.tsv:1", "text", "words"]),
+            ("one label", "text\tlabel\na\tx\nb\tx\n", ["own.tsv", "two different labels", "x"]),
+            ("header alone", "text\tlabel\n", ["own.tsv", "row"]),
+            ("empty", "", ["own.tsv:1", "header"]),
+            ("a row without a label", "text\tlabel\na\tx\nb\nc\ty\n", ["own.tsv:3", "2 fields", "b"]),
+            ("an empty label", "text\tlabel\na\tx\nb\t\nc\ty\n", ["own.tsv:3", "label", "empty"]),
+            ("a tab too much", "text\tlabel\na\tx\nb\tc\ty\n", ["own.tsv:3", "2 fields", "3"]),
+            ("commas", "text,label\na,x\nb,y\n", ["own.tsv:1", "between tabs"]),
+        ]:
+            with self.subTest(what):
+                self.write("own.tsv", content)
+                self.assert_train_refused(says, data="own.tsv")
+
+    def test_no_file(self):
+        self.assert_train_refused(["nowhere.tsv", "No such file"], data="nowhere.tsv")
+        self.assert_train_refused(["model", "directory"], data="model")
+
+    def test_too_few_rows_to_hold_any_out(self):
+        self.write("own.tsv", "text\tlabel\na\tx\nb\ty\n")
+        self.assert_train_refused(["own.tsv", "at least two samples"], data="own.tsv")
+
+    def test_evaluate_a_label_that_the_model_does_not_know(self):
+        self.train("static.json", "done", "--epochs", 1)
+        self.write("own.tsv", "text\tlabel\na\tfood\nb\tfurniture\n")
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "own.tsv", says=["own.tsv:3", "furniture", "food"])
+
+    def test_profile_refuses_it_too(self):
+        self.write("own.tsv", "text\tclass\na\tb\n")
+        self.write("old.json", "keep me")
+        self.assert_refused("profile", "--model", "model", "--data", "own.tsv", "-o", "old.json", says=["own.tsv:1", "label", "class"])
+        self.assertEqual((self.folder / "old.json").read_text(), "keep me")
+
+
+class BadOptionsTest(BadInputTest):
+    def test_wrong_use(self):
+        for options, says in [
+            (["--freeze", "sometimes"], ["--freeze", "plan, paper, cap", "sometimes"]),
+            (["--freeze", "fixed:"], ["--freeze", "fixed:"]),
+            (["--freeze", "fixed:2,1"], ["--freeze", "ascending", "fixed:2,1"]),
+            (["--freeze", "fixed:two"], ["--freeze", "fixed:two"]),
+            (["--freeze", "fixed:1,"], ["--freeze", "fixed:1,"]),
+            (["--device", "tpu"], ["--device", "tpu"]),
+            (["--epochs", 0], ["--epochs", "0"]),
+            (["--learning-rate", "-1"], ["--learning-rate", "-1"]),
+            (["--learning-rate", "fast"], ["--learning-rate", "fast"]),
+            (["--held-out", 1.5], ["--held-out", "1.5"]),
+            (["--max-tokens", 1], ["--max-tokens", "1"]),
+            (["--seed", "-1"], ["--seed", "-1"]),
+            (["--nproc-per-node", 0], ["--nproc-per-node", "0"]),
+        ]:
+            with self.subTest(options=options):
+                self.assert_train_refused(says, *options, code=2)
+
+    def test_more_frozen_layers_than_there_are(self):
+        self.assert_train_refused(["--freeze", "4 layers", "9"], "--freeze", "fixed:2,9")
+
+    def test_a_world_of_another_size(self):
+        self.assert_train_refused(["--nproc-per-node", "must be 2", "static.json", "is 3"], "--nproc-per-node", 3)
+        self.edit("cluster.json", lambda cluster: cluster["devices"].append(dict(cluster["devices"][0])))
+        self.assert_train_refused(["cluster.json: devices", "must be 2", "static.json", "is 3"], "--cluster", "cluster.json")
+
+    def test_cuda_without_a_gpu(self):
+        if Path("/dev/nvidiactl").exists():
+            print("\nSKIPPED LOUDLY: this machine has a GPU", file=sys.stderr)
+            self.skipTest("this machine has a GPU")
+        self.assert_train_refused(["cuda"], "--device", "cuda")
+        self.assert_refused("evaluate", "--model", self.folder / "model", "--data", "data.tsv", "--device", "cuda", says=["frostpipe: "])
+        self.assert_refused("profile", "--model", "model", "--data", "data.tsv", "--device", "cuda", "-o", "new.json", says=["cuda"])
+        self.assertFalse((self.folder / "new.json").exists())
+
+    def test_training_that_diverges(self):
+        self.assert_train_refused(["rank", "not finite", "--learning-rate"], "--learning-rate", "1e30", "--gradient-clip", 0)
+
+
+class BadPlanTest(BadInputTest):
+    def test_content(self):
+        for change, says in [
+            (lambda plan: plan.update(optimizer="lion"), ["optimizer", "adamw", "lion"]),
+            (lambda plan: plan.update(dtype="float16"), ["dtype", "float32", "float16"]),
+            (lambda plan: plan.update(version=9), ["version", "9"]),
+            (lambda plan: plan.update(world_size=0), ["world_size", "0"]),
+            (lambda plan: plan["phases"][0]["partition"][1].update(begin=6), ["phases[0].partition"]),
+            (lambda plan: plan["phases"][0].update(schedule="Zigzag"), ["phases[0].schedule", "Zigzag"]),
+            (lambda plan: plan["phases"][0].update(first_trainable_layer=10), ["phases[0].first_trainable_layer", "10"]),
+            (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),
+        ]:
+            self.write("plan.json", (self.folder / "static.json").read_text())
+            self.edit("plan.json", change)
+            with self.subTest(says=says):
+                file = [] if "nowhere" in says else ["plan.json"]
+                self.assert_train_refused([*file, *says], plan="plan.json")
+
+    def test_a_broken_run_is_not_compared(self):
+        self.train("static.json", "done", "--epochs", 1)
+        self.write("out.json", "keep me")
+        good = (self.folder / "done/summary.json").read_text()
+        for content, says in [(good[: len(good) // 2], ["done/summary.json", "line"]), ("{}", ["done/summary.json", "format"])]:
+            with self.subTest(says=says):
+                self.write("done/summary.json", content)
+                self.assert_refused("compare", "static.json", "done/summary.json", "-o", "out.json", says=says)
+                self.assert_refused("report", "done/summary.json", "-o", "out.json", says=["done/summary.json"])
+                self.assertEqual((self.folder / "out.json").read_text(), "keep me")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,286 @@
+"""Ranks and launchers that die or fall silent in mid-run, memory and disks that are too small: every process ends in time and says why."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import NOT_FOR_USERS, EndToEndTest, Started, is_alive, limit_file_size, processes_naming, rank_of_process
+
+LIMIT_SECONDS = 15  # within which every other process has ended
+LONG = ("--epochs", 2000)  # never reached
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class FaultTest(EndToEndTest):
+    def is_training(self, started):
+        return "train " in started.stderr
+
+    def start_training(self, plan="static.json", *options):
+        """The launcher, and the process of each rank, in mid-run."""
+        launcher = self.start(*self.train_arguments(plan, "run", *LONG, *options), name="launcher")
+        self.wait_until(lambda: self.is_training(launcher) or launcher.ended_within(0) is not None, 60, lambda: "first progress:\n" + launcher.stderr)
+        self.assertIsNone(launcher.ended_within(0), launcher.stderr)
+        ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
+        self.assertEqual(set(ranks), {0, 1})
+        return launcher, ranks
+
+    def start_ranks(self, plan="static.json", *options):
+        """Two ranks as torchrun starts them, in mid-run; rank 0 hosts the store."""
+        port = free_port()
+        arguments = self.train_arguments(plan, "run", *(options or LONG))
+        ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+                 for rank in (0, 1)]
+        if not options:
+            self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, 60, lambda: "first progress:\n" + ranks[0].stderr)
+            for rank in ranks:
+                self.assertIsNone(rank.ended_within(0), rank.stderr)
+        return ranks
+
+    def assert_said(self, started, pattern):
+        stderr = started.stderr
+        self.assertRegex(stderr, pattern)
+        self.assertNotRegex(stderr, NOT_FOR_USERS)
+        for line in stderr.splitlines():
+            self.assertRegex(line, r"^(train |frostpipe: )")
+        self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
+
+
+class DeathTest(FaultTest):
+    """SIGKILL, SIGTERM, SIGINT."""
+
+    def kill_rank(self, plan, victim):
+        launcher, ranks = self.start_training(plan)
+        os.kill(ranks[victim], signal.SIGKILL)
+        code = launcher.ended_within(LIMIT_SECONDS)
+        self.assertEqual(code, 1, launcher.stderr)
+        self.assert_said(launcher, rf"frostpipe: rank {victim} \(process {ranks[victim]}\) was killed by signal 9")
+        self.assertNotRegex(launcher.stderr, rf"rank {1 - victim} \(process \d+\)")
+        self.assertEqual(launcher.stdout, "")
+        self.assert_no_process_within(1)
+
+    def test_kill_rank_1_of_a_pipeline(self):
+        self.kill_rank("static.json", 1)
+
+    def test_kill_rank_0_of_a_pipeline(self):
+        self.kill_rank("static.json", 0)
+
+    def test_kill_a_replica(self):
+        self.kill_rank("data-parallel.json", 1)
+
+    def test_kill_the_launcher(self):
+        launcher, _ = self.start_training()
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.process.wait()
+        self.assert_no_process_within(5)
+
+    def test_kill_the_launcher_while_it_starts(self):
+        for delay in (0.05, 0.3, 0.8):
+            with self.subTest(delay=delay):
+                launcher = self.start(*self.train_arguments("static.json", "run", *LONG), name=f"launcher-{delay}")
+                time.sleep(delay)
+                os.kill(launcher.pid, signal.SIGKILL)
+                launcher.process.wait()
+                self.assert_no_process_within(5)
+
+    def test_ask_the_launcher_to_end(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name):
+                launcher, _ = self.start_training()
+                os.kill(launcher.pid, number)
+                self.assertIn(launcher.ended_within(5), (1, 128 + number, -number), launcher.stderr)
+                self.assert_said(launcher, rf"frostpipe: stopped by signal {int(number)}\b")
+                self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
+                self.assert_no_process_within(1)
+
+    def test_interrupt_from_the_terminal_reaches_all(self):
+        """Ctrl-C is sent to the ranks too; the launcher still says what happened, not that a rank was killed."""
+        launcher, _ = self.start_training()
+        os.killpg(launcher.pid, signal.SIGINT)
+        self.assertIn(launcher.ended_within(5), (1, 128 + signal.SIGINT, -signal.SIGINT), launcher.stderr)
+        self.assert_said(launcher, r"frostpipe: stopped by signal 2\b")
+        self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
+        self.assert_no_process_within(1)
+
+
+class SilenceTest(FaultTest):
+    """SIGSTOP: a rank that is there and says nothing."""
+
+    def stop_rank(self, victim):
+        launcher, ranks = self.start_training()
+        os.kill(ranks[victim], signal.SIGSTOP)
+        code = launcher.ended_within(LIMIT_SECONDS)
+        self.assertEqual(code, 1, launcher.stderr)
+        self.assert_said(launcher, rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
+        self.assert_no_process_within(1)
+
+    def test_stop_rank_1(self):
+        self.stop_rank(1)
+
+
+class LongSilenceTest(SilenceTest):
+    test_stop_rank_1 = None
+
+    def test_stop_rank_0(self):
+        self.stop_rank(0)
+
+    def test_a_suspended_job_goes_on(self):
+        """Ctrl-Z, coffee, fg: all processes were silent, none is dead."""
+        launcher, ranks = self.start_training()
+        everyone = [launcher.pid, *ranks.values()]
+        for pid in everyone:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(12)
+        for pid in everyone:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(3)
+        self.assertIsNone(launcher.ended_within(0), launcher.stderr)
+        self.assertTrue(all(map(is_alive, everyone)))
+
+
+class TorchrunTest(FaultTest):
+    """Ranks that somebody else has started."""
+
+    def test_trains_to_the_end(self):
+        ranks = self.start_ranks("pipetransformer.json", "--epochs", 6)
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(60), 0, rank.stderr)
+        self.assertEqual(self.read("run/summary.json")["num_steps"], 60)
+        self.assertIn("accuracy", ranks[0].stdout)
+        self.assertEqual(ranks[1].stdout, "")
+        self.assertEqual(ranks[1].stderr, "")
+
+    def kill_rank(self, plan, victim):
+        ranks = self.start_ranks(plan)
+        survivor = ranks[1 - victim]
+        os.kill(ranks[victim].pid, signal.SIGKILL)
+        ranks[victim].process.wait()
+        self.assertEqual(survivor.ended_within(LIMIT_SECONDS), 1, survivor.stderr)
+        self.assert_said(survivor, rf"rank {1 - victim}\b.*rank {victim}\b")
+        self.assert_no_process_within(1)
+
+    def test_kill_rank_1_of_a_pipeline(self):
+        self.kill_rank("static.json", 1)
+
+    def test_kill_rank_0_of_a_pipeline(self):
+        self.kill_rank("static.json", 0)
+
+    def test_kill_a_replica(self):
+        self.kill_rank("data-parallel.json", 1)
+
+    def test_kill_the_first_replica(self):
+        self.kill_rank("data-parallel.json", 0)
+
+    def test_a_world_of_another_size(self):
+        arguments = self.train_arguments("static.json", "run")
+        rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        self.assertEqual(rank.ended_within(20), 1, rank.stderr)
+        self.assertRegex(rank.stderr, r"frostpipe: .*WORLD_SIZE.*2.*is 3")
+
+    def test_variables_that_are_no_numbers_or_missing(self):
+        good = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+        for name, value in [("RANK", "first"), ("WORLD_SIZE", "-2"), ("MASTER_PORT", ""), ("MASTER_PORT", "70000"), ("LOCAL_RANK", None),
+                            ("WORLD_SIZE", None), ("RANK", "2")]:
+            with self.subTest(name=name, value=value):
+                variables = {**good, name: value}
+                environment = self.environment(**{key: v for key, v in variables.items() if v is not None})
+                done = self.run_tool(*self.train_arguments("static.json", "run"), environment=environment, code=1, timeout=20)
+                self.assertIn(name, done.stderr)
+                self.assertIn("not set" if value is None else value, done.stderr)
+
+
+class LongTorchrunTest(FaultTest):
+    def stop_rank(self, victim):
+        ranks = self.start_ranks()
+        survivor = ranks[1 - victim]
+        os.kill(ranks[victim].pid, signal.SIGSTOP)
+        self.assertEqual(survivor.ended_within(LIMIT_SECONDS), 1, survivor.stderr)
+        self.assert_said(survivor, rf"rank {1 - victim}\b.*rank {victim}\b")
+
+    def test_stop_rank_1(self):
+        self.stop_rank(1)
+
+    def test_stop_rank_0(self):
+        self.stop_rank(0)
+
+
+class TooSmallTest(FaultTest):
+    def test_a_memory_limit_that_the_run_does_not_keep(self):
+        """The planner was told of 64 MiB; the rank that really has less says where it ran out, and by how much."""
+        for victim, limit in ((0, 400_000), (1, 600_000)):
+            with self.subTest(victim=victim):
+                self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=64 << 20) for device in cluster["devices"]])
+                self.edit("cluster.json", lambda cluster: cluster["devices"][victim].update(memory_limit_bytes=limit))
+                done = self.run_tool(*self.train_arguments("static.json", "run", "--cluster", "cluster.json"), code=1, timeout=20)
+                self.assertEqual(done.stdout, "")
+                lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
+                self.assertEqual(len(lines), 1, done.stderr)
+                self.assertRegex(lines[0], rf"^frostpipe: rank {victim}: out of memory in .+: \d+ more bytes .* limit of {limit}\b.*memory_limit_bytes")
+                self.assertNotIn("run on rank", done.stderr)
+                self.assertRegex(done.stderr, rf"frostpipe: rank {victim} \(process \d+\) ended with exit code 1")
+                self.assertFalse((self.folder / "run/summary.json").exists())
+                self.assert_no_process_within(2)
+
+    def test_a_limit_that_holds_is_kept(self):
+        run = self.train("static.json", "run", "--epochs", 1)
+        self.assertTrue(all(0 < peak < 64 << 20 for peak in run["phases"][0]["measured_peak_memory_bytes"]))
+
+    def assert_disk_error(self, done, folder):
+        self.assertEqual(done.stdout, "")
+        lines = [line for line in done.stderr.splitlines() if "cannot be written" in line]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertTrue(lines[0].startswith("frostpipe: "), done.stderr)
+        self.assertIn(str(folder), lines[0])
+        self.assertRegex(lines[0], "No space left on device|File too large")
+        self.assert_no_process_within(2)
+
+    def test_files_that_cannot_grow(self):
+        """As a full disk, without being root. The model's weights are 180 kB."""
+        for limit in (20_000, 120_000):
+            with self.subTest(limit=limit):
+                arguments = self.train_arguments("static.json", f"run-{limit}", "--epochs", 1)
+                done = self.run_tool(*arguments, code=1, timeout=20, prepare=limit_file_size(limit))
+                self.assert_disk_error(done, self.folder / f"run-{limit}")
+                self.assertFalse((self.folder / f"run-{limit}/model/model.safetensors").exists(), "half a model looks like a model")
+
+    def test_a_full_disk(self):
+        mount = self.folder / "tiny"
+        mount.mkdir()
+        for size in (40_960, 204_800):  # too small for the weights; for what follows them
+            with self.subTest(size=size):
+                made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)], capture_output=True, text=True) \
+                    if os.geteuid() == 0 and shutil.which("mount") else None
+                if made is None or made.returncode != 0:
+                    print(f"\nSKIPPED LOUDLY: a full disk needs a tmpfs, and so root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
+                    self.skipTest("cannot mount a tmpfs")
+                try:
+                    done = self.run_tool(*self.train_arguments("static.json", "tiny/run", "--epochs", 2), code=1, timeout=30)
+                    self.assert_disk_error(done, mount)
+                    self.assertFalse((mount / "run/summary.json").exists(), "a summary says that the run is complete")
+                finally:
+                    subprocess.run(["umount", str(mount)], check=True)
+
+    def test_a_folder_that_cannot_be_made_is_found_before_training(self):
+        """Not after hours of it."""
+        self.write("occupied", "a file")
+        begin = time.monotonic()
+        done = self.run_tool(*self.train_arguments("static.json", "occupied/run", *LONG), code=1, timeout=20)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assertRegex(done.stderr, r"frostpipe: .*occupied/run.*(Not a directory|cannot be)")
+        self.assertEqual((self.folder / "occupied").read_text(), "a file")
+
+
+if __name__ == "__main__":
+    unittest.main()
