@@ -61,6 +61,7 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options) {
 
 void add_seed_option(CLI::App& command, std::uint64_t& seed) {
   command.add_option("--seed", seed, "Decides the order of the data and every random number")
+      ->check(CLI::Validator([](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); }, ""))
       ->type_name("N")
       ->capture_default_str();
 }

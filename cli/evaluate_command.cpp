@@ -90,7 +90,7 @@ Command add_evaluate_command(CLI::App& app) {
       ->type_name("FOLDER");
   command->add_option("--data", options->data, "Text to score: header text<TAB>label")->required()->type_name("TSV");
   add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
-  add_count_option(*command, "--max-tokens", options->evaluate.max_tokens, "Longer texts are cut");
+  add_count_option(*command, "--max-tokens", options->evaluate.max_tokens, "Longer texts are cut")->check(CLI::Range(2, 1 << 20).description(""));
   add_device_option(*command, options->evaluate.device);
   add_format_option(*command, options->format);
   command->footer("Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.tsv");

@@ -90,7 +90,7 @@ WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Pr
                             .tokens = before.tokens,
                             .optimizer = executed.optimizer,
                             .dtype = executed.dtype,
-                            .partitioner = "exact",
+                            .partitioner = executed.partitioner,
                             .ignore_memory_limit = !executed.memory_limited,
                             .freeze = {}};
   const auto best =

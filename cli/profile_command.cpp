@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <map>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -131,6 +132,7 @@ int run_profile(ProfileOptions& options) {
   if (!options.memory_limit.empty() && options.cluster.empty()) {
     throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
   }
+  if (!std::getenv("RANK")) check_inputs(options.measure);  // said once, before any rank is started
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .work = [&](const RankEnvironment& self) { measure(options, self); },
                        .print_result =
@@ -175,6 +177,9 @@ Command add_profile_command(CLI::App& app) {
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,
                     "Padded lengths to measure; default: around the data's");
+  command->add_option("--held-out", options->measure.held_out, "Fraction of the data that training will test on")
+      ->check(CLI::Range(0.0, 0.99).description(""))
+      ->capture_default_str();
   add_seed_option(*command, options->measure.seed);
   add_device_option(*command, options->measure.device);
   add_format_option(*command, options->format);

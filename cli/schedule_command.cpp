@@ -19,8 +19,8 @@ struct ScheduleOptions {
 };
 
 int run_schedule(const ScheduleOptions& options) {
-  if (options.shape.first_trainable_stage > options.shape.pipeline_parallel_size) {
-    throw UsageError("--first-trainable-stage: must be <= --pp, is " +
+  if (options.shape.first_trainable_stage >= options.shape.pipeline_parallel_size) {
+    throw UsageError("--first-trainable-stage: must be < --pp (the last stage always trains), is " +
                      std::to_string(options.shape.first_trainable_stage));
   }
   if (options.format == "grid" && options.actions != "compute_only") {

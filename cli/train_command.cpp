@@ -52,7 +52,7 @@ Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluste
                       .tokens = 0,
                       .optimizer = train.plan.optimizer,
                       .dtype = train.plan.dtype,
-                      .partitioner = "exact",
+                      .partitioner = train.plan.partitioner,
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
   return [=, profile = std::move(profile), cluster = std::move(cluster)](
@@ -77,11 +77,27 @@ void train_rank(const TrainOptions& train_options, const Replan& replan, const R
   });
 }
 
+/// Finds out before the training, not after it.
+void require_writable(const std::filesystem::path& folder) {
+  const std::filesystem::path probe = folder / ".frostpipe-probe";
+  write_file_atomically(probe, "can this folder be written?\n");
+  std::filesystem::remove(probe);
+}
+
+/// A rule that is none is a matter of usage.
+FreezePolicy freeze_policy(const std::string& rule, const FreezeOptions& options) {
+  try {
+    return parse_freeze_policy(rule, options);
+  } catch (const InvalidInput& error) {
+    throw UsageError(error.what());
+  }
+}
+
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
 Replan prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
   train.plan = load_plan(options.plan);
-  train.freeze = parse_freeze_policy(options.freeze, options.freeze_options);
+  train.freeze = freeze_policy(options.freeze, options.freeze_options);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;
   if (options.model.empty() && train.plan.provenance.model_path.empty()) {
@@ -94,7 +110,10 @@ Replan prepare(TrainCommandOptions& options) {
   }
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
+  if (!std::getenv("RANK")) require_writable(train.output);
   if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
+  train.plan_source = options.plan;
+  if (!std::getenv("RANK")) check_inputs(train);
   train.epochs = epochs_of(options, train.plan);
   if (train.plan.memory_limited || replans(train)) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
@@ -136,7 +155,7 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
   add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices");
   add_number("--gradient-clip", train.gradient_clip, 0, 1e12, "Largest norm of all gradients together; 0 = off");
   add_number("--held-out", train.held_out, 0, 0.99, "Fraction of the data to test on");
-  add_count_option(command, "--max-tokens", train.max_tokens, "Longer texts are cut");
+  add_count_option(command, "--max-tokens", train.max_tokens, "Longer texts are cut")->check(CLI::Range(2, 1 << 20).description(""));
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ namespace {
 
 /// First line of a LibTorch or Gloo message, without the C++ stack that may follow.
 std::string first_line(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  const std::size_t source_end = text.starts_with('[') ? text.find("] ") : std::string::npos;  // Gloo: [file:line]
+  return source_end == std::string::npos ? text : text.substr(source_end + 2);
 }
 
 template <typename Call>
@@ -28,6 +30,7 @@ auto guarded(int self, const std::string& what, Call call) {
   } catch (const RuntimeFailure&) {
     throw;  // out of memory, say
   } catch (const std::exception& error) {
+    wait_for_the_culprit();
     throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));
   }
 }

@@ -62,7 +62,7 @@ class Communicator {
   /// Called by all ranks. Starts a heartbeat thread that reports this rank every second and, where no launcher of ours
   /// watches, ends this process when another rank has been silent for 10 s.
   static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device);
-  /// After a normal end the other ranks no longer expect a heartbeat; after an exception they are told who failed first.
+  /// The other ranks no longer expect this one's heartbeat; if it ends early, they see their connections to it close.
   ~Communicator();
 
   int rank() const;

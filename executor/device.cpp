@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -21,6 +22,17 @@ std::string processor_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown processor";
+}
+
+/// Loopback for ranks of one machine; else the interface that GLOO_SOCKET_IFNAME names, or that of the host's own name.
+auto gloo_device() {
+  using c10d::ProcessGroupGloo;
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const char* const address = std::getenv("MASTER_ADDR");
+  const std::string master = address ? address : "127.0.0.1";
+  if (interface) return ProcessGroupGloo::createDeviceForInterface(interface);
+  if (master == "127.0.0.1" || master == "localhost") return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return ProcessGroupGloo::createDefaultDevice();
 }
 
 class CpuDevice final : public ComputeDevice {
@@ -71,7 +83,7 @@ std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_ra
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   using c10d::ProcessGroupGloo;
   auto options = ProcessGroupGloo::Options::create(std::chrono::minutes(30));  // deaths are found by heartbeat, not by this
-  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  options->devices.push_back(gloo_device());
   return c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
 }
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "executor/dataset.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"
 #include "executor/stage_runner.h"
-#include "executor/wordpiece.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -17,8 +17,7 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
     throw InvalidInput((options.model / "config.json").string() + ": id2label", "must name the labels (give a folder that train wrote)", "missing");
   }
   const TextData text = read_tsv(options.data, folder.label_names);
-  const WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
-  const EncodedData data = encode_all(text, tokenizer, std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
+  const EncodedData data = encode_all(text, tokenizer_of(folder), std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
   const Model model = model_of(folder.config, folder.name);
   const int num_layers = static_cast<int>(model.layers.size());
 

@@ -37,6 +37,7 @@ using Replan = std::function<std::optional<Phase>(const Phase& current, int firs
 
 struct TrainOptions {
   TrainingPlan plan;
+  std::string plan_source = "plan";  // the plan's file, for messages
   /// Memory limits per rank are taken from here if plan.memory_limited.
   std::optional<Cluster> cluster;
   std::filesystem::path model;   // Hugging Face folder of a BERT-type encoder
@@ -55,6 +56,10 @@ struct TrainOptions {
   std::string device = "cpu";           // or "cuda"
 };
 
+/// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once and not by every
+/// rank. Throws InvalidInput.
+void check_inputs(const TrainOptions& options);
+
 /// Trains; the full summary on rank 0, which also writes the run folder. Throws InvalidInput for bad data, RuntimeFailure
 /// that names rank and action when a device, link or rank fails or a memory limit is exceeded.
 RunSummary train(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress);
@@ -64,6 +69,7 @@ struct MeasureOptions {
   std::optional<std::filesystem::path> data;  // fills Profile::workload and chooses the lengths
   int global_batch_size = 64;
   std::uint64_t seed = 1;
+  double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
   int max_tokens = 128;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
@@ -76,6 +82,9 @@ struct MeasuredProfile {
   Profile profile;
   Cluster cluster;
 };
+
+/// As for training.
+void check_inputs(const MeasureOptions& options);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
 /// them. The result on rank 0.

@@ -1,8 +1,12 @@
 #include "executor/heartbeat.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -12,10 +16,25 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+/// c10d asks for the name of every peer it connects to, only to print it. A name server that does not answer would hold up each
+/// connection for many seconds, so addresses stay numbers in this process: this definition comes before the C library's.
+extern "C" int getnameinfo(const sockaddr* address, socklen_t address_size, char* host, socklen_t host_size, char* service,
+                           socklen_t service_size, int flags) {
+  static const auto real = reinterpret_cast<decltype(&getnameinfo)>(dlsym(RTLD_NEXT, "getnameinfo"));
+  return real(address, address_size, host, host_size, service, service_size, flags | NI_NUMERICHOST);
+}
+
 namespace frostpipe {
 namespace {
 using Clock = std::chrono::steady_clock;
-}
+
+/// Once a connection is lost, a rank that is silent for so long is the reason.
+constexpr int kSilenceAfterLossSeconds = 3;
+// Process-wide, as the heartbeat is.
+std::atomic<bool> peer_was_lost{false};
+std::atomic<bool> someone_watches{false};
+
+}  // namespace
 
 std::string heartbeat_key(int rank) { return fmt::format("heartbeat/{}", rank); }
 
@@ -30,60 +49,92 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 
 struct Heartbeat::State {
   RankEnvironment self;
+  /// Under our launcher only it watches; else every rank watches the others.
   bool watches_others = std::getenv("FROSTPIPE_LAUNCHER") == nullptr;
   std::mutex mutex;
   std::condition_variable wake;
   bool stopping = false;
-  std::thread thread;
+  std::atomic<Clock::rep> last_round{now()};  // when the store last answered everything
+  std::thread reporter, guard;
 
   struct Seen {
     std::string value;
     Clock::time_point at = Clock::now();
   };
 
+  static Clock::rep now() { return Clock::now().time_since_epoch().count(); }
+
   [[noreturn]] void give_up(const std::string& reason) const {
     std::fprintf(stderr, "frostpipe: rank %d: %s; ending this rank\n", self.rank, reason.c_str());
     _exit(1);
+  }
+
+  std::string host() const {
+    return self.store_is_external ? "the rendezvous store" : "rank 0, which hosts the rendezvous store,";
+  }
+
+  /// False once the heartbeat is to end.
+  bool sleep(std::chrono::milliseconds duration) {
+    std::unique_lock lock(mutex);
+    return !wake.wait_for(lock, duration, [&] { return stopping; });
   }
 
   void watch(c10d::TCPStore& store, std::vector<Seen>& seen) const {
     for (int rank = 0; rank < self.world_size; ++rank) {
       if (rank == self.rank || !store.check({heartbeat_key(rank)})) continue;
       const std::string value = store.get_to_str(heartbeat_key(rank));
+      const std::chrono::seconds limit(peer_was_lost ? kSilenceAfterLossSeconds : kSilenceLimitSeconds);
       if (value != seen[rank].value) {
         seen[rank] = {value};
-      } else if (value != "done" && Clock::now() - seen[rank].at > std::chrono::seconds(kSilenceLimitSeconds)) {
-        give_up(fmt::format("rank {} has sent no heartbeat for {} s: it is stopped or stuck", rank, kSilenceLimitSeconds));
+      } else if (value != "done" && Clock::now() - seen[rank].at > limit) {
+        give_up(fmt::format("rank {} has sent no heartbeat for {} s: it is dead, stopped or stuck", rank, limit.count()));
       }
     }
   }
 
-  void run() {
+  void report() {
     try {
       const auto store = connect_store(self, /*may_host=*/false);
-      store->setTimeout(std::chrono::seconds(kSilenceLimitSeconds));
       std::vector<Seen> seen(self.world_size);
       for (long beat = 0;; ++beat) {
-        std::unique_lock lock(mutex);
-        const bool stop = wake.wait_for(lock, std::chrono::seconds(beat == 0 ? 0 : 1), [&] { return stopping; });
-        lock.unlock();
-        const std::string value = stop ? "done" : std::to_string(beat);
+        const Clock::time_point began = Clock::now();
+        const bool goes_on = beat == 0 || sleep(std::chrono::seconds(1));
+        if (Clock::now() - began > std::chrono::seconds(3)) {
+          for (Seen& other : seen) other.at = Clock::now();  // this process itself was held up
+        }
+        const std::string value = goes_on ? std::to_string(beat) : "done";
         store->set(heartbeat_key(self.rank), std::vector<std::uint8_t>(value.begin(), value.end()));
-        if (stop) return;
+        if (!goes_on) return;
         if (watches_others) watch(*store, seen);
+        last_round = now();
       }
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex);
       if (stopping) return;
       const std::string text = error.what();
-      give_up("lost the rendezvous store (its host ended or is stopped): " + text.substr(0, text.find('\n')));
+      give_up(host() + " is gone: " + text.substr(0, text.find('\n')));
+    }
+  }
+
+  /// The store's client may wait for an answer without end; this thread does not.
+  void guard_against_a_silent_store() {
+    Clock::time_point looked = Clock::now();
+    while (sleep(std::chrono::seconds(1))) {
+      if (Clock::now() - looked > std::chrono::seconds(3)) last_round = now();  // this process itself was held up
+      looked = Clock::now();
+      const Clock::duration silence(now() - last_round);
+      if (silence > std::chrono::seconds(kSilenceLimitSeconds)) {
+        give_up(fmt::format("{} has not answered for {} s: it is stopped or stuck", host(), kSilenceLimitSeconds));
+      }
     }
   }
 };
 
 Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<State>()) {
   state_->self = self;
-  state_->thread = std::thread([state = state_.get()] { state->run(); });
+  someone_watches = state_->watches_others;
+  state_->reporter = std::thread([state = state_.get()] { state->report(); });
+  if (state_->watches_others) state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
 }
 
 Heartbeat::~Heartbeat() {
@@ -91,8 +142,15 @@ Heartbeat::~Heartbeat() {
     const std::lock_guard lock(state_->mutex);
     state_->stopping = true;
   }
+  someone_watches = false;
   state_->wake.notify_all();
-  state_->thread.join();
+  state_->reporter.join();
+  if (state_->guard.joinable()) state_->guard.join();
+}
+
+void wait_for_the_culprit() {
+  peer_was_lost = true;
+  if (someone_watches) std::this_thread::sleep_for(std::chrono::seconds(kSilenceAfterLossSeconds + 2));
 }
 
 }  // namespace frostpipe

@@ -131,6 +131,7 @@ std::optional<RankEnvironment> rank_environment() {
   self.world_size = integer_variable("WORLD_SIZE");
   self.local_rank = integer_variable("LOCAL_RANK");
   self.master_port = integer_variable("MASTER_PORT");
+  if (self.master_port > 65535) throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
   if (const char* const address = std::getenv("MASTER_ADDR")) self.master_address = address;
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   self.store_is_external = agent && std::string(agent) == "True";
@@ -179,6 +180,10 @@ int launch_local_ranks(const std::vector<std::string>& command, int num_ranks) {
       return fail(fmt::format("rank {} (process {}) {}", named.rank, named.pid, how_it_ended(named.status)), code);
     }
     if (!any_running(ranks)) return 0;
+    if (Clock::now() > next_look + 2s) {
+      // This process itself was held up (Ctrl-Z, a busy machine): the ranks may have been too.
+      for (LocalRank& rank : ranks) rank.last_beat_at = Clock::now();
+    }
     if (Clock::now() > next_look) {
       next_look = Clock::now() + 1s;
       for (LocalRank& rank : ranks) {

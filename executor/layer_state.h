@@ -43,7 +43,7 @@ struct UpdateRule {
 /// One optimizer step of a trainable layer; then its gradients are cleared.
 void update(LayerState& state, const UpdateRule& rule);
 
-/// Sum of squares of the layer's gradients, as double.
+/// Sum of squares of the layer's gradients, accumulated in their own precision.
 double gradient_square_sum(const LayerState& state);
 
 }  // namespace frostpipe

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <map>
 
+#include "executor/dataset.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
-#include "executor/wordpiece.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -218,17 +218,21 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
 
 }  // namespace
 
+void check_inputs(const MeasureOptions& options) {
+  const ModelFolder folder = open_model_folder(options.model);
+  if (options.data) load_dataset(*options.data, folder, options.held_out, options.seed, options.max_tokens);
+  check_weights(folder, SafetensorsFile(folder.path / "model.safetensors"));
+}
+
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
   ModelFolder folder = open_model_folder(options.model);
   std::optional<Workload> workload;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
   if (options.data) {
-    const TextData text = read_tsv(*options.data);
-    folder.config.num_labels = static_cast<std::int64_t>(text.label_names.size());
-    const Split split = hold_out(text, 0.2, options.seed);
-    const WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
+    const Dataset dataset = load_dataset(*options.data, folder, options.held_out, options.seed, options.max_tokens);
+    folder.config.num_labels = static_cast<std::int64_t>(dataset.text.label_names.size());
     std::vector<int> suited;
-    workload = describe_data(encode_all(text, tokenizer, options.max_tokens), split.train, options, suited);
+    workload = describe_data(dataset.encoded, dataset.split.train, options, suited);
     if (options.tokens.empty()) lengths = suited;
   }
   std::vector<int> sizes = options.micro_batch_sizes;

@@ -19,6 +19,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+double epsilon_of(const Json& config, const std::string& file) {
+  const Json value = config.value("layer_norm_eps", Json(1e-12));
+  if (!value.is_number() || !(value.get<double>() > 0)) throw InvalidInput(file + ": layer_norm_eps", "must be a number > 0", value.dump());
+  return value.get<double>();
+}
+
 std::int64_t positive(const Json& config, const std::string& file, const char* key) {
   if (!config.contains(key)) throw InvalidInput(file + ": " + key, "must be given", "missing");
   const Json& value = config.at(key);
@@ -44,6 +50,18 @@ std::vector<std::int64_t> piece_shape(const ParameterSpec& spec) {
   std::vector<std::int64_t> shape = spec.shape;
   shape[0] /= static_cast<std::int64_t>(spec.names.size());
   return shape;
+}
+
+struct FoundTensor {
+  const StoredTensor& stored;
+  at::ScalarType type;
+};
+
+/// The tensor of that name, with or without the "bert." prefix, of that shape.
+FoundTensor find_tensor(const ModelFolder& folder, const SafetensorsFile& file, const std::string& name, const std::vector<std::int64_t>& shape) {
+  const bool prefixed = !file.tensors().contains(name) && file.tensors().contains("bert." + name);
+  const StoredTensor& stored = file.tensor(prefixed ? "bert." + name : name, shape);
+  return {stored, scalar_type(stored.dtype, (folder.path / "model.safetensors").string() + ": tensor " + name + ": dtype")};
 }
 
 /// Uniform in [0, 1), the same on every platform.
@@ -74,7 +92,7 @@ ModelFolder open_model_folder(const std::filesystem::path& path) {
                    .vocab_size = positive(config, file, "vocab_size"),
                    .max_position_embeddings = positive(config, file, "max_position_embeddings"),
                    .type_vocab_size = positive(config, file, "type_vocab_size"),
-                   .layer_norm_eps = config.value("layer_norm_eps", 1e-12),
+                   .layer_norm_eps = epsilon_of(config, file),
                    .num_labels = 2};
   if (folder.config.hidden_size % folder.config.num_attention_heads != 0) {
     throw InvalidInput(file + ": num_attention_heads", fmt::format("must divide hidden_size ({})", folder.config.hidden_size),
@@ -88,9 +106,18 @@ ModelFolder open_model_folder(const std::filesystem::path& path) {
     }
     folder.config.num_labels = static_cast<std::int64_t>(folder.label_names.size());
   }
-  const std::string given = config.value("_name_or_path", std::string());
+  const Json path_given = config.value("_name_or_path", Json(""));
+  const std::string given = path_given.is_string() ? path_given.get<std::string>() : "";
   folder.name = given.empty() ? std::filesystem::weakly_canonical(path).filename().string() : given.substr(given.rfind('/') + 1);
   return folder;
+}
+
+void check_weights(const ModelFolder& folder, const SafetensorsFile& file) {
+  for (int layer = 0; layer <= 2 * folder.config.num_hidden_layers; ++layer) {
+    for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
+      for (const std::string& name : spec.names) find_tensor(folder, file, name, piece_shape(spec));
+    }
+  }
 }
 
 void load_layer(const ModelFolder& folder, const SafetensorsFile& file, int layer, std::uint64_t seed, LayerState& state) {
@@ -106,10 +133,8 @@ void load_layer(const ModelFolder& folder, const SafetensorsFile& file, int laye
     }
     std::int64_t row = 0;
     for (const std::string& name : specs[i].names) {
-      const bool prefixed = !file.tensors().contains(name) && file.tensors().contains("bert." + name);
-      const StoredTensor& stored = file.tensor(prefixed ? "bert." + name : name, shape);
-      const at::Tensor values = at::from_blob(const_cast<std::byte*>(stored.data.data()), shape,
-                                              scalar_type(stored.dtype, folder.path.string() + ": tensor " + name + ": dtype"));
+      const FoundTensor found = find_tensor(folder, file, name, shape);
+      const at::Tensor values = at::from_blob(const_cast<std::byte*>(found.stored.data.data()), shape, found.type);
       state.parameters[i].narrow(0, row, shape[0]).copy_(values);
       row += shape[0];
     }

@@ -25,6 +25,9 @@ struct ModelFolder {
 /// not (model_type must be bert, hidden_act gelu, absolute positions).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
+/// Throws InvalidInput unless the file has every tensor that load_layer will ask for, in a shape and dtype that it can read.
+void check_weights(const ModelFolder& folder, const SafetensorsFile& file);
+
 /// Copies one layer's weights from the file into `state` (converted to its dtype). A head that the file lacks is initialised
 /// uniformly in +-1/sqrt(hidden) from `seed`, the same in every layout.
 void load_layer(const ModelFolder& folder, const SafetensorsFile& file, int layer, std::uint64_t seed, LayerState& state);

@@ -30,7 +30,8 @@ void RankSession::start(const Phase& phase, const std::function<void(int layer, 
       layers_.emplace(layer, std::move(state));
     }
   }
-  form();
+  form_groups();
+  make_runner();
 }
 
 void RankSession::enter(const Phase& phase) {
@@ -38,11 +39,15 @@ void RankSession::enter(const Phase& phase) {
   const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
   transform(transformation, phase, config_, options_, optimizer_moments(optimizer_), communicator_, layers_, parked_);
   phase_ = phase;
-  form();
+  if (transformation.regroup) form_groups();
+  make_runner();
 }
 
-void RankSession::form() {
+void RankSession::form_groups() {
   groups_ = communicator_.form(phase_.layout, first_trainable_stage(phase_.partition, phase_.first_trainable_layer));
+}
+
+void RankSession::make_runner() {
   Place place;
   if (find_place(phase_.layout, communicator_.rank(), place)) {
     runner_.emplace(config_, model_, phase_, communicator_.rank(), layers_, groups_, device_, scalar_type_of(dtype_));

@@ -35,7 +35,8 @@ class RankSession {
   bool speaks() const;
 
  private:
-  void form();
+  void form_groups();
+  void make_runner();
   const EncoderConfig& config_;
   const Model& model_;
   Communicator& communicator_;

@@ -1,15 +1,16 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "executor/dataset.h"
 #include "executor/execute.h"
 #include "executor/freeze_controller.h"
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
 #include "executor/run_recorder.h"
-#include "executor/wordpiece.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -26,19 +27,22 @@ double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
 }
 
-struct Dataset {
-  TextData text;
-  Split split;
-  EncodedData encoded;
+/// What a run reads; equal on all ranks.
+struct Inputs {
+  ModelFolder folder;
+  Dataset dataset;
+  Model model;
 };
 
-Dataset load_dataset(const TrainOptions& options, const ModelFolder& folder) {
-  Dataset dataset;
-  dataset.text = read_tsv(options.data);
-  dataset.split = hold_out(dataset.text, options.held_out, options.seed);
-  const WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
-  dataset.encoded = encode_all(dataset.text, tokenizer, std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
-  return dataset;
+Inputs load_inputs(const TrainOptions& options) {
+  Inputs inputs{.folder = open_model_folder(options.model), .dataset = {}, .model = {}};
+  inputs.dataset = load_dataset(options.data, inputs.folder, options.held_out, options.seed, options.max_tokens);
+  inputs.folder.label_names = inputs.dataset.text.label_names;
+  inputs.folder.config.num_labels = static_cast<std::int64_t>(inputs.folder.label_names.size());
+  inputs.model = model_of(inputs.folder.config, inputs.folder.name);
+  require_same_model(options.plan, inputs.model, options.plan_source);
+  validate(options.plan, inputs.model, options.plan_source);
+  return inputs;
 }
 
 /// Phases travel as a plan of one phase: there is one format for them.
@@ -51,15 +55,9 @@ std::string phase_to_text(const TrainingPlan& plan, const Phase& phase) {
 class Run {
  public:
   Run(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress)
-      : options_(options), replan_(replan), progress_(progress), started_ns_(now_ns()), folder_(open_model_folder(options.model)),
-        dataset_(load_dataset(options, folder_)) {
-    folder_.config.num_labels = static_cast<std::int64_t>(dataset_.text.label_names.size());
-    model_ = model_of(folder_.config, folder_.name);
-    const std::string place = "plan " + options.plan.method;
-    require_same_model(options.plan, model_, place);
-    validate(options.plan, model_, place);
+      : options_(options), replan_(replan), progress_(progress), started_ns_(now_ns()), inputs_(load_inputs(options)) {
     if (self.world_size != options.plan.world_size) {
-      throw InvalidInput(place + ": world_size", fmt::format("must equal the number of ranks started ({})", self.world_size), std::to_string(options.plan.world_size));
+      throw InvalidInput(options.plan_source + ": world_size", fmt::format("must equal the number of ranks started ({})", self.world_size), std::to_string(options.plan.world_size));
     }
     steps_per_epoch_ = (static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size;
     num_steps_ = steps_per_epoch_ * options.epochs;
@@ -132,6 +130,7 @@ class Run {
   void change_phase_before(int step) {
     const Nanoseconds begin = now_ns();
     const std::optional<Phase> phase = next_phase(step);
+    if (controller_->decides_before(step)) recorder_->record_event("freeze decision", begin, now_ns());
     if (!phase) return;
     session_->enter(*phase);
     communicator_->everyone().barrier();
@@ -178,7 +177,7 @@ class Run {
 
   void evaluate_after(int steps) {
     const Nanoseconds begin = now_ns();
-    const std::vector<int>& items = dataset_.split.test;
+    const std::vector<int>& items = dataset_.test_by_length;
     std::vector<double> found(items.size(), 0.0);  // 1 + prediction, from the one rank that knows it
     if (StageRunner* const runner = session_->runner(); runner && !items.empty()) {
       const std::vector<int> predictions = runner->predict(dataset_.encoded, items, 64);
@@ -237,9 +236,10 @@ class Run {
   const Replan& replan_;
   const Progress& progress_;
   Nanoseconds started_ns_;
-  ModelFolder folder_;
-  Dataset dataset_;
-  Model model_;
+  Inputs inputs_;
+  const ModelFolder& folder_ = inputs_.folder;
+  const Dataset& dataset_ = inputs_.dataset;
+  const Model& model_ = inputs_.model;
   int steps_per_epoch_ = 0, num_steps_ = 0;
   std::unique_ptr<ComputeDevice> device_;
   std::unique_ptr<Communicator> communicator_;
@@ -260,8 +260,17 @@ RunSummary train(const RankEnvironment& self, const TrainOptions& options, const
   return run.train();
 }
 
+void check_inputs(const TrainOptions& options) {
+  const Inputs inputs = load_inputs(options);
+  check_weights(inputs.folder, SafetensorsFile(inputs.folder.path / "model.safetensors"));
+  FreezeController(options.freeze, num_blocks(inputs.model), 1);
+}
+
 int num_training_samples(const std::filesystem::path& data, double held_out, std::uint64_t seed) {
-  return static_cast<int>(hold_out(read_tsv(data), held_out, seed).train.size());
+  TextData text;
+  Split split;
+  read_and_split(data, held_out, seed, text, split);
+  return static_cast<int>(split.train.size());
 }
 
 }  // namespace frostpipe

@@ -66,6 +66,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("num_steps", plan.num_steps, json::at_least(0));
   archive("optimizer", plan.optimizer);
   archive("dtype", plan.dtype);
+  archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
   archive("phases", plan.phases);
   archive("provenance", plan.provenance);

@@ -62,6 +62,8 @@ struct TrainingPlan {
   int num_steps = 0;
   std::string optimizer = "adamw";  // or "sgd"
   std::string dtype = "float32";    // or "float64"
+  /// That cuts layers into stages, also when the run is planned anew: exact or pipetransformer-greedy.
+  std::string partitioner = "exact";
   /// The cluster's memory limits hold (and are enforced by the executor).
   bool memory_limited = true;
   std::vector<Phase> phases;

@@ -17,6 +17,9 @@ std::vector<int> holders_of(const Phase& phase, int layer) {
   return ranks;
 }
 
+/// Stages before it have no part in the gradient norm, so the group that sums it depends on this.
+int training_stage(const Phase& phase) { return first_trainable_stage(phase.partition, phase.first_trainable_layer); }
+
 }  // namespace
 
 Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
@@ -26,7 +29,7 @@ Transformation diff(const Phase& before, const Phase& after, const Model& model,
                         .first_trainable_after = after.first_trainable_layer,
                         .newly_frozen = {},
                         .moves = {},
-                        .regroup = before.layout != after.layout};
+                        .regroup = before.layout != after.layout || training_stage(before) != training_stage(after)};
   for (int layer = before.first_trainable_layer; layer < after.first_trainable_layer; ++layer)
     change.newly_frozen.push_back(layer);
 

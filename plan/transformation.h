@@ -24,7 +24,7 @@ struct Transformation {
   std::vector<int> newly_frozen;
   /// In ascending (layer, to_rank) order; sources are spread over the ranks that hold the layer.
   std::vector<TensorMove> moves;
-  /// Process groups must be built anew.
+  /// Process groups must be built anew: the layout is another one, or stages stop training.
   bool regroup = false;
   bool operator==(const Transformation&) const = default;
 };

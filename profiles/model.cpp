@@ -107,9 +107,11 @@ void validate(const Model& model, std::string_view source) {
 
 std::string fingerprint(const Model& model) {
   std::string structure = fmt::format("hidden {}\n", model.hidden_size);
-  for (const auto& layer : model.layers)
-    structure +=
-        fmt::format("{} {} {} {}\n", layer.name, to_string(layer.kind), block_text(layer.block), layer.parameter_count);
+  for (const auto& layer : model.layers) {
+    // The head's size follows the data's labels: a plan holds for any number of them.
+    const std::int64_t count = layer.kind == LayerKind::head ? 0 : layer.parameter_count;
+    structure += fmt::format("{} {} {} {}\n", layer.name, to_string(layer.kind), block_text(layer.block), count);
+  }
   for (const auto& edge : model.edges) structure += fmt::format("{} -> {}\n", edge.from, edge.to);
   return fingerprint(std::string_view(structure));
 }

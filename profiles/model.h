@@ -52,7 +52,8 @@ int frozen_blocks(const Model& model, int first_trainable_layer);
 /// `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
-/// Identity of a model's structure (not of its weights): equal for equal layers, edges and sizes.
+/// Identity of a model's structure, not of its weights: equal for equal layers, edges and sizes. The head's size is left out: it follows
+/// the number of labels in the data.
 std::string fingerprint(const Model& model);
 
 std::string to_json(const Model& model);

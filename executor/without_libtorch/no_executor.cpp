@@ -22,6 +22,10 @@ int launch_local_ranks(const std::vector<std::string>&, int) { left_out("run ran
 
 FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
 
+void check_inputs(const TrainOptions&) { left_out("train"); }
+
+void check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
+
 RunSummary train(const RankEnvironment&, const TrainOptions&, const Replan&, const Progress&) { left_out("train"); }
 
 MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {

@@ -1,6 +1,7 @@
 """An error names file, place, rule and value, its exit code is 1 (2 for wrong use), and nothing is overwritten."""
 
 import json
+import shutil
 import struct
 import sys
 import unittest
@@ -14,18 +15,14 @@ WEIGHTS = "model/model.safetensors"
 
 
 class BadInputTest(EndToEndTest):
-    def setUp(self):
-        super().setUp()
+    def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
+        """... and an earlier run in the same folder stays as it is."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
         for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", "model/model.safetensors"):
             self.write(f"run/{name}", f"keep this {name}")
-        self.before = self.contents("run")
-
-    def assert_untouched(self):
-        self.assertEqual(self.contents("run"), self.before)
-
-    def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
+        before = self.contents("run")
         stderr = self.assert_refused(*self.train_arguments(plan, "run", *options, data=data), says=says, code=code)
-        self.assert_untouched()
+        self.assertEqual(self.contents("run"), before)
         return stderr
 
     def edit_header(self, change):
@@ -142,7 +139,8 @@ class BadModelFolderTest(BadInputTest):
         for what, lines, says in [
             ("no [CLS]", [token for token in tokens if token != "[CLS]"], ["vocab.txt", "[CLS]"]),
             ("a token twice", [*tokens[:-1], "the" + "aa"], ["vocab.txt", "theaa"]),
-            ("more tokens than the model has", [*tokens, *(f"extra{i}" for i in range(50))], ["vocab", str(len(tokens))]),
+            ("more tokens than the model has", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"extra{i}" for i in range(200)), *tokens[4:]],
+             ["vocab", str(len(tokens))]),
         ]:
             with self.subTest(what):
                 self.write("model/vocab.txt", "".join(token + "\n" for token in lines))
@@ -233,8 +231,12 @@ class BadOptionsTest(BadInputTest):
         self.assert_refused("profile", "--model", "model", "--data", "data.tsv", "--device", "cuda", "-o", "new.json", says=["cuda"])
         self.assertFalse((self.folder / "new.json").exists())
 
-    def test_training_that_diverges(self):
-        self.assert_train_refused(["rank", "not finite", "--learning-rate"], "--learning-rate", "1e30", "--gradient-clip", 0)
+    def test_weights_that_are_no_numbers(self):
+        name = "encoder.layer.3.output.dense.bias"
+        tensors = tiny_model.random_tensors()
+        tensors[name] = (tensors[name][0], [float("nan")] * tiny_model.HIDDEN)
+        tiny_model.write_safetensors(self.folder / WEIGHTS, tensors)
+        self.assert_train_refused(["rank", "OPTIMIZER_STEP", "not finite"])
 
 
 class BadPlanTest(BadInputTest):

@@ -1,7 +1,6 @@
 """Ranks and launchers that die or fall silent in mid-run, memory and disks that are too small: every process ends in time and says why."""
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -12,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import NOT_FOR_USERS, EndToEndTest, Started, is_alive, limit_file_size, processes_naming, rank_of_process
+from end_to_end import NOT_FOR_USERS, EndToEndTest, is_alive, limit_file_size, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 15  # within which every other process has ended
 LONG = ("--epochs", 2000)  # never reached
@@ -49,12 +48,14 @@ class FaultTest(EndToEndTest):
                 self.assertIsNone(rank.ended_within(0), rank.stderr)
         return ranks
 
-    def assert_said(self, started, pattern):
-        stderr = started.stderr
-        self.assertRegex(stderr, pattern)
-        self.assertNotRegex(stderr, NOT_FOR_USERS)
-        for line in stderr.splitlines():
+    def assert_clean(self, started):
+        self.assertNotRegex(started.stderr, NOT_FOR_USERS)
+        for line in started.stderr.splitlines():
             self.assertRegex(line, r"^(train |frostpipe: )")
+
+    def assert_said(self, started, pattern):
+        self.assertRegex(started.stderr, pattern)
+        self.assert_clean(started)
         self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
 
 
@@ -214,6 +215,26 @@ class LongTorchrunTest(FaultTest):
 
     def test_stop_rank_0(self):
         self.stop_rank(0)
+
+
+class NameServerTest(FaultTest):
+    def test_a_name_server_that_does_not_answer(self):
+        """As behind a firewall: ranks of one machine need no names, and a job that waits for them looks as if it hung."""
+        self.write("resolv.conf", "nameserver 127.0.0.2\n")
+        inside = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", inside, str(self.folder / "resolv.conf")]
+        if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            print("\nSKIPPED LOUDLY: another /etc/resolv.conf needs unshare, and so root", file=sys.stderr)
+            self.skipTest("cannot unshare")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.2", 53))
+            started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1), wrapper=command)
+            code = started.ended_within(30)
+            silent.setblocking(False)
+            with self.assertRaises(BlockingIOError, msg="asked the name server"):
+                silent.recv(512)
+        self.assertEqual(code, 0, started.stderr)
+        self.assert_clean(started)
 
 
 class TooSmallTest(FaultTest):

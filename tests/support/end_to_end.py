@@ -65,10 +65,10 @@ def rank_of_process(pid):
 class Started:
     """A process whose output goes to files, so that it can be read while the process runs."""
 
-    def __init__(self, test, arguments, environment, name):
+    def __init__(self, test, arguments, environment, name, wrapper):
         self.out_path, self.err_path = test.folder / f"{name}.out", test.folder / f"{name}.err"
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen([FROSTPIPE, *map(str, arguments)], cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([*wrapper, FROSTPIPE, *map(str, arguments)], cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=err, start_new_session=True)
         self.pid = self.process.pid
 
@@ -178,8 +178,8 @@ class EndToEndTest(unittest.TestCase):
     def run_tool(self, *arguments, **keywords):
         return self.call(self.folder, *arguments, **keywords)
 
-    def start(self, *arguments, name="started", **variables):
-        started = Started(self, arguments, self.environment(**variables), name)
+    def start(self, *arguments, name="started", wrapper=(), **variables):
+        started = Started(self, arguments, self.environment(**variables), name, wrapper)
         self.addCleanup(started.process.wait, 10)  # cleanups run last first: killed, then reaped
         self.addCleanup(self.end_every_process)
         return started
