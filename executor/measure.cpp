@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 
@@ -16,7 +17,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kRepetitions = 3;
+constexpr int kRounds = 3;
 
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
@@ -25,39 +26,56 @@ Nanoseconds median(std::vector<Nanoseconds> values) {
   return values[values.size() / 2];
 }
 
+/// A time that is expected to occur: times of layers add up to an iteration's, and so do means (medians do not).
+struct Mean {
+  double sum_ns = 0;
+  double count = 0;
+  void add(Nanoseconds duration) {
+    sum_ns += static_cast<double>(duration);
+    ++count;
+  }
+  Nanoseconds value() const { return static_cast<Nanoseconds>(count > 0 ? sum_ns / count : 0); }
+};
+
 /// Layers of one kind have one shape and share their measurements: more samples for each.
 struct KindSamples {
-  std::vector<Nanoseconds> forward, backward, backward_without_input, frozen_forward;
+  Mean forward, backward, backward_without_input, frozen_forward;
   Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
+  std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
 };
+using Samples = std::map<LayerKind, KindSamples>;
+
+LayerCost cost_from(const KindSamples& kept) {
+  const Nanoseconds backward = kept.backward.value();
+  const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
+  return {.forward_ns = kept.forward.value(),
+          .input_gradient_ns = backward - weight,
+          .weight_gradient_ns = weight,
+          .frozen_forward_ns = kept.frozen_forward.value(),
+          .output_activation_bytes = kept.output_bytes,
+          .stashed_bytes = kept.stashed_bytes,
+          .workspace_bytes = kept.workspace_bytes};
+}
+
+/// Sums each mean's terms over all ranks: what a rank of the job takes, not what rank 0 takes.
+void average_over_ranks(Communicator& communicator, const std::vector<Mean*>& means) {
+  std::vector<double> terms;
+  for (const Mean* mean : means) terms.insert(terms.end(), {mean->sum_ns, mean->count});
+  terms = communicator.sum(std::move(terms));
+  for (std::size_t i = 0; i < means.size(); ++i) *means[i] = {terms[2 * i], terms[2 * i + 1]};
+}
 
 class Bench {
  public:
   Bench(const EncoderConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, at::TensorOptions options)
       : config_(config), model_(model), layers_(layers), device_(device), options_(options) {}
 
-  std::map<LayerKind, LayerCost> measure(int micro_batch_size, int tokens) {
+  /// One pass over all layers with a micro-batch of that shape.
+  void measure(int micro_batch_size, int tokens, Samples& samples) {
     const MicroBatch batch{at::randint(config_.vocab_size, {micro_batch_size, tokens}, at::TensorOptions().dtype(at::kLong)).to(options_.device()),
                            at::ones({micro_batch_size, tokens}, options_),
                            at::zeros({micro_batch_size}, at::TensorOptions().dtype(at::kLong)).to(options_.device())};
-    std::map<LayerKind, KindSamples> samples;
-    if (micro_batch_size <= 8) one_pass(batch, samples);  // unmeasured: first touch of memory and code
-    samples.clear();
-    // Large micro-batches take long and vary little; each repetition brings one sample per block.
-    for (int repetition = 0; repetition < (micro_batch_size >= 32 ? 2 : kRepetitions); ++repetition) one_pass(batch, samples);
-    std::map<LayerKind, LayerCost> costs;
-    for (const auto& [kind, kept] : samples) {
-      const Nanoseconds backward = median(kept.backward);
-      const Nanoseconds weight = std::min(backward, median(kept.backward_without_input));
-      costs[kind] = {.forward_ns = median(kept.forward),
-                     .input_gradient_ns = backward - weight,
-                     .weight_gradient_ns = weight,
-                     .frozen_forward_ns = median(kept.frozen_forward),
-                     .output_activation_bytes = kept.output_bytes,
-                     .stashed_bytes = kept.stashed_bytes,
-                     .workspace_bytes = kept.workspace_bytes};
-    }
-    return costs;
+    one_pass(batch, samples);
   }
 
  private:
@@ -76,7 +94,7 @@ class Bench {
   }
 
   /// All layers in order, as a training run touches them: forward of each, then backward of each, then the rarer variants.
-  void one_pass(const MicroBatch& batch, std::map<LayerKind, KindSamples>& samples) {
+  void one_pass(const MicroBatch& batch, Samples& samples) {
     const int num_layers = static_cast<int>(model_.layers.size());
     std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
     for (int layer = 0; layer < num_layers; ++layer) {
@@ -84,7 +102,7 @@ class Bench {
       if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
       const Bytes before = device_.live_bytes();
       device_.reset_peak();
-      kept.forward.push_back(time([&] { outputs[layer] = run(layer, inputs[layer], batch); }));
+      kept.forward.add(time([&] { outputs[layer] = run(layer, inputs[layer], batch); }));
       kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
       kept.stashed_bytes = device_.live_bytes() - before;
       kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
@@ -95,8 +113,8 @@ class Bench {
       const Bytes before = device_.live_bytes();
       device_.reset_peak();
       const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
-      kept.backward.push_back(duration);
-      if (layer == 0) kept.backward_without_input.push_back(duration);  // its input is token ids
+      kept.backward.add(duration);
+      if (layer == 0) kept.backward_without_input.add(duration);  // its input is token ids
       kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - before);
       if (layer > 0) gradient = inputs[layer].grad();
       outputs[layer] = at::Tensor();
@@ -105,12 +123,12 @@ class Bench {
       const at::Tensor input = inputs[layer].detach();
       const at::Tensor output = run(layer, input, batch);
       const at::Tensor ones = at::ones_like(output);
-      samples[model_.layers[layer].kind].backward_without_input.push_back(time([&] { torch::autograd::backward({output}, {ones}); }));
+      samples[model_.layers[layer].kind].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
     }
     const at::NoGradGuard no_grad;
     for (int layer = 0; layer < num_layers; ++layer) {
       const at::Tensor input = layer > 0 ? inputs[layer].detach() : at::Tensor();
-      samples[model_.layers[layer].kind].frozen_forward.push_back(time([&] { run(layer, input, batch); }));
+      samples[model_.layers[layer].kind].frozen_forward.add(time([&] { run(layer, input, batch); }));
     }
     for (auto& [layer, state] : layers_) state.gradients.zero_();
   }
@@ -122,21 +140,17 @@ class Bench {
   at::TensorOptions options_;
 };
 
-std::map<LayerKind, Nanoseconds> measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, const std::string& optimizer) {
-  std::map<LayerKind, std::vector<Nanoseconds>> samples;
-  for (int repetition = 0; repetition < 2 * kRepetitions; ++repetition) {
-    for (auto& [layer, state] : layers) {
-      state.gradients.fill_(1e-3);
-      const Nanoseconds begin = now_ns();
-      const double square_sum = gradient_square_sum(state);
-      update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
-      device.synchronize();
-      samples[model.layers[layer].kind].push_back(now_ns() - begin);
-    }
+/// One optimizer step of every layer.
+void measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, const std::string& optimizer,
+                     std::map<LayerKind, Mean>& means) {
+  for (auto& [layer, state] : layers) {
+    state.gradients.fill_(1e-3);
+    const Nanoseconds begin = now_ns();
+    const double square_sum = gradient_square_sum(state);
+    update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
+    device.synchronize();
+    means[model.layers[layer].kind].add(now_ns() - begin);
   }
-  std::map<LayerKind, Nanoseconds> result;
-  for (const auto& [kind, values] : samples) result[kind] = median(values);
-  return result;
 }
 
 /// Half the time of a round trip between ranks 0 and 1, median of `rounds`.
@@ -258,26 +272,42 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
     layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), tensor_options, /*trains=*/true, /*num_moments=*/2));
     load_layer(folder, weights, layer, options.seed, layers.at(layer));
   }
+  // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
   const std::string optimizer = "adamw";
-  communicator->everyone().barrier();
-  const std::map<LayerKind, Nanoseconds> updates = measure_updates(profile.model, layers, *device, optimizer);
-  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    profile.updates.push_back({layer, device->type(), options.dtype, optimizer, updates.at(profile.model.layers[layer].kind)});
-  }
-
   Bench bench(folder.config, profile.model, layers, *device, tensor_options);
+  std::map<std::pair<int, int>, Samples> samples;  // by micro-batch size and tokens
+  std::map<LayerKind, Mean> updates, unmeasured;
   double work_done = 0, work = 0;
-  for (const int size : sizes) work += size * static_cast<double>(lengths.size());
-  for (const int tokens : lengths) {
-    for (const int size : sizes) {
-      communicator->everyone().barrier();
-      const std::map<LayerKind, LayerCost> costs = bench.measure(size, tokens);
-      for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-        profile.measurements.push_back({{.layer = layer, .device_type = device->type(), .dtype = options.dtype, .micro_batch_size = size, .tokens = tokens},
-                                        costs.at(profile.model.layers[layer].kind)});
+  for (const int size : sizes) work += size * static_cast<double>(lengths.size()) * kRounds;
+  measure_updates(profile.model, layers, *device, optimizer, unmeasured);  // first touch of memory and code
+  Samples first_touch;
+  bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch);
+  for (int round = 0; round < kRounds; ++round) {
+    communicator->everyone().barrier();
+    measure_updates(profile.model, layers, *device, optimizer, updates);
+    for (const int tokens : lengths) {
+      for (const int size : sizes) {
+        // Small micro-batches are quick to measure and most disturbed by what else the machine does.
+        for (int pass = 0; pass < std::clamp(16 / size, 1, 4); ++pass) bench.measure(size, tokens, samples[{size, tokens}]);
+        work_done += size;
+        if (self.rank == 0) progress(work_done / work, fmt::format("round {} of {}: micro-batches of {} samples x {} tokens", round + 1, kRounds, size, tokens));
       }
-      work_done += size;
-      if (self.rank == 0) progress(work_done / work, fmt::format("measured micro-batches of {} samples x {} tokens", size, tokens));
+    }
+  }
+  std::vector<Mean*> means;
+  for (auto& [kind, mean] : updates) means.push_back(&mean);
+  for (auto& [shape, kinds] : samples) {
+    for (auto& [kind, kept] : kinds) {
+      for (Mean* mean : kept.times()) means.push_back(mean);
+    }
+  }
+  average_over_ranks(*communicator, means);
+  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
+    const LayerKind kind = profile.model.layers[layer].kind;
+    profile.updates.push_back({layer, device->type(), options.dtype, optimizer, updates.at(kind).value()});
+    for (const auto& [shape, kinds] : samples) {
+      profile.measurements.push_back({{.layer = layer, .device_type = device->type(), .dtype = options.dtype, .micro_batch_size = shape.first, .tokens = shape.second},
+                                      cost_from(kinds.at(kind))});
     }
   }
   std::sort(profile.measurements.begin(), profile.measurements.end(), [](const Measurement& a, const Measurement& b) { return a.key < b.key; });

@@ -84,7 +84,8 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
   for (const std::string dtype : {"float32", "float64"}) {
     for (const std::string schedule : {"GPipe", "1F1B"}) {
       for (const int first_trainable : {0, 1, 3, 7}) {  // nothing, the embedding, one block, all blocks frozen
-        for (const int m : {1, 2, 3, 5}) {              // also m < p
+        const bool every_m = dtype == "float64";
+        for (const int m : every_m ? std::vector<int>{1, 2, 3, 5} : std::vector<int>{2, 5}) {  // also m < p
           // 11 samples: no m x d divides them; 4 with 5 micro-batches and 2 replicas leaves micro-batches empty.
           check_gradients(job, p, d, m, schedule, first_trainable, dtype, 11);
           if (m == 5) check_gradients(job, p, d, m, schedule, first_trainable, dtype, 4);
