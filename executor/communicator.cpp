@@ -1,9 +1,11 @@
 #include "executor/communicator.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -33,6 +35,12 @@ auto guarded(int self, const std::string& what, Call call) {
     wait_for_the_culprit();
     throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));
   }
+}
+
+/// c10d warns line by line of every connection that breaks; what broke it is for us to say, in one sentence. A user's own choice is kept.
+void keep_c10d_quiet() {
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
 }
 
 }  // namespace
@@ -158,6 +166,7 @@ struct Communicator::State {
 Communicator::Communicator() : state_(std::make_unique<State>()) {}
 
 std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self, ComputeDevice& device) {
+  keep_c10d_quiet();
   std::unique_ptr<Communicator> communicator(new Communicator);
   State& state = *communicator->state_;
   state.self = self;

@@ -239,19 +239,22 @@ class NameServerTest(FaultTest):
 
 class TooSmallTest(FaultTest):
     def test_a_memory_limit_that_the_run_does_not_keep(self):
-        """The planner was told of 64 MiB; the rank that really has less says where it ran out, and by how much."""
-        for victim, limit in ((0, 400_000), (1, 600_000)):
+        """The planner was told of 64 MiB; the rank that really has half of what it needs says where it ran out, and by how much."""
+        peaks = self.train("static.json", "free", "--epochs", 1)["phases"][0]["measured_peak_memory_bytes"]
+        for victim in (0, 1):
             with self.subTest(victim=victim):
+                limit = peaks[victim] // 2
                 self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=64 << 20) for device in cluster["devices"]])
                 self.edit("cluster.json", lambda cluster: cluster["devices"][victim].update(memory_limit_bytes=limit))
-                done = self.run_tool(*self.train_arguments("static.json", "run", "--cluster", "cluster.json"), code=1, timeout=20)
+                arguments = self.train_arguments("static.json", f"run-{victim}", "--cluster", "cluster.json")
+                done = self.run_tool(*arguments, code=1, timeout=20)
                 self.assertEqual(done.stdout, "")
                 lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
                 self.assertEqual(len(lines), 1, done.stderr)
                 self.assertRegex(lines[0], rf"^frostpipe: rank {victim}: out of memory in .+: \d+ more bytes .* limit of {limit}\b.*memory_limit_bytes")
                 self.assertNotIn("run on rank", done.stderr)
                 self.assertRegex(done.stderr, rf"frostpipe: rank {victim} \(process \d+\) ended with exit code 1")
-                self.assertFalse((self.folder / "run/summary.json").exists())
+                self.assertFalse((self.folder / f"run-{victim}/summary.json").exists())
                 self.assert_no_process_within(2)
 
     def test_a_limit_that_holds_is_kept(self):

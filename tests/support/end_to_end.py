@@ -104,7 +104,7 @@ class EndToEndTest(unittest.TestCase):
         tiny_model.write_model(folder / "model")
         tiny_model.write_data(folder / "data.tsv")
         cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "1,4,16",
-                 "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json")
+                 "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json", timeout=180)
         for method in ("data-parallel", "static", "pipetransformer"):
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", GLOBAL_BATCH,
                      "--method", method, "--epochs", 6, "-o", f"{method}.json")
