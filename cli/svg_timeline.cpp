@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 58, kRight = 12;
+constexpr double kTimelineWidth = 1000, kTimelineLeft = 58, kTimelineRight = 12;
 constexpr double kTitle = 18, kLane = 27, kBox = 20, kStrip = 4, kGroupGap = 10, kAxis = 34;
 constexpr double kSmallest = 0.4;  // narrower boxes are left out
 
@@ -52,7 +52,7 @@ Nanoseconds length_of(const Trace& trace) {
 }
 
 std::string span_svg(const Span& span, Nanoseconds origin, double pixels_per_ns, double lane_top) {
-  const double x = kLeft + static_cast<double>(span.begin_ns - origin) * pixels_per_ns;
+  const double x = kTimelineLeft + static_cast<double>(span.begin_ns - origin) * pixels_per_ns;
   const double width = static_cast<double>(span.end_ns - span.begin_ns) * pixels_per_ns;
   if (width < kSmallest) return "";
   const bool is_message = is_send(span.action.kind);
@@ -79,8 +79,8 @@ std::string group_svg(std::string_view title, const Trace& trace, double pixels_
     const double lane_top = top + kTitle + rank * kLane;
     svg +=
         fmt::format("<text class=\"tick\" x=\"0\" y=\"{}\">rank {}</text>", coordinate(lane_top + kBox / 2 + 4), rank);
-    svg += fmt::format("<rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kLeft,
-                       coordinate(lane_top), kWidth - kLeft - kRight, kBox);
+    svg += fmt::format("<rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kTimelineLeft,
+                       coordinate(lane_top), kTimelineWidth - kTimelineLeft - kTimelineRight, kBox);
   }
   const Nanoseconds origin = begin_of(trace);
   for (const Span& span : trace.spans) {
@@ -94,7 +94,7 @@ std::string axis_svg(Nanoseconds longest, double pixels_per_ns, double top) {
   const std::vector<double> ticks = nice_ticks(0, milliseconds, 10);
   std::string svg;
   for (const double tick : ticks) {
-    const std::string x = coordinate(kLeft + tick * 1e6 * pixels_per_ns);
+    const std::string x = coordinate(kTimelineLeft + tick * 1e6 * pixels_per_ns);
     svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>", x, x, coordinate(kTitle - 2),
                        coordinate(top + 4));
     svg += fmt::format("<text class=\"tick middle\" x=\"{}\" y=\"{}\">{}</text>", x, coordinate(top + 17),
@@ -108,7 +108,7 @@ std::string axis_svg(Nanoseconds longest, double pixels_per_ns, double top) {
 std::string timeline_svg(const Trace& predicted, const Trace& measured) {
   const Nanoseconds longest = std::max(length_of(predicted), length_of(measured));
   if (longest <= 0) return "";
-  const double pixels_per_ns = (kWidth - kLeft - kRight) / static_cast<double>(longest);
+  const double pixels_per_ns = (kTimelineWidth - kTimelineLeft - kTimelineRight) / static_cast<double>(longest);
 
   double height = 0;
   std::string groups;
@@ -119,7 +119,7 @@ std::string timeline_svg(const Trace& predicted, const Trace& measured) {
     groups += group_svg(title, *trace, pixels_per_ns, height);
     height += kTitle + trace->num_ranks * kLane;
   }
-  return fmt::format("<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline\">\n", kWidth,
+  return fmt::format("<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline\">\n", kTimelineWidth,
                      coordinate(height + kAxis)) +
          axis_svg(longest, pixels_per_ns, height) + groups + "</svg>\n";
 }

@@ -80,6 +80,12 @@ class ActionText {
 
 }  // namespace
 
+Action of_kind(Action action, ActionKind kind) {
+  action.kind = kind;
+  action.joined_with_next = false;
+  return action;
+}
+
 std::string_view to_string(ActionKind kind) {
   for (const auto& entry : kNames)
     if (entry.kind == kind) return entry.name;

@@ -42,6 +42,9 @@ struct Action {
   auto operator<=>(const Action&) const = default;
 };
 
+/// The action of another kind for the same stage and micro-batch, joined with nothing.
+Action of_kind(Action action, ActionKind kind);
+
 /// PyTorch's name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
 std::string_view to_string(ActionKind kind);
 

@@ -7,12 +7,6 @@ namespace frostpipe {
 
 namespace {
 
-Action of_kind(Action action, ActionKind kind) {
-  action.kind = kind;
-  action.joined_with_next = false;
-  return action;
-}
-
 Action of_stage(Action action, int stage) {
   action.stage = stage;
   return action;

@@ -4,12 +4,6 @@ namespace frostpipe {
 
 namespace {
 
-Action of_kind(Action action, ActionKind kind) {
-  action.kind = kind;
-  action.joined_with_next = false;
-  return action;
-}
-
 Action of_whole_stage(ActionKind kind, int stage) {
   return {.kind = kind, .stage = stage, .micro_batch = std::nullopt};
 }
