@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "profiles/error.h"
+#include "profiles/units.h"
+
 namespace frostpipe {
 
 void add_format_option(CLI::App& command, std::string& format, const std::vector<std::string>& formats) {
@@ -56,6 +59,35 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options) {
   command.add_option("--freeze-alpha", options.alpha, "Fraction of the active layers that one decision may freeze")
       ->check(between(0, false, 1, false))
       ->type_name("X")
+      ->capture_default_str();
+  command
+      .add_option("--freeze-threshold", options.threshold,
+                  "adaptive rule: a layer has converged when its smoothed gradient norm is below this share of its largest")
+      ->check(between(0, false, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+}
+
+std::string check_bytes(const std::string& text) {
+  try {
+    return parse_bytes(text, "size") >= 0 ? "" : "must be >= 0, is " + text;
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+void add_cache_options(CLI::App& command, CacheLimits& limits) {
+  const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
+    command
+        .add_option_function<std::string>(name, [&bytes, name](const std::string& text) { bytes = parse_bytes(text, name); }, meaning)
+        ->check(CLI::Validator(check_bytes, ""))
+        ->type_name("SIZE");
+  };
+  add_size("--cache-memory", limits.memory_bytes, fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
+  add_size("--cache-disk", limits.disk_bytes, "Disk per node for what memory does not hold [0]; needs train --cache-dir");
+  command.add_option("--cache-dtype", limits.dtype, "Type of cached values: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->type_name("DTYPE")
       ->capture_default_str();
 }
 

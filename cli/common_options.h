@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/freeze.h"
+#include "plan/plan.h"
 
 namespace CLI {
 class App;
@@ -26,8 +27,14 @@ CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& 
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
                                const std::string& meaning);
 
-/// --freeze-warm-up, --freeze-interval, --freeze-alpha.
+/// --freeze-warm-up, --freeze-interval, --freeze-alpha, --freeze-threshold.
 void add_freeze_options(CLI::App& command, FreezeOptions& options);
+
+/// "" if the text is a size like 384MiB, else why not.
+std::string check_bytes(const std::string& text);
+
+/// --cache-memory, --cache-disk, --cache-dtype.
+void add_cache_options(CLI::App& command, CacheLimits& limits);
 
 /// --seed
 void add_seed_option(CLI::App& command, std::uint64_t& seed);

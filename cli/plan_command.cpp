@@ -8,7 +8,9 @@
 #include "cli/output.h"
 #include "cli/plan_files.h"
 #include "cli/table.h"
+#include "plan/schedule.h"
 #include "planner/make_plan.h"
+#include "planner/replan.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "simulator/simulate.h"
@@ -21,6 +23,8 @@ struct PlanCommandOptions {
   int epochs = 3;
   int num_steps = 0;  // 0 = from the epochs
   int tokens = 0;     // 0 = the workload's
+  std::string cache = "auto";
+  bool explain = false;
   PlanOptions plan;
   std::string format;
 };
@@ -52,6 +56,12 @@ int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
   return workload.tokens;
 }
 
+/// 0 where the profile does not know its data: nothing can come again then.
+int steps_per_epoch_of(const PlanCommandOptions& options, const Profile& profile) {
+  if (!profile.workload) return 0;
+  return (profile.workload->num_samples + options.plan.global_batch_size - 1) / options.plan.global_batch_size;
+}
+
 Provenance provenance_of(const PlanCommandOptions& options, const Profile& profile, const std::string& profile_content,
                          const std::string& cluster_content) {
   return {.model_name = profile.model.name,
@@ -81,6 +91,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
                {"partition", left},
                {"micro-batches", right},
                {"schedule", left},
+               {"cache", left},
                {"iteration [ms]", right},
                {"samples/s", right},
                {"memory per rank [MiB]", left},
@@ -90,13 +101,58 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
     table.add_row({std::to_string(phase.from_step),
                    std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
                    fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule,
+                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache),
                    in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
                    in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
   }
   return table.to_string();
+}
+
+/// One way to go on, in a row.
+std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
+  const Phase& first = way.phases.front();
+  std::string parts, iterations;
+  for (const Phase& phase : way.phases) {
+    parts += (parts.empty() ? "" : ", ") + to_string(phase.cache);
+    iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
+  }
+  return {is_chosen ? "*" : "", fmt::format("{} x {}", first.layout.pipeline_parallel_size, first.layout.data_parallel_size),
+          to_string(first.partition), std::to_string(first.num_micro_batches), parts, iterations,
+          in_milliseconds(first.predicted.transformation_ns), format_duration(way.predicted_ns)};
+}
+
+/// After how many hit steps the fill has paid, in words.
+std::string break_even(const Continuation& cached, const std::vector<Continuation>& ways) {
+  const Phase& fill = cached.phases.front();
+  const Phase& hit = cached.phases.back();
+  for (const Continuation& way : ways) {
+    const Phase& plain = way.phases.front();
+    if (plain.cache.on || plain.partition != fill.partition || plain.num_micro_batches != fill.num_micro_batches || plain.schedule != fill.schedule) continue;
+    const Nanoseconds extra = fill.predicted.iteration_ns - plain.predicted.iteration_ns;
+    const Nanoseconds saved = plain.predicted.iteration_ns - hit.predicted.iteration_ns;
+    const int fill_steps = cached.parts.front().end_step - cached.parts.front().from_step;
+    const std::string costs = fmt::format("filling costs {} ms a step over {} steps, a hit saves {} ms", in_milliseconds(extra), fill_steps, in_milliseconds(saved));
+    if (saved <= 0) return costs + ": the cache never pays";
+    return costs + fmt::format(": paid back after {:.1f} hit steps", std::max(0.0, static_cast<double>(extra) * fill_steps / static_cast<double>(saved)));
+  }
+  return {};
+}
+
+std::string explanation_of(const ReplanRequest& request, const ReplanResult& result, const Profile& profile) {
+  using enum Table::Align;
+  Table table({{"", left}, {"stages x replicas", right}, {"partition", left}, {"micro-batches", right}, {"cache", left},
+               {"iteration [ms]", left}, {"change [ms]", right}, {"time left", right}});
+  for (const Continuation& way : result.candidates) table.add_row(row_of(way, way.phases == result.chosen.phases));
+  std::string text = fmt::format("\nstep {}: {} layers frozen; * is done\n{}", request.from_step,
+                                 frozen_blocks(profile.model, request.first_trainable_layer), table.to_string());
+  if (!result.why_no_cache.empty()) return text + "no cache: " + result.why_no_cache + "\n";
+  const auto cached = std::min_element(result.candidates.begin(), result.candidates.end(), [](const Continuation& a, const Continuation& b) {
+    return std::pair(a.parts.empty(), a.predicted_ns) < std::pair(b.parts.empty(), b.predicted_ns);
+  });
+  const std::string words = cached->parts.empty() ? "" : break_even(*cached, result.candidates);
+  return words.empty() ? text : text + words + "\n";
 }
 
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
@@ -118,8 +174,13 @@ int run_plan(PlanCommandOptions& options) {
   const Cluster cluster = cluster_from_json(cluster_content, options.cluster);
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
+  options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);
+  options.plan.use_cache = options.cache == "auto";
 
-  PlanResult result = make_plan(profile, cluster, options.plan);
+  std::string explanation;
+  PlanResult result = make_plan(profile, cluster, options.plan, [&](const ReplanRequest& request, const ReplanResult& considered) {
+    explanation += explanation_of(request, considered, profile);
+  });
   if (const auto* none = std::get_if<Infeasible>(&result)) {
     print_note(
         fmt::format("no {} plan fits: {}\nTry more ranks or a higher memory limit, another --method, or see with "
@@ -131,7 +192,11 @@ int run_plan(PlanCommandOptions& options) {
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);
   write_file_atomically(options.output, json);
-  print_result(options.format == "json" ? json : plan_text(plan, profile, cluster, options.output));
+  if (options.format == "json") {
+    print_result(json);
+  } else {
+    print_result(plan_text(plan, profile, cluster, options.output) + (options.explain ? explanation : ""));
+  }
   return 0;
 }
 
@@ -139,6 +204,7 @@ int run_plan(PlanCommandOptions& options) {
 
 Command add_plan_command(CLI::App& app) {
   const auto options = std::make_shared<PlanCommandOptions>();
+  options->plan.cache.memory_bytes = Bytes{1} << 30;
   CLI::App* command =
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
   command->add_option("--profile", options->profile, "Profile of the model")->required()->type_name("FILE");
@@ -148,10 +214,11 @@ Command add_plan_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--method", options->plan.method,
-                   "data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages and "
-                   "more replicas as layers freeze")
+                   "data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
+                   "replicas and cached activations as layers freeze; freeze-only: the static plan with freezing; "
+                   "pipetransformer-published: by the published rules")
       ->required()
-      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer"}).description(""))
+      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published"}).description(""))
       ->type_name("METHOD");
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,
@@ -169,6 +236,15 @@ Command add_plan_command(CLI::App& app) {
       ->check(CLI::IsMember({"exact", "pipetransformer-greedy"}).description(""))
       ->type_name("NAME")
       ->capture_default_str();
+  command->add_option("--schedule", options->plan.schedule, "The only schedule to use: 1F1B or GPipe; default: the faster one")
+      ->check(CLI::IsMember(schedule_names()).description(""))
+      ->type_name("NAME");
+  command->add_option("--cache", options->cache, "Activation cache: auto (where it pays) or off")
+      ->check(CLI::IsMember({"auto", "off"}).description(""))
+      ->type_name("WHEN")
+      ->capture_default_str();
+  add_cache_options(*command, options->plan.cache);
+  command->add_flag("--explain", options->explain, "Say what each way to go on after a freeze would take, and when the cache pays");
   command->add_flag("--ignore-memory-limit", options->plan.ignore_memory_limit,
                     "Plan, and train, as if the ranks had memory without limit");
   add_freeze_options(*command, options->plan.freeze);

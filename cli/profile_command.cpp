@@ -144,14 +144,6 @@ int run_profile(ProfileOptions& options) {
                            }});
 }
 
-std::string check_bytes(const std::string& text) {
-  try {
-    return parse_bytes(text, "size") > 0 ? "" : "must be > 0, is " + text;
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-}
-
 }  // namespace
 
 Command add_profile_command(CLI::App& app) {
@@ -177,6 +169,7 @@ Command add_profile_command(CLI::App& app) {
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,
                     "Padded lengths to measure; default: around the data's");
+  command->add_option("--test-data", options->measure.test_data, "The file that training will test on, instead of a part of --data")->type_name("TSV");
   command->add_option("--held-out", options->measure.held_out, "Fraction of the data that training will test on")
       ->check(CLI::Range(0.0, 0.99).description(""))
       ->capture_default_str();

@@ -14,6 +14,9 @@ std::string measured_range(const PhaseSummary& phase) {
   return in_milliseconds(phase.measured_iteration_low_ns) + " - " + in_milliseconds(phase.measured_iteration_high_ns);
 }
 
+/// "-" without a cache.
+std::string cache_hits(const PhaseSummary& phase) { return phase.cache ? fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction) : "-"; }
+
 std::string run_phases_text(const RunSummary& run) {
   Table table({{"from step", right},
                {"steps", right},
@@ -22,6 +25,7 @@ std::string run_phases_text(const RunSummary& run) {
                {"partition", left},
                {"micro-batches", right},
                {"schedule", left},
+               {"cache hits", right},
                {"iteration [ms]", right},
                {"10-90 % [ms]", right},
                {"samples/s", right},
@@ -30,7 +34,7 @@ std::string run_phases_text(const RunSummary& run) {
   for (const PhaseSummary& phase : run.phases) {
     table.add_row({std::to_string(phase.from_step), std::to_string(phase.num_steps),
                    std::to_string(phase.frozen_layers), fmt::format("{} x {}", phase.stages, phase.replicas),
-                   phase.partition, std::to_string(phase.num_micro_batches), phase.schedule,
+                   phase.partition, std::to_string(phase.num_micro_batches), phase.schedule, cache_hits(phase),
                    in_milliseconds(phase.measured_iteration_ns), measured_range(phase),
                    fmt::format("{:.1f}", phase.samples_per_second), in_mebibytes(phase.measured_peak_memory_bytes),
                    in_milliseconds(phase.transformation_ns)});
@@ -80,6 +84,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
                {"frozen", right},
                {"stages x replicas", right},
                {"micro-batches", right},
+               {"cache hits", right},
                {"predicted [ms]", right},
                {"measured [ms]", right},
                {"error [%]", right},
@@ -95,7 +100,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
     for (const PhaseSummary& phase : run.phases) {
       times.add_row({run.name, std::to_string(phase.from_step), std::to_string(phase.num_steps),
                      std::to_string(phase.frozen_layers), fmt::format("{} x {}", phase.stages, phase.replicas),
-                     std::to_string(phase.num_micro_batches), in_milliseconds(phase.predicted_iteration_ns),
+                     std::to_string(phase.num_micro_batches), cache_hits(phase), in_milliseconds(phase.predicted_iteration_ns),
                      in_milliseconds(phase.measured_iteration_ns),
                      error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), measured_range(phase),
                      fmt::format("{:.1f}", phase.samples_per_second)});

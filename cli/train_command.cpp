@@ -15,6 +15,7 @@
 #include "cli/run_tables.h"
 #include "executor/execute.h"
 #include "planner/make_plan.h"
+#include "planner/replan.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -33,35 +34,65 @@ struct TrainCommandOptions {
 };
 
 bool replans(const TrainOptions& train) {
-  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method == "pipetransformer";
+  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method.starts_with("pipetransformer");
+}
+
+int steps_per_epoch_of(const TrainCommandOptions& options, const TrainingPlan& plan) {
+  const int samples = num_training_samples({options.data, options.train.test_data, options.train.held_out, options.train.seed});
+  return std::max(1, (samples + plan.global_batch_size - 1) / plan.global_batch_size);
 }
 
 /// The plan's length in epochs of this data, at least one.
-int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan) {
-  const int samples = num_training_samples(options.data, options.train.held_out, options.train.seed);
+int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int steps_per_epoch) {
   if (options.epochs > 0) return options.epochs;
-  const int steps_per_epoch = std::max(1, (samples + plan.global_batch_size - 1) / plan.global_batch_size);
   return std::max(1, static_cast<int>(std::lround(static_cast<double>(plan.num_steps) / steps_per_epoch)));
 }
 
-/// AutoPipe and AutoDP when the freeze rule has decided: shorter pipelines, more replicas.
-Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
+/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached activations, where that pays.
+Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
   PlanOptions options{.method = train.plan.method,
                       .global_batch_size = train.plan.global_batch_size,
-                      .num_steps = train.plan.num_steps,
+                      .num_steps = steps_per_epoch * train.epochs,
                       .tokens = 0,
                       .optimizer = train.plan.optimizer,
                       .dtype = train.plan.dtype,
                       .partitioner = train.plan.partitioner,
+                      .schedule = "",
+                      .steps_per_epoch = steps_per_epoch,
+                      .use_cache = true,
+                      .cache = train.plan.cache,
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
-  return [=, profile = std::move(profile), cluster = std::move(cluster)](
-             const Phase& current, int first_trainable_layer, int from_step) mutable -> std::optional<Phase> {
-    options.tokens = current.tokens;
-    auto next = next_elastic_phase(profile, cluster, options, current, first_trainable_layer, from_step);
-    if (auto* phase = std::get_if<Phase>(&next)) return std::move(*phase);
-    print_note(fmt::format("step {}: the layout is kept: {}", from_step, std::get<Infeasible>(next).reason));
-    return std::nullopt;
+  return [=, profile = std::move(profile), cluster = std::move(cluster), parts = std::vector<CachePart>{}](const ReplanRequest& request) mutable -> std::vector<Phase> {
+    options.tokens = request.current.tokens;
+    const CacheContent content = cache_content_at(parts, request.current.first_trainable_layer, request.from_step, steps_per_epoch,
+                                                  cache_capacity(options.cache, profile));
+    auto result = replan(profile, cluster, options, request, content);
+    if (const auto* none = std::get_if<Infeasible>(&result)) {
+      print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
+      parts.clear();
+      return {};
+    }
+    Continuation& chosen = std::get<ReplanResult>(result).chosen;
+    parts = std::move(chosen.parts);
+    return std::move(chosen.phases);
+  };
+}
+
+/// The published rule: whether or not it is faster.
+Replan published_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
+  PlanOptions options{.method = train.plan.method, .global_batch_size = train.plan.global_batch_size};
+  options.optimizer = train.plan.optimizer;
+  options.dtype = train.plan.dtype;
+  options.partitioner = train.plan.partitioner;
+  options.schedule = "GPipe";
+  options.ignore_memory_limit = !train.plan.memory_limited;
+  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> std::vector<Phase> {
+    options.tokens = request.current.tokens;
+    auto next = next_published_phase(profile, cluster, options, request.current, request.first_trainable_layer, request.from_step);
+    if (auto* phase = std::get_if<Phase>(&next)) return {std::move(*phase)};
+    print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, std::get<Infeasible>(next).reason));
+    return {};
   };
 }
 
@@ -114,12 +145,15 @@ Replan prepare(TrainCommandOptions& options) {
   if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
   train.plan_source = options.plan;
   if (!std::getenv("RANK")) check_inputs(train);
-  train.epochs = epochs_of(options, train.plan);
+  const int steps_per_epoch = steps_per_epoch_of(options, train.plan);
+  train.epochs = epochs_of(options, train.plan, steps_per_epoch);
   if (train.plan.memory_limited || replans(train)) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
   }
   if (!replans(train)) return {};
-  return elastic_replan(train, load_profile_of(train.plan, options.plan, options.sources), *train.cluster);
+  Profile profile = load_profile_of(train.plan, options.plan, options.sources);
+  if (train.plan.method == "pipetransformer-published") return published_replan(train, std::move(profile), *train.cluster);
+  return elastic_replan(train, std::move(profile), *train.cluster, steps_per_epoch);
 }
 
 void print_run(const TrainCommandOptions& options) {
@@ -168,6 +202,7 @@ Command add_train_command(CLI::App& app) {
       ->add_option("--data", options->data, "Text to train and test on: header text<TAB>label, any strings as labels")
       ->required()
       ->type_name("TSV");
+  command->add_option("--test-data", options->train.test_data, "Test on this file instead of a part of --data")->type_name("TSV");
   command
       ->add_option("--model", options->model, "Hugging Face folder to start from; default: the one that was profiled")
       ->type_name("FOLDER");
@@ -184,7 +219,7 @@ Command add_train_command(CLI::App& app) {
       ->add_option(
           "--freeze", options->freeze,
           "Who decides what freezes: plan (its phases), paper (gradient norms with the cap), cap (the cap alone), "
-          "fixed:3,5,6 (so many layers at each decision)")
+          "adaptive (smoothed gradient norms, at any step), fixed:3,5,6 (so many layers at each decision)")
       ->type_name("RULE")
       ->capture_default_str();
   add_freeze_options(*command, options->freeze_options);
@@ -198,6 +233,9 @@ Command add_train_command(CLI::App& app) {
   command
       ->add_option("--name", options->train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")
       ->type_name("NAME");
+  command
+      ->add_option("--cache-dir", options->train.cache_folder, "Folder for cached activations that memory does not hold (plan --cache-disk)")
+      ->type_name("FOLDER");
   command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
       ->type_name("FILE");
   command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")

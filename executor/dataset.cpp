@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-void read_and_split(const std::filesystem::path& data, double held_out, std::uint64_t seed, TextData& text, Split& split) {
-  text = read_tsv(data);
+void read_and_split(const DataSource& source, TextData& text, Split& split) {
+  text = read_tsv(source.data);
+  if (!source.test_data.empty()) {
+    const TextData test = read_tsv(source.test_data, text.label_names);
+    const int num_train = static_cast<int>(text.texts.size()), num_test = static_cast<int>(test.texts.size());
+    text.texts.insert(text.texts.end(), test.texts.begin(), test.texts.end());
+    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
+    split = {.train = std::vector<int>(num_train), .test = std::vector<int>(num_test)};
+    std::iota(split.train.begin(), split.train.end(), 0);
+    std::iota(split.test.begin(), split.test.end(), num_train);
+    return;
+  }
   try {
-    split = hold_out(text, held_out, seed);
+    split = hold_out(text, source.held_out, source.seed);
   } catch (const InvalidInput& error) {
-    throw InvalidInput(data.string() + ": " + error.what());
+    throw InvalidInput(source.data.string() + ": " + error.what());
   }
 }
 
@@ -27,9 +38,9 @@ WordPiece tokenizer_of(const ModelFolder& folder) {
   return tokenizer;
 }
 
-Dataset load_dataset(const std::filesystem::path& data, const ModelFolder& folder, double held_out, std::uint64_t seed, int max_tokens) {
+Dataset load_dataset(const DataSource& source, const ModelFolder& folder, int max_tokens) {
   Dataset dataset;
-  read_and_split(data, held_out, seed, dataset.text, dataset.split);
+  read_and_split(source, dataset.text, dataset.split);
   dataset.encoded = encode_all(dataset.text, tokenizer_of(folder), std::min<int>(max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
   dataset.test_by_length = dataset.split.test;
   const auto length = [&](int item) { return dataset.encoded.token_ids[item].size(); };

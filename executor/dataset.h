@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "executor/batches.h"
+#include "executor/execute.h"
 #include "executor/model_folder.h"
 #include "executor/text_data.h"
 
@@ -17,12 +18,12 @@ struct Dataset {
   std::vector<int> test_by_length;  // split.test, texts of similar length together: less padding
 };
 
-/// read_tsv and hold_out; errors of both name the file.
-void read_and_split(const std::filesystem::path& data, double held_out, std::uint64_t seed, TextData& text, Split& split);
+/// read_tsv, then hold_out or the test file, whose samples are numbered behind the data's; errors name the file.
+void read_and_split(const DataSource& source, TextData& text, Split& split);
 
 /// Texts longer than `max_tokens`, or than the model's positions, are cut. Throws InvalidInput, also where the folder's vocabulary has
 /// more tokens than its config says.
-Dataset load_dataset(const std::filesystem::path& data, const ModelFolder& folder, double held_out, std::uint64_t seed, int max_tokens);
+Dataset load_dataset(const DataSource& source, const ModelFolder& folder, int max_tokens);
 
 /// The folder's tokenizer, checked against its config.
 WordPiece tokenizer_of(const ModelFolder& folder);

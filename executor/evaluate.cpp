@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "executor/dataset.h"
+#include "executor/encoder_stage.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"
 #include "executor/stage_runner.h"
@@ -32,8 +33,10 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   Phase phase;
   phase.first_trainable_layer = num_layers - 1;
   phase.partition = {{0, num_layers}};
+  const EncoderStageFactory factory(folder.config, model, data, tensor_options, /*num_moments=*/0, /*cache=*/nullptr);
+  const std::unique_ptr<StageCompute> compute = factory.make_stage(phase, Place{}, layers);
   ActiveGroups alone;
-  StageRunner runner(folder.config, model, phase, 0, layers, alone, *device, at::kFloat);
+  StageRunner runner(model, phase, 0, layers, *compute, alone, *device);
 
   // Texts of similar length together: less padding. Chunks of several batches, so that there is progress to show.
   std::vector<int> order(data.labels.size());

@@ -8,6 +8,7 @@
 
 #include "executor/launch.h"
 #include "plan/plan.h"
+#include "plan/replan.h"
 #include "plan/summary.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
@@ -22,18 +23,26 @@ using Progress = std::function<void(double fraction, const std::string& line)>;
 
 /// When layers freeze.
 struct FreezePolicy {
-  enum class Rule { plan, paper, cap, fixed };
+  enum class Rule { plan, paper, cap, fixed, adaptive };
   Rule rule = Rule::plan;
-  FreezeOptions options;               // paper, cap: when to ask; fixed: steps of the decisions
+  FreezeOptions options;               // paper, cap, fixed: when to ask; adaptive: from when on, and how converged
   std::vector<int> fixed_layers;       // fixed: frozen layers after the 1st, 2nd, ... decision
 };
 
-/// "plan", "paper", "cap", "fixed:3,5,6". Throws InvalidInput that lists the rules.
+/// "plan", "paper", "cap", "adaptive", "fixed:3,5,6". Throws InvalidInput that lists the rules.
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options);
 
-/// Re-planning at a freeze decision; called on rank 0 only, its result is broadcast. Returns the phase to run from
-/// `from_step` on when layers before `first_trainable_layer` are frozen, or none to keep the layout (a freeze then still happens).
-using Replan = std::function<std::optional<Phase>(const Phase& current, int first_trainable_layer, int from_step)>;
+/// Re-planning at a freeze decision; called on rank 0 only, its result is broadcast. Returns the phases to run from the request's step on
+/// (until the next decision changes them), or none to keep the layout: a freeze then still happens.
+using Replan = std::function<std::vector<Phase>(const ReplanRequest&)>;
+
+/// Labelled texts, and which of them to test on.
+struct DataSource {
+  std::filesystem::path data;       // TSV: text<TAB>label
+  std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
+  double held_out = 0.2;            // that part
+  std::uint64_t seed = 1;
+};
 
 struct TrainOptions {
   TrainingPlan plan;
@@ -42,6 +51,8 @@ struct TrainOptions {
   std::optional<Cluster> cluster;
   std::filesystem::path model;   // Hugging Face folder of a BERT-type encoder
   std::filesystem::path data;    // TSV: text<TAB>label
+  std::filesystem::path test_data;  // as in DataSource
+  std::filesystem::path cache_folder;  // for what the plan's cache keeps on disk
   std::filesystem::path output;  // run folder: summary.json, executed_plan.json, trace.json, model/
   std::string name;              // of the run; default run_name(plan.method)
   int epochs = 3;
@@ -67,6 +78,7 @@ RunSummary train(const RankEnvironment& self, const TrainOptions& options, const
 struct MeasureOptions {
   std::filesystem::path model;
   std::optional<std::filesystem::path> data;  // fills Profile::workload and chooses the lengths
+  std::filesystem::path test_data;            // as training will have it
   int global_batch_size = 64;
   std::uint64_t seed = 1;
   double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
@@ -111,7 +123,7 @@ struct Evaluation {
 /// Scores a saved model in this process.
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress);
 
-/// Samples of `data` that a run with this fraction and seed trains on, and tests on: lets a plan know its number of steps.
-int num_training_samples(const std::filesystem::path& data, double held_out, std::uint64_t seed);
+/// Samples that a run trains on: lets a plan know its number of steps.
+int num_training_samples(const DataSource& source);
 
 }  // namespace frostpipe

@@ -1,7 +1,5 @@
 #include "executor/freeze_controller.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,10 +10,12 @@ namespace frostpipe {
 
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options) {
   FreezePolicy policy{.rule = FreezePolicy::Rule::plan, .options = options, .fixed_layers = {}};
-  const std::string place = "--freeze", rules = "must be plan, paper, cap or fixed:N,N,... (frozen layers after each decision, ascending)";
+  const std::string place = "--freeze", rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
   if (text == "plan") return policy;
-  if (text == "paper" || text == "cap") {
-    policy.rule = text == "paper" ? FreezePolicy::Rule::paper : FreezePolicy::Rule::cap;
+  for (const auto& [name, rule] : {std::pair("paper", FreezePolicy::Rule::paper), std::pair("cap", FreezePolicy::Rule::cap),
+                                   std::pair("adaptive", FreezePolicy::Rule::adaptive)}) {
+    if (text != name) continue;
+    policy.rule = rule;
     return policy;
   }
   if (!text.starts_with("fixed:")) throw InvalidInput(place, rules, text);
@@ -34,45 +34,24 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 }
 
 FreezeController::FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps)
-    : policy_(policy), num_blocks_(num_blocks), norm_sums_(num_blocks, 0.0) {
-  if (policy.rule != FreezePolicy::Rule::plan) decision_steps_ = decision_steps(num_steps, policy.options);
-  for (const int layers : policy.fixed_layers) {
-    if (layers > num_blocks) throw InvalidInput("--freeze", fmt::format("must freeze at most the model's {} layers", num_blocks), std::to_string(layers));
-  }
-}
+    : rule_(make_freeze_rule(policy, num_blocks, num_steps)), norm_sums_(num_blocks, 0.0) {}
 
 void FreezeController::record(const std::vector<double>& block_square_sums, bool speaks) {
   if (!speaks || block_square_sums.empty()) return;
-  for (int block = 0; block < num_blocks_; ++block) norm_sums_[block] += std::sqrt(block_square_sums[block]);
+  for (std::size_t block = 0; block < norm_sums_.size(); ++block) norm_sums_[block] += std::sqrt(block_square_sums[block]);
   ++num_recorded_;
 }
 
-bool FreezeController::decides_before(int step) const {
-  return std::binary_search(decision_steps_.begin(), decision_steps_.end(), step);
-}
-
-int FreezeController::decide(int frozen, Communicator& communicator) {
-  ++decisions_;
-  std::vector<double> figures = norm_sums_;
-  figures.push_back(num_recorded_);
-  figures = communicator.sum(std::move(figures));  // only one rank has recorded
-  const double recorded = std::max(1.0, figures.back());
-  figures.pop_back();
-  for (double& figure : figures) figure /= recorded;
+int FreezeController::decide(int step, int frozen, Communicator& communicator) {
+  std::vector<double> norms = norm_sums_;
+  norms.push_back(num_recorded_);
+  norms = communicator.sum(std::move(norms));  // only one rank has recorded; every rank gets the same bits
+  const double recorded = std::max(1.0, norms.back());
+  norms.pop_back();
+  for (double& norm : norms) norm /= recorded;
   std::fill(norm_sums_.begin(), norm_sums_.end(), 0.0);
   num_recorded_ = 0;
-  int decided = frozen;
-  switch (policy_.rule) {
-    case FreezePolicy::Rule::plan: FROSTPIPE_CHECK(false, "a plan's phases are not decided");
-    case FreezePolicy::Rule::paper: decided = paper_rule(frozen, num_blocks_, policy_.options.alpha, figures); break;
-    case FreezePolicy::Rule::cap: decided = cap_rule(num_blocks_, policy_.options.alpha, decisions_); break;
-    case FreezePolicy::Rule::fixed: {
-      const std::size_t index = std::min<std::size_t>(decisions_, policy_.fixed_layers.size()) - 1;
-      decided = policy_.fixed_layers[index];
-      break;
-    }
-  }
-  return std::stoi(communicator.broadcast(std::to_string(std::max(frozen, decided)), 0));
+  return std::max(frozen, rule_->decide(step, frozen, norms));
 }
 
 }  // namespace frostpipe

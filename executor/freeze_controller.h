@@ -1,13 +1,13 @@
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "executor/communicator.h"
-#include "executor/execute.h"
+#include "executor/freeze_rule.h"
 
 namespace frostpipe {
 
-/// Asks the freeze rule at its decision steps. A block's signal is the L2 norm of its reduced gradients before clipping, averaged over
-/// the steps since the last decision.
+/// Brings the freeze rule its figures: the norms of every block's gradients, on all ranks alike.
 class FreezeController {
  public:
   FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps);
@@ -15,15 +15,12 @@ class FreezeController {
   /// figures count.
   void record(const std::vector<double>& block_square_sums, bool speaks);
   /// True before a step at which the rule is asked; the same on all ranks.
-  bool decides_before(int step) const;
-  /// Number of frozen blocks from now on (never fewer than `frozen`); called by all ranks, the same on all.
-  int decide(int frozen, Communicator& communicator);
+  bool decides_before(int step, int frozen) const { return rule_->asks_before(step, frozen); }
+  /// Number of frozen blocks from `step` on (never fewer than `frozen`); called by all ranks, the same on all.
+  int decide(int step, int frozen, Communicator& communicator);
 
  private:
-  FreezePolicy policy_;
-  int num_blocks_;
-  std::vector<int> decision_steps_;
-  int decisions_ = 0;
+  std::unique_ptr<FreezeRule> rule_;
   std::vector<double> norm_sums_;  // per block
   double num_recorded_ = 0;
 };

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "executor/dataset.h"
 #include "executor/execute.h"
+#include "executor/measure_cache.h"
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
 #include "profiles/error.h"
@@ -219,6 +221,8 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
   for (int index = 0; index * options.global_batch_size < static_cast<int>(order.size()); ++index) {
     padded.push_back(mini_batch(data, order, options.global_batch_size, index).tokens);
   }
+  double total_tokens = 0;
+  for (const int sample : train) total_tokens += static_cast<double>(data.token_ids[sample].size());
   std::sort(padded.begin(), padded.end());
   lengths = {padded[padded.size() / 10], padded[padded.size() - 1 - padded.size() / 10]};
   if (lengths[0] == lengths[1]) lengths[1] += std::max(4, lengths[0] / 4);
@@ -227,6 +231,7 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
           .num_samples = static_cast<int>(train.size()),
           .tokens = padded[padded.size() / 2],
           .longest_tokens = padded.back(),
+          .mean_tokens = static_cast<int>(std::ceil(total_tokens / static_cast<double>(train.size()))),
           .global_batch_size = options.global_batch_size};
 }
 
@@ -234,7 +239,7 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
 
 void check_inputs(const MeasureOptions& options) {
   const ModelFolder folder = open_model_folder(options.model);
-  if (options.data) load_dataset(*options.data, folder, options.held_out, options.seed, options.max_tokens);
+  if (options.data) load_dataset({*options.data, options.test_data, options.held_out, options.seed}, folder, options.max_tokens);
   check_weights(folder, SafetensorsFile(folder.path / "model.safetensors"));
 }
 
@@ -243,7 +248,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   std::optional<Workload> workload;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
   if (options.data) {
-    const Dataset dataset = load_dataset(*options.data, folder, options.held_out, options.seed, options.max_tokens);
+    const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, folder, options.max_tokens);
     folder.config.num_labels = static_cast<std::int64_t>(dataset.text.label_names.size());
     std::vector<int> suited;
     workload = describe_data(dataset.encoded, dataset.split.train, options, suited);
@@ -265,6 +270,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.machine = fmt::format("{}; {} ranks measured at the same time", device->description(), communicator->world_size());
   profile.workload = workload;
   result.cluster = measure_links(*communicator, *device, tensor_options, options);
+  const int entry_tokens = workload ? workload->mean_tokens : lengths.front();
+  profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
   std::map<int, LayerState> layers;
   const SafetensorsFile weights(folder.path / "model.safetensors");

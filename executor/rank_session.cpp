@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "plan/memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -13,10 +12,9 @@ at::ScalarType scalar_type_of(std::string_view dtype) {
   throw InvalidInput("dtype", "must be float32 or float64", dtype);
 }
 
-RankSession::RankSession(const EncoderConfig& config, const Model& model, Communicator& communicator, ComputeDevice& device,
+RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
                          std::string optimizer, std::string dtype)
-    : config_(config), model_(model), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)),
-      options_(at::TensorOptions().dtype(scalar_type_of(dtype_)).device(device.torch_device())) {}
+    : model_(model), factory_(factory), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)) {}
 
 void RankSession::start(const Phase& phase, const std::function<void(int layer, LayerState&)>& fill) {
   phase_ = phase;
@@ -24,8 +22,7 @@ void RankSession::start(const Phase& phase, const std::function<void(int layer, 
   if (find_place(phase.layout, communicator_.rank(), place)) {
     const LayerRange range = phase.partition[place.position];
     for (int layer = range.begin; layer < range.end; ++layer) {
-      LayerState state = make_layer_state(parameters_of(config_, layer), options_, layer >= phase.first_trainable_layer,
-                                          optimizer_moments(optimizer_));
+      LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
       fill(layer, state);
       layers_.emplace(layer, std::move(state));
     }
@@ -36,8 +33,9 @@ void RankSession::start(const Phase& phase, const std::function<void(int layer, 
 
 void RankSession::enter(const Phase& phase) {
   runner_.reset();
+  compute_.reset();
   const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
-  transform(transformation, phase, config_, options_, optimizer_moments(optimizer_), communicator_, layers_, parked_);
+  transform(transformation, phase, factory_, communicator_, layers_, parked_);
   phase_ = phase;
   if (transformation.regroup) form_groups();
   make_runner();
@@ -50,7 +48,8 @@ void RankSession::form_groups() {
 void RankSession::make_runner() {
   Place place;
   if (find_place(phase_.layout, communicator_.rank(), place)) {
-    runner_.emplace(config_, model_, phase_, communicator_.rank(), layers_, groups_, device_, scalar_type_of(dtype_));
+    compute_ = factory_.make_stage(phase_, place, layers_);
+    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_);
   }
 }
 

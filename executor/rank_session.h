@@ -17,9 +17,9 @@ namespace frostpipe {
 /// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through enter().
 class RankSession {
  public:
-  /// `config` and `model` must outlive the session.
-  RankSession(const EncoderConfig& config, const Model& model, Communicator& communicator, ComputeDevice& device,
-              std::string optimizer, std::string dtype);
+  /// Everything given must outlive the session.
+  RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device, std::string optimizer,
+              std::string dtype);
   /// The first phase: makes this rank's layers; `fill` gives each its weights.
   void start(const Phase& phase, const std::function<void(int layer, LayerState&)>& fill);
   /// Changes to another phase; called by all ranks at the same step.
@@ -37,16 +37,16 @@ class RankSession {
  private:
   void form_groups();
   void make_runner();
-  const EncoderConfig& config_;
   const Model& model_;
+  const StageFactory& factory_;
   Communicator& communicator_;
   ComputeDevice& device_;
   std::string optimizer_, dtype_;
-  at::TensorOptions options_;
   Phase phase_;
   std::map<int, LayerState> layers_;
   std::map<int, ParkedMoments> parked_;
   ActiveGroups groups_;
+  std::unique_ptr<StageCompute> compute_;
   std::optional<StageRunner> runner_;
 };
 

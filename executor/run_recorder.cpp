@@ -18,6 +18,12 @@ Nanoseconds quantile(std::vector<Nanoseconds> values, double fraction) {
   return values[index];
 }
 
+CacheCounts sum_over_ranks(Communicator& communicator, const CacheCounts& own) {
+  const std::vector<double> sums = communicator.sum({static_cast<double>(own.hits), static_cast<double>(own.rebased),
+                                                     static_cast<double>(own.misses), static_cast<double>(own.written)});
+  return {static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1]), static_cast<std::int64_t>(sums[2]), static_cast<std::int64_t>(sums[3])};
+}
+
 }  // namespace
 
 RunRecorder::RunRecorder(Communicator& communicator, ComputeDevice& device, const Model& model, const TrainingPlan& plan)
@@ -25,15 +31,22 @@ RunRecorder::RunRecorder(Communicator& communicator, ComputeDevice& device, cons
   trace_.num_ranks = whole_.num_ranks = communicator.world_size();
 }
 
-void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns) {
-  end_phase();
-  phases_.push_back({phase, transformation_ns, steps_.size(), {}});
+void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached) {
+  end_phase(cached);
+  phases_.push_back({phase, transformation_ns, steps_.size(), cached, {}});
   device_.reset_peak();
 }
 
-void RunRecorder::end_phase() {
+Nanoseconds RunRecorder::median_iteration_ns() const {
+  std::vector<Nanoseconds> times;
+  for (std::size_t i = phases_.back().first_record; i < steps_.size(); ++i) times.push_back(steps_[i].iteration_ns);
+  return times.empty() ? 0 : quantile(std::move(times), 0.5);
+}
+
+void RunRecorder::end_phase(const CacheCounts& cached) {
   if (phases_.empty()) return;
   PhaseRecord& record = phases_.back();
+  record.cached = cached - record.cached;
   record.peak_bytes.assign(communicator_.world_size(), 0.0);
   record.peak_bytes[communicator_.rank()] = static_cast<double>(device_.peak_bytes());
   const int last_traced = record.phase.from_step + kTracedStepsPerPhase;
@@ -52,11 +65,14 @@ void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanosecon
   whole_.events.push_back({communicator_.rank(), name, begin_ns, end_ns});
 }
 
-void RunRecorder::finish(RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
-  end_phase();
+void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
+  end_phase(cached);
   const std::vector<double> losses = communicator_.sum(loss_shares_);
   for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].loss = losses[i];
-  for (PhaseRecord& record : phases_) record.peak_bytes = communicator_.sum(record.peak_bytes);
+  for (PhaseRecord& record : phases_) {
+    record.peak_bytes = communicator_.sum(record.peak_bytes);
+    record.cached = sum_over_ranks(communicator_, record.cached);
+  }
 
   // One trace on one clock: the earliest recorded moment of any rank is 0.
   whole_run = Trace{.num_ranks = communicator_.world_size(), .spans = {}, .events = {}};
@@ -105,6 +121,10 @@ void RunRecorder::finish(RunSummary& run, TrainingPlan& executed, Trace& whole_r
     summary.measured_iteration_low_ns = quantile(times, 0.1);
     summary.measured_iteration_high_ns = quantile(times, 0.9);
     summary.transformation_ns = record.transformation_ns;
+    summary.cache = record.phase.cache.on;
+    const auto found = static_cast<double>(record.cached.hits), based = static_cast<double>(record.cached.rebased), missed = static_cast<double>(record.cached.misses);
+    if (found + based + missed > 0) summary.cache_hit_fraction = found / (found + based + missed);
+    if (based + missed > 0) summary.cache_base_fraction = based / (based + missed);
     summary.samples_per_second = samples * 1e9 / static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
     for (const double bytes : record.peak_bytes) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
     const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
@@ -116,6 +136,8 @@ void RunRecorder::finish(RunSummary& run, TrainingPlan& executed, Trace& whole_r
 
     Phase phase = record.phase;
     phase.tokens = run.phases.back().tokens;
+    phase.cache.hit_fraction = run.phases.back().cache_hit_fraction;
+    phase.cache.base_fraction = run.phases.back().cache_base_fraction;
     executed.phases.push_back(std::move(phase));
   }
   run.steps = steps_;

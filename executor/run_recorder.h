@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "executor/activation_cache.h"
 #include "executor/communicator.h"
 #include "executor/device.h"
 #include "plan/summary.h"
@@ -12,24 +13,27 @@ class RunRecorder {
  public:
   RunRecorder(Communicator& communicator, ComputeDevice& device, const Model& model, const TrainingPlan& plan);
 
-  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase.
-  void begin_phase(const Phase& phase, Nanoseconds transformation_ns);
+  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`: this rank's counts so far.
+  void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
+  /// Median iteration time of the running phase on this rank; 0 before its first step.
+  Nanoseconds median_iteration_ns() const;
   void record_step(const StepRecord& step, double loss_share);
   /// Spans of the running phase; kept for its first 256 steps.
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
   /// After the last step: gathers losses, peaks and timelines; the phases as executed and the summary's measured part.
   /// The result counts on rank 0.
-  void finish(RunSummary& run, TrainingPlan& executed, Trace& whole_run);
+  void finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run);
 
  private:
   struct PhaseRecord {
     Phase phase;
     Nanoseconds transformation_ns = 0;
     std::size_t first_record = 0;  // in steps_
+    CacheCounts cached;              // before the phase, this rank's; from end_phase() on what the phase added, on all ranks
     std::vector<double> peak_bytes;  // per rank, this rank's only until gathered
   };
-  void end_phase();
+  void end_phase(const CacheCounts& cached);
 
   Communicator& communicator_;
   ComputeDevice& device_;

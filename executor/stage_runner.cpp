@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <chrono>
 #include <cmath>
@@ -24,37 +23,35 @@ int tag_of(const Action& action) { return *action.micro_batch; }
 
 /// What lives for one repetition of the body.
 struct StageRunner::Iteration {
-  const EncodedData& data;
   const MiniBatch& batch;
   UpdateRule rule;
   double gradient_clip = 0;
   bool apply_update = true;
   IterationResult result{};
-  std::map<int, InFlight> in_flight{};           // by micro-batch, from F to B
   std::map<int, at::Tensor> outputs{};           // by micro-batch, from F to SEND_F
   std::map<int, at::Tensor> input_gradients{};   // by micro-batch, from B to SEND_B
   std::map<int, at::Tensor> received{};          // activations or gradients by micro-batch, from RECV to use
   std::deque<Action> forward_receives{}, backward_receives{};                // not posted yet
   std::deque<std::pair<int, Transfer>> posted_forward{}, posted_backward{};  // micro-batch, transfer
   std::vector<Transfer> sends{};
+
+  /// Undefined where nothing is received: at the ends of the pipeline.
+  at::Tensor take_received(int micro_batch) {
+    const auto found = received.extract(micro_batch);
+    return found.empty() ? at::Tensor() : found.mapped();
+  }
 };
 
-StageRunner::StageRunner(const EncoderConfig& config, const Model& model, const Phase& phase, int rank,
-                         std::map<int, LayerState>& layers, ActiveGroups& groups, ComputeDevice& device, at::ScalarType dtype)
-    : config_(config), model_(model), phase_(phase), rank_(rank), layers_(layers), groups_(groups), device_(device), dtype_(dtype),
-      receives_ahead_(device.type() == "cpu" ? kReceivesAhead : 0) {  // NCCL: an early receive can hold up what it waits for
+StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute,
+                         ActiveGroups& groups, ComputeDevice& device)
+    : model_(model), phase_(phase), rank_(rank), layers_(layers), compute_(compute), groups_(groups), device_(device),
+      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0) {  // NCCL: an early receive can hold up what it waits for
   FROSTPIPE_CHECK(find_place(phase.layout, rank, place_), "idle ranks run no stage");
   const Schedule schedule = schedule_of(phase);
   FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
   body_ = schedule.body[place_.position];
   range_ = phase.partition[place_.position];
-  first_ = place_.position == 0;
-  last_ = place_.position + 1 == phase.layout.pipeline_parallel_size;
-  trains_ = place_.position >= schedule.first_trainable_stage;
-  sends_backward_ = place_.position > schedule.first_trainable_stage;
 }
-
-at::TensorOptions StageRunner::options() const { return at::TensorOptions().dtype(dtype_).device(device_.torch_device()); }
 
 int StageRunner::neighbour(int offset) const { return rank_of(phase_.layout, place_.position + offset, place_.replica); }
 
@@ -63,47 +60,22 @@ SampleRange StageRunner::range_of(const Iteration& iteration, int micro_batch) c
                              phase_.num_micro_batches, place_.replica, micro_batch);
 }
 
-at::Tensor StageRunner::run_layers(at::Tensor activation, const MicroBatch& batch, bool training) const {
-  for (int layer = range_.begin; layer < range_.end; ++layer) {
-    const bool keeps_graph = training && layer >= phase_.first_trainable_layer;
-    const at::AutoGradMode grad_mode(keeps_graph);
-    activation = forward_layer(config_, model_.layers[layer], layers_.at(layer).parameters, activation, batch);
-  }
-  return activation;
+SampleRange StageRunner::share_of(int num_samples) const {
+  const int replicas = phase_.layout.data_parallel_size, last = phase_.num_micro_batches - 1;
+  return {micro_batch_samples(num_samples, replicas, phase_.num_micro_batches, place_.replica, 0).begin,
+          micro_batch_samples(num_samples, replicas, phase_.num_micro_batches, place_.replica, last).end};
 }
 
 void StageRunner::forward(Iteration& iteration, const Action& action) {
   const int micro_batch = *action.micro_batch;
-  const SampleRange range = range_of(iteration, micro_batch);
-  const MicroBatch batch = make_micro_batch(iteration.data, iteration.batch.samples.subspan(range.begin, range.end - range.begin),
-                                            iteration.batch.tokens, options());
-  InFlight flight;
-  if (!first_) {
-    flight.input = std::move(iteration.received.at(micro_batch));
-    iteration.received.erase(micro_batch);
-    if (sends_backward_) flight.input.requires_grad_(true);
-  }
-  flight.output = run_layers(flight.input, batch, /*training=*/true);
-  if (last_) {
-    flight.output = loss_sum(flight.output, batch.labels) / static_cast<double>(iteration.batch.samples.size());
-    iteration.result.loss += flight.output.item<double>();
-  } else {
-    iteration.outputs[micro_batch] = flight.output.detach();
-  }
-  if (trains_) iteration.in_flight[micro_batch] = std::move(flight);
+  at::Tensor output = compute_.forward(micro_batch, range_of(iteration, micro_batch), iteration.take_received(micro_batch));
+  if (output.defined()) iteration.outputs[micro_batch] = std::move(output);
 }
 
 void StageRunner::backward(Iteration& iteration, const Action& action) {
   const int micro_batch = *action.micro_batch;
-  InFlight flight = std::move(iteration.in_flight.at(micro_batch));
-  iteration.in_flight.erase(micro_batch);
-  at::Tensor gradient;
-  if (!last_) {
-    gradient = std::move(iteration.received.at(micro_batch));
-    iteration.received.erase(micro_batch);
-  }
-  torch::autograd::backward({flight.output}, {gradient});
-  if (sends_backward_) iteration.input_gradients[micro_batch] = flight.input.grad();
+  at::Tensor gradient = compute_.backward(micro_batch, iteration.take_received(micro_batch));
+  if (gradient.defined()) iteration.input_gradients[micro_batch] = std::move(gradient);
 }
 
 void StageRunner::send(Iteration& iteration, const Action& action) {
@@ -123,7 +95,7 @@ void StageRunner::post_receives(Iteration& iteration, bool is_forward, std::size
     const Action action = waiting.front();
     waiting.pop_front();
     const SampleRange range = range_of(iteration, *action.micro_batch);
-    at::Tensor into = at::empty({range.end - range.begin, iteration.batch.tokens, config_.hidden_size}, options());
+    at::Tensor into = compute_.make_activation(range.end - range.begin, iteration.batch.tokens);
     posted.emplace_back(*action.micro_batch, group.receive(into, neighbour(is_forward ? -1 : 1), tag_of(action), to_string(action)));
   }
 }
@@ -171,15 +143,15 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   }
   if (!iteration.apply_update) return;
   iteration.rule.gradient_scale = iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
-  for (int layer = range_.begin; layer < range_.end; ++layer) {
-    if (layers_.at(layer).trains()) update(layers_.at(layer), iteration.rule);
-  }
+  compute_.update(iteration.rule);
 }
 
 void StageRunner::perform(Iteration& iteration, const Action& action) try {
   switch (action.kind) {
     case ActionKind::forward: return forward(iteration, action);
     case ActionKind::backward: return backward(iteration, action);
+    case ActionKind::cache_read: return compute_.cache_read(*action.micro_batch, range_of(iteration, *action.micro_batch));
+    case ActionKind::cache_write: return compute_.cache_write(*action.micro_batch, range_of(iteration, *action.micro_batch));
     case ActionKind::send_forward:
     case ActionKind::send_backward: return send(iteration, action);
     case ActionKind::recv_forward:
@@ -192,9 +164,9 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
   throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " + error.what_without_backtrace());
 }
 
-IterationResult StageRunner::run_iteration(const EncodedData& data, const MiniBatch& batch, int step, UpdateRule rule,
-                                           double gradient_clip, Trace& trace, bool apply_update) {
-  Iteration iteration{.data = data, .batch = batch, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
+IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip,
+                                           Trace& trace, bool apply_update) {
+  Iteration iteration{.batch = batch, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
   const auto is_empty = [&](const Action& action) {
     if (!action.micro_batch) return false;
     const SampleRange range = range_of(iteration, *action.micro_batch);
@@ -207,6 +179,8 @@ IterationResult StageRunner::run_iteration(const EncodedData& data, const MiniBa
   }
   post_receives(iteration, true, receives_ahead_);
   post_receives(iteration, false, receives_ahead_);
+  const int num_next = next ? static_cast<int>(next->samples.size()) : 0;
+  compute_.begin_iteration(batch, share_of(static_cast<int>(batch.samples.size())), next, share_of(num_next));
   for (const Action& action : body_) {
     if (is_empty(action)) continue;
     const std::string text = to_string(action);
@@ -219,25 +193,25 @@ IterationResult StageRunner::run_iteration(const EncodedData& data, const MiniBa
   }
   for (Transfer& transfer : iteration.sends) transfer.wait();
   device_.synchronize();
+  iteration.result.loss = compute_.loss();
   return std::move(iteration.result);
 }
 
 std::vector<int> StageRunner::predict(const EncodedData& data, std::span<const int> samples, int batch_size) {
   std::vector<int> predictions(samples.size(), -1);
-  const at::NoGradGuard no_grad;
+  const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
   std::deque<Transfer> sends;
   const int num_batches = (static_cast<int>(samples.size()) + batch_size - 1) / batch_size;
   for (int index = place_.replica; index < num_batches; index += phase_.layout.data_parallel_size) {
-    const MiniBatch mini = mini_batch(data, samples, batch_size, index);
-    const MicroBatch batch = make_micro_batch(data, mini.samples, mini.tokens, options());
+    const MiniBatch batch = mini_batch(data, samples, batch_size, index);
     at::Tensor activation;
     const std::string what = "evaluation of batch " + std::to_string(index);
-    if (!first_) {
-      activation = at::empty({batch.size(), mini.tokens, config_.hidden_size}, options());
+    if (place_.position > 0) {
+      activation = compute_.make_activation(static_cast<std::int64_t>(batch.samples.size()), batch.tokens);
       groups_.forward.receive(activation, neighbour(-1), index, what).wait();
     }
-    activation = run_layers(activation, batch, /*training=*/false);
-    if (!last_) {
+    activation = compute_.evaluate(batch, std::move(activation));
+    if (!is_last) {
       sends.push_back(groups_.forward.send(activation, neighbour(1), index, what));
       if (sends.size() > kReceivesAhead) {
         sends.front().wait();

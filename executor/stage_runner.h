@@ -9,6 +9,7 @@
 #include "executor/communicator.h"
 #include "executor/device.h"
 #include "executor/layer_state.h"
+#include "executor/stage_compute.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
 #include "plan/trace.h"
@@ -23,29 +24,25 @@ struct IterationResult {
   std::vector<double> block_square_sums;
 };
 
-/// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute.
-///
-/// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back. Receives are posted two
+/// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are posted two
 /// messages ahead of their use (on CUDA when needed); sends are waited for at the end of the iteration.
 class StageRunner {
  public:
-  /// `layers` holds at least the layers of this rank's stage; it and the groups must outlive the runner.
-  StageRunner(const EncoderConfig& config, const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
-              ActiveGroups& groups, ComputeDevice& device, at::ScalarType dtype);
+  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner.
+  StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute, ActiveGroups& groups,
+              ComputeDevice& device);
 
-  /// One repetition of the schedule's body. `rule.gradient_scale` is replaced by what clipping to `gradient_clip` (0 = off) asks for.
-  /// With `apply_update` false, OPTIMIZER_STEP does nothing: gradients stay for the caller to look at.
-  IterationResult run_iteration(const EncodedData& data, const MiniBatch& batch, int step, UpdateRule rule, double gradient_clip,
-                                Trace& trace, bool apply_update = true);
+  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. `rule.gradient_scale` is
+  /// replaced by what clipping to `gradient_clip` (0 = off) asks for. With `apply_update` false, OPTIMIZER_STEP does nothing: gradients stay
+  /// for the caller to look at.
+  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip, Trace& trace,
+                                bool apply_update = true);
 
   /// Forward only, in evaluation mode: predicted labels of `samples`; known on the ranks of the last stage, for the samples of
   /// their own replica, -1 elsewhere.
   std::vector<int> predict(const EncodedData& data, std::span<const int> samples, int batch_size);
 
  private:
-  struct InFlight {
-    at::Tensor input, output;  // of this stage, for one micro-batch
-  };
   struct Iteration;
 
   void perform(Iteration& iteration, const Action& action);
@@ -58,24 +55,20 @@ class StageRunner {
   /// Posts receives of one direction until `up_to` are under way.
   void post_receives(Iteration& iteration, bool is_forward, std::size_t up_to);
   SampleRange range_of(const Iteration& iteration, int micro_batch) const;
-  at::Tensor run_layers(at::Tensor activation, const MicroBatch& batch, bool training) const;
+  /// This replica's samples of a mini-batch of that size.
+  SampleRange share_of(int num_samples) const;
   int neighbour(int offset) const;
-  at::TensorOptions options() const;
 
-  const EncoderConfig& config_;
   const Model& model_;
   Phase phase_;
   int rank_;
   Place place_;
   LayerRange range_;
-  bool trains_ = false;            // some layer of this stage trains
-  bool sends_backward_ = false;    // the stage before trains too
-  bool first_ = false, last_ = false;
   std::vector<Action> body_;
   std::map<int, LayerState>& layers_;
+  StageCompute& compute_;
   ActiveGroups& groups_;
   ComputeDevice& device_;
-  at::ScalarType dtype_;
   std::size_t receives_ahead_;
 };
 

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "executor/dataset.h"
+#include "executor/encoder_stage.h"
 #include "executor/execute.h"
 #include "executor/freeze_controller.h"
 #include "executor/model_folder.h"
+#include "executor/node_cache.h"
 #include "executor/rank_session.h"
 #include "executor/run_recorder.h"
+#include "plan/memory.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -36,7 +40,7 @@ struct Inputs {
 
 Inputs load_inputs(const TrainOptions& options) {
   Inputs inputs{.folder = open_model_folder(options.model), .dataset = {}, .model = {}};
-  inputs.dataset = load_dataset(options.data, inputs.folder, options.held_out, options.seed, options.max_tokens);
+  inputs.dataset = load_dataset({options.data, options.test_data, options.held_out, options.seed}, inputs.folder, options.max_tokens);
   inputs.folder.label_names = inputs.dataset.text.label_names;
   inputs.folder.config.num_labels = static_cast<std::int64_t>(inputs.folder.label_names.size());
   inputs.model = model_of(inputs.folder.config, inputs.folder.name);
@@ -45,11 +49,30 @@ Inputs load_inputs(const TrainOptions& options) {
   return inputs;
 }
 
-/// Phases travel as a plan of one phase: there is one format for them.
-std::string phase_to_text(const TrainingPlan& plan, const Phase& phase) {
+/// Phases travel as a plan that starts with them: there is one format.
+std::string to_text(const TrainingPlan& plan, std::vector<Phase> phases, int from_step) {
+  for (Phase& phase : phases) phase.from_step -= from_step;
   TrainingPlan carrier = plan;
-  carrier.phases = {phase};
+  carrier.phases = std::move(phases);
   return to_json(carrier);
+}
+
+std::vector<Phase> phases_from_text(const std::string& text, int from_step) {
+  std::vector<Phase> phases = plan_from_json(text, "decision of rank 0").phases;
+  for (Phase& phase : phases) phase.from_step += from_step;
+  return phases;
+}
+
+/// The same layout with more layers frozen; what the cache holds is built upon.
+Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
+  if (phase.cache.on) {
+    phase.cache.base_layer = phase.first_trainable_layer;
+    phase.cache.base_fraction = phase.cache.hit_fraction;
+    phase.cache.hit_fraction = 0;
+  }
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.from_step = from_step;
+  return phase;
 }
 
 class Run {
@@ -70,24 +93,21 @@ class Run {
 
   RunSummary train() {
     controller_.emplace(options_.freeze, num_blocks(model_), num_steps_);
-    session_.emplace(folder_.config, model_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
+    const at::TensorOptions compute = at::TensorOptions().dtype(scalar_type_of(options_.plan.dtype)).device(device_->torch_device());
+    open_cache(compute);
+    factory_.emplace(folder_.config, model_, dataset_.encoded, compute, optimizer_moments(options_.plan.optimizer), cache_ ? &cache_->view() : nullptr);
+    session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
     recorder_.emplace(*communicator_, *device_, model_, options_.plan);
     const SafetensorsFile weights(folder_.path / "model.safetensors");
     session_->start(options_.plan.phases.front(), [&](int layer, LayerState& state) { load_layer(folder_, weights, layer, options_.seed, state); });
-    recorder_->begin_phase(session_->phase(), 0);
+    recorder_->begin_phase(session_->phase(), 0, {});
     communicator_->everyone().barrier();
     summary_.start_seconds = static_cast<double>(now_ns() - started_ns_) * 1e-9;
 
     const Nanoseconds begin = now_ns();
-    std::vector<int> order;
     for (int step = 0; step < num_steps_; ++step) {
-      const int epoch = step / steps_per_epoch_;
-      if (step % steps_per_epoch_ == 0) {
-        order = epoch_order(static_cast<int>(dataset_.split.train.size()), options_.seed, epoch);
-        for (int& index : order) index = dataset_.split.train[index];
-      }
       change_phase_before(step);
-      run_step(step, mini_batch(dataset_.encoded, order, options_.plan.global_batch_size, step % steps_per_epoch_));
+      run_step(step);
       if ((step + 1) % steps_per_epoch_ == 0) evaluate_after(step + 1);
     }
     communicator_->everyone().barrier();
@@ -99,63 +119,107 @@ class Run {
  private:
   bool is_first() const { return communicator_->rank() == 0; }
 
+  void open_cache(const at::TensorOptions& compute) {
+    const CacheLimits& limits = options_.plan.cache;
+    const bool decides_later = options_.freeze.rule != FreezePolicy::Rule::plan;
+    const auto caches = [](const Phase& phase) { return phase.cache.on; };
+    const bool planned = std::any_of(options_.plan.phases.begin(), options_.plan.phases.end(), caches);
+    if (limits.memory_bytes + limits.disk_bytes == 0 || !(planned || decides_later)) return;
+    cache_ = std::make_unique<NodeCache>(NodeCacheOptions{.limits = limits,
+                                                          .disk_folder = options_.cache_folder,
+                                                          .node = 0,
+                                                          .samples = dataset_.split.train,
+                                                          .hidden_size = folder_.config.hidden_size,
+                                                          .compute = compute},
+                                         dataset_.encoded, *communicator_);
+    if (is_first() && !cache_->note().empty()) progress_(0, "cache: " + cache_->note());
+    summary_.cache_note = cache_->note();
+  }
+
+  CacheCounts cached() const { return cache_ ? cache_->view().counts() : CacheCounts{}; }
+
+  /// Samples of the step's epoch in order; this epoch's and the next one's are kept.
+  std::span<const int> order_of(int epoch) {
+    while (!orders_.empty() && orders_.begin()->first < epoch - 1) orders_.erase(orders_.begin());
+    const auto [found, is_new] = orders_.try_emplace(epoch);
+    if (is_new) {
+      found->second = epoch_order(static_cast<int>(dataset_.split.train.size()), options_.seed, epoch);
+      for (int& index : found->second) index = dataset_.split.train[index];
+    }
+    return found->second;
+  }
+
+  MiniBatch batch_of(int step) {
+    return mini_batch(dataset_.encoded, order_of(step / steps_per_epoch_), options_.plan.global_batch_size, step % steps_per_epoch_);
+  }
+
+  /// What follows the current phase when the rule has frozen more; the same on all ranks.
+  std::vector<Phase> phases_after_decision(int first_trainable, int step) {
+    std::string text;
+    if (is_first()) {
+      const Phase& current = session_->phase();
+      std::vector<Phase> phases;
+      if (replan_) {
+        phases = replan_({.current = current, .first_trainable_layer = first_trainable, .from_step = step, .measured_iteration_ns = recorder_->median_iteration_ns()});
+      }
+      if (phases.empty()) phases = {with_more_frozen(current, first_trainable, step)};
+      text = to_text(options_.plan, std::move(phases), step);
+    }
+    return phases_from_text(communicator_->broadcast(text, 0), step);
+  }
+
   /// The phase to run from `step` on, if another one begins there; the same on all ranks.
   std::optional<Phase> next_phase(int step) {
     if (options_.freeze.rule == FreezePolicy::Rule::plan) {
-      const int index = phase_at(options_.plan, step);
-      if (step == 0 || options_.plan.phases[index].from_step != step) return std::nullopt;
-      return options_.plan.phases[index];
+      const Phase& phase = options_.plan.phases[phase_at(options_.plan, step)];
+      return step > 0 && phase.from_step == step ? std::optional(phase) : std::nullopt;
     }
-    if (!controller_->decides_before(step)) return std::nullopt;
-    const Phase& current = session_->phase();
-    const int frozen = frozen_blocks(model_, current.first_trainable_layer);
-    const int decided = controller_->decide(frozen, *communicator_);
-    if (decided == frozen) return std::nullopt;
-    std::string text;
-    if (is_first()) {
-      const int first_trainable = first_trainable_layer(model_, decided);
-      std::optional<Phase> phase = replan_ ? replan_(current, first_trainable, step) : std::nullopt;
-      if (!phase) {
-        phase = current;
-        phase->first_trainable_layer = first_trainable;
-      }
-      phase->from_step = 0;  // a plan's first phase starts at 0; set again below
-      text = phase_to_text(options_.plan, *phase);
+    const int frozen = frozen_blocks(model_, session_->phase().first_trainable_layer);
+    if (controller_->decides_before(step, frozen)) {
+      const Nanoseconds begin = now_ns();
+      const int decided = controller_->decide(step, frozen, *communicator_);
+      if (decided != frozen) recorder_->record_event("freeze decision", begin, now_ns());
+      if (decided != frozen) upcoming_ = phases_after_decision(first_trainable_layer(model_, decided), step);
     }
-    Phase phase = plan_from_json(communicator_->broadcast(text, 0), "decision of rank 0").phases.front();
-    phase.from_step = step;
+    if (upcoming_.empty() || upcoming_.front().from_step > step) return std::nullopt;
+    Phase phase = std::move(upcoming_.front());
+    upcoming_.erase(upcoming_.begin());
     return phase;
   }
 
   void change_phase_before(int step) {
     const Nanoseconds begin = now_ns();
     const std::optional<Phase> phase = next_phase(step);
-    if (controller_->decides_before(step)) recorder_->record_event("freeze decision", begin, now_ns());
     if (!phase) return;
     session_->enter(*phase);
+    if (phase->cache.on) cache_->set_boundary(phase->first_trainable_layer, session_->layers(), session_->holders());
     communicator_->everyone().barrier();
     const Nanoseconds end = now_ns();
     recorder_->record_event("transformation", begin, end);
-    recorder_->begin_phase(*phase, end - begin);
+    recorder_->begin_phase(*phase, end - begin, cached());
     if (is_first()) {
       progress_(static_cast<double>(step) / num_steps_,
-                fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {} (changed in {})", step,
+                fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", step,
                             frozen_blocks(model_, phase->first_trainable_layer), phase->layout.pipeline_parallel_size,
                             phase->layout.pipeline_parallel_size == 1 ? "" : "s", phase->layout.data_parallel_size,
-                            phase->layout.data_parallel_size == 1 ? "" : "s", phase->num_micro_batches, format_duration(end - begin)));
+                            phase->layout.data_parallel_size == 1 ? "" : "s", phase->num_micro_batches,
+                            phase->cache.on ? fmt::format(", cache {:.0f} % hits expected", 100 * phase->cache.hit_fraction) : "",
+                            format_duration(end - begin)));
     }
     last_step_end_ns_ = now_ns();
   }
 
-  void run_step(int step, const MiniBatch& batch) {
+  void run_step(int step) {
     if (last_step_end_ns_ == 0) last_step_end_ns_ = now_ns();
+    const MiniBatch batch = batch_of(step);
+    const std::optional<MiniBatch> next = step + 1 < num_steps_ ? std::optional(batch_of(step + 1)) : std::nullopt;
     const UpdateRule rule{.optimizer = options_.plan.optimizer,
                           .learning_rate = learning_rate_at(options_, step, num_steps_),
                           .weight_decay = options_.weight_decay,
                           .step = step + 1};
     IterationResult result;
     if (StageRunner* const runner = session_->runner()) {
-      result = runner->run_iteration(dataset_.encoded, batch, step, rule, options_.gradient_clip, recorder_->trace());
+      result = runner->run_iteration(batch, next ? &*next : nullptr, step, rule, options_.gradient_clip, recorder_->trace());
     }
     controller_->record(result.block_square_sums, session_->speaks());
     const Nanoseconds end = now_ns();
@@ -209,10 +273,10 @@ class Run {
     TrainingPlan executed = options_.plan;
     executed.num_steps = num_steps_;
     Trace whole_run;
-    recorder_->finish(summary_, executed, whole_run);
+    recorder_->finish(cached(), summary_, executed, whole_run);
     summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
     summary_.method = options_.plan.method;
-    static constexpr const char* kRules[] = {"plan", "paper", "cap", "fixed"};
+    static constexpr const char* kRules[] = {"plan", "paper", "cap", "fixed", "adaptive"};
     summary_.freeze = kRules[static_cast<int>(options_.freeze.rule)];
     summary_.seed = options_.seed;
     summary_.world_size = communicator_->world_size();
@@ -245,7 +309,11 @@ class Run {
   std::unique_ptr<Communicator> communicator_;
   std::optional<FreezeController> controller_;
   std::optional<RunRecorder> recorder_;
+  std::unique_ptr<NodeCache> cache_;
+  std::optional<EncoderStageFactory> factory_;
   std::optional<RankSession> session_;
+  std::vector<Phase> upcoming_;               // decided, not begun
+  std::map<int, std::vector<int>> orders_;    // by epoch
   RunSummary summary_;
   Nanoseconds evaluation_ns_ = 0;
   Nanoseconds last_step_end_ns_ = 0;
@@ -266,10 +334,10 @@ void check_inputs(const TrainOptions& options) {
   FreezeController(options.freeze, num_blocks(inputs.model), 1);
 }
 
-int num_training_samples(const std::filesystem::path& data, double held_out, std::uint64_t seed) {
+int num_training_samples(const DataSource& source) {
   TextData text;
   Split split;
-  read_and_split(data, held_out, seed, text, split);
+  read_and_split(source, text, split);
   return static_cast<int>(split.train.size());
 }
 

@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-void transform(const Transformation& transformation, const Phase& after, const EncoderConfig& config, const at::TensorOptions& options,
-               int num_moments, Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
+void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory, Communicator& communicator,
+               std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
   const at::NoGradGuard no_grad;
   for (const int layer : transformation.newly_frozen) {
     const auto held = layers.find(layer);
@@ -21,12 +21,12 @@ void transform(const Transformation& transformation, const Phase& after, const E
     const bool gives = move.from_rank == communicator.rank(), takes = move.to_rank == communicator.rank();
     if (!gives && !takes) continue;
     if (takes) {
-      LayerState arriving = make_layer_state(parameters_of(config, move.layer), options, move.layer >= after.first_trainable_layer, num_moments);
+      LayerState arriving = factory.make_layer(move.layer, move.layer >= after.first_trainable_layer);
       FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second, "a layer moves only to ranks that lack it");
     }
     LayerState& state = layers.at(move.layer);
     std::vector<at::Tensor> tensors{state.weights};
-    if (move.with_moments && num_moments > 0) tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+    if (move.with_moments && state.first_moment.defined()) tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const int tag = move.layer * 4 + static_cast<int>(i);
       const std::string what = fmt::format("transformation: moving layer {}", move.layer);

@@ -38,7 +38,7 @@ std::vector<Action> dependencies(const Schedule& lowered, const Action& action) 
   };
   switch (action.kind) {
     case ActionKind::forward:
-      if (stage == 0) return {};
+      if (stage == 0) return lowered.reads_cache ? std::vector{own(ActionKind::cache_read)} : std::vector<Action>{};
       return {same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1) : own(ActionKind::recv_forward)};
     case ActionKind::backward:
     case ActionKind::input_gradient:

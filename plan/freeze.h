@@ -9,6 +9,7 @@ struct FreezeOptions {
   double warm_up_fraction = 0.34;  // of the run's steps: before it nothing is frozen
   double interval_fraction = 0.125;
   double alpha = 0.5;  // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
+  double threshold = 0.5;  // adaptive rule: share of its largest gradient norm under which a block counts as converged
   bool operator==(const FreezeOptions&) const = default;
 };
 

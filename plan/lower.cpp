@@ -45,6 +45,8 @@ class Lowering {
   void append_receive(const Action& action, std::vector<Action>& lowered) const {
     if (action.kind == ActionKind::forward && message_between(action.stage, action.stage - 1))
       lowered.push_back(of_kind(action, ActionKind::recv_forward));
+    if (action.kind == ActionKind::forward && schedule_.reads_cache && action.stage == 0)
+      lowered.push_back(of_kind(action, ActionKind::cache_read));
     if (gives_input_gradient(action.kind) && message_between(action.stage, action.stage + 1))
       lowered.push_back(of_kind(action, ActionKind::recv_backward));
   }
@@ -52,6 +54,8 @@ class Lowering {
   void append_send(const Action& action, std::vector<Action>& lowered) const {
     if (action.kind == ActionKind::forward && message_between(action.stage, action.stage + 1))
       lowered.push_back(of_kind(action, ActionKind::send_forward));
+    if (action.kind == ActionKind::forward && schedule_.cache_write_stage == action.stage)
+      lowered.push_back(of_kind(action, ActionKind::cache_write));
     const bool someone_waits = action.stage > schedule_.first_trainable_stage;
     if (gives_input_gradient(action.kind) && someone_waits && message_between(action.stage, action.stage - 1))
       lowered.push_back(of_kind(action, ActionKind::send_backward));

@@ -61,6 +61,10 @@ class PositionMemory {
     const Bytes received = output_bytes_of(begin - 1, position);
     const Bytes sent = end < num_layers ? output_bytes_of(end - 1, position) : 0;
     memory.workspace = transient + received + sent;
+    if (position == 0 && phase_.cache.on) {
+      const Bytes of_micro_batch = output_bytes_of(phase_.first_trainable_layer - 1, position);
+      memory.cache = 2 * phase_.num_micro_batches * of_micro_batch;
+    }
     return memory;
   }
 

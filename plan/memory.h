@@ -15,7 +15,8 @@ struct RankMemory {
   Bytes optimizer_state = 0;  // trainable layers only: two moments for AdamW, none for SGD
   Bytes stash = 0;            // activations between forward and backward, peak over the schedule
   Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
-  Bytes total() const { return weights + gradients + optimizer_state + stash + workspace; }
+  Bytes cache = 0;            // what a first stage with an activation cache reads ahead: two mini-batches of its replica
+  Bytes total() const { return weights + gradients + optimizer_state + stash + workspace + cache; }
   bool operator==(const RankMemory&) const = default;
 };
 

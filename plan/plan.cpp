@@ -34,6 +34,21 @@ void fields(Archive& archive, json::Value<Archive, PhasePrediction>& prediction)
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CacheUse>& cache) {
+  archive("on", cache.on);
+  archive("hit_fraction", cache.hit_fraction, json::at_least(0));
+  archive("base_layer", cache.base_layer, json::at_least(0));
+  archive("base_fraction", cache.base_fraction, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CacheLimits>& limits) {
+  archive("dtype", limits.dtype);
+  archive("memory_bytes", limits.memory_bytes, json::at_least(0));
+  archive("disk_bytes", limits.disk_bytes, json::at_least(0));
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("from_step", phase.from_step, json::at_least(0));
   archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
@@ -43,6 +58,7 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("schedule", phase.schedule);
   archive("tokens", phase.tokens, json::at_least(0));
   archive("longest_tokens", phase.longest_tokens, json::at_least(0));
+  archive("cache", phase.cache);
   archive("predicted", phase.predicted);
 }
 
@@ -68,6 +84,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("dtype", plan.dtype);
   archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
+  archive("cache", plan.cache);
   archive("phases", plan.phases);
   archive("provenance", plan.provenance);
 }
@@ -105,6 +122,7 @@ class PhaseValidator {
     } catch (const InvalidInput& error) {
       throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
     }
+    require_cache();
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
       throw InvalidInput(at("predicted.peak_memory_bytes"),
@@ -141,6 +159,18 @@ class PhaseValidator {
     }
   }
 
+  void require_cache() const {
+    const CacheUse& cache = phase_.cache;
+    if (!cache.on) return;
+    if (phase_.first_trainable_layer == 0)
+      throw InvalidInput(at("cache.on"), "must be false where nothing is frozen: there is nothing to cache", "true");
+    for (const auto& [name, fraction] : {std::pair("cache.hit_fraction", cache.hit_fraction), {"cache.base_fraction", cache.base_fraction}})
+      if (!(fraction >= 0 && fraction <= 1)) throw InvalidInput(at(name), "must be >= 0 and <= 1", fmt::format("{}", fraction));
+    if (cache.base_layer < 0 || cache.base_layer >= phase_.first_trainable_layer)
+      throw InvalidInput(at("cache.base_layer"), fmt::format("must be < {}, the first trainable layer", phase_.first_trainable_layer),
+                         std::to_string(cache.base_layer));
+  }
+
   const TrainingPlan& plan_;
   const Phase& phase_;
   const Model& model_;
@@ -160,11 +190,22 @@ void require_successor(const Phase& before, const Phase& after, const std::strin
 
 }  // namespace
 
+std::string to_string(const CacheUse& cache) {
+  if (!cache.on) return "-";
+  if (cache.hit_fraction <= 0) return "fill";
+  return cache.hit_fraction >= 1 ? "hit" : fmt::format("{:.0f} %", 100 * cache.hit_fraction);
+}
+
 Schedule schedule_of(const Phase& phase) {
-  return lower(build_schedule(
-      phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
-                       .num_micro_batches = phase.num_micro_batches,
-                       .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)}));
+  Schedule schedule =
+      build_schedule(phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
+                                      .num_micro_batches = phase.num_micro_batches,
+                                      .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)});
+  if (phase.cache.on) {
+    schedule.reads_cache = true;
+    schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);
+  }
+  return lower(schedule);
 }
 
 int phase_at(const TrainingPlan& plan, int step) {
@@ -186,6 +227,8 @@ void validate(const TrainingPlan& plan, const Model& model, std::string_view sou
     throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
   if (plan.dtype != "float32" && plan.dtype != "float64")
     throw InvalidInput(at("dtype"), "must be float32 or float64", fmt::format("\"{}\"", plan.dtype));
+  if (plan.cache.dtype != "float32" && plan.cache.dtype != "bfloat16")
+    throw InvalidInput(at("cache.dtype"), "must be float32 or bfloat16", fmt::format("\"{}\"", plan.cache.dtype));
   if (plan.phases.empty()) throw InvalidInput(at("phases"), "must hold at least one phase", "[]");
   if (plan.phases[0].from_step != 0)
     throw InvalidInput(at("phases[0].from_step"), "must be 0", std::to_string(plan.phases[0].from_step));

@@ -24,6 +24,21 @@ struct PhasePrediction {
   bool operator==(const PhasePrediction&) const = default;
 };
 
+/// How a phase uses its node's activation cache, which keeps activations at the frozen boundary (the input of
+/// Phase::first_trainable_layer) by sample. An entry is used by position 0 alone, and only where it was stored at or
+/// before the end of position 0's layers; it is written by the position that holds the layer before the boundary.
+struct CacheUse {
+  bool on = false;
+  /// Fraction of the samples expected to be found at the boundary. 0: each is computed and written (the fill part),
+  /// 1: each is read (the hit part).
+  double hit_fraction = 0;
+  /// Entries of an earlier boundary that the other samples start from (re-basing), 0 = none; and the fraction of those
+  /// others expected to have one.
+  int base_layer = 0;
+  double base_fraction = 0;
+  bool operator==(const CacheUse&) const = default;
+};
+
 /// A stretch of the run with one layout; valid from optimizer step `from_step` until the next phase.
 struct Phase {
   int from_step = 0;
@@ -37,6 +52,7 @@ struct Phase {
   int tokens = 0;
   /// Padded length of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
   int longest_tokens = 0;
+  CacheUse cache;
   PhasePrediction predicted;
   bool operator==(const Phase&) const = default;
 };
@@ -54,6 +70,17 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
+/// "-", "fill", "hit", or "57 %" of the samples found.
+std::string to_string(const CacheUse& cache);
+
+/// What a node's activation cache may hold.
+struct CacheLimits {
+  std::string dtype = "float32";  // of the stored values; or "bfloat16"
+  Bytes memory_bytes = 0;         // host memory, shared by the node's ranks
+  Bytes disk_bytes = 0;           // beyond that
+  bool operator==(const CacheLimits&) const = default;
+};
+
 /// What shall be done: a run as phases. One phase with nothing frozen is ordinary pipeline training.
 struct TrainingPlan {
   std::string method;  // data-parallel, static, pipetransformer
@@ -66,6 +93,7 @@ struct TrainingPlan {
   std::string partitioner = "exact";
   /// The cluster's memory limits hold (and are enforced by the executor).
   bool memory_limited = true;
+  CacheLimits cache;
   std::vector<Phase> phases;
   Provenance provenance;
   bool operator==(const TrainingPlan&) const = default;

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ struct Schedule {
   /// Stages before this one are frozen: forward only, and nothing is sent back to them. At most num_stages - 1:
   /// the head, and so the last stage, always trains.
   int first_trainable_stage = 0;
+  /// Stage 0 looks for cached activations: CACHE_READ stands before each of its forwards.
+  bool reads_cache = false;
+  /// Stage that stores activations at the frozen boundary: CACHE_WRITE stands behind each of its forwards and the SEND_F.
+  std::optional<int> cache_write_stage = std::nullopt;
   /// position_of_stage[s] = pipeline position that stage s lives on; size = number of stages.
   std::vector<int> position_of_stage;
   std::vector<std::vector<Action>> prologue, body, epilogue;  // [position][index]
@@ -50,7 +55,7 @@ std::vector<std::string> schedule_names();
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between
 /// stages of one position), and after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per
-/// trainable stage. REDUCE_GRAD stands there for one replica too, and costs nothing then. The iteration's optimizer
+/// trainable stage, and the cache's actions where the schedule has them. REDUCE_GRAD stands there for one replica too, and costs nothing then. The iteration's optimizer
 /// step is global: gradient clipping needs the norm over all stages, so positions meet there.
 Schedule lower(const Schedule& compute_only);
 
@@ -75,8 +80,8 @@ std::string to_text(const Schedule& schedule);
 std::string to_grid(const Schedule& compute_only);
 
 /// PyTorch's CSV: row i = rank i, columns = actions in order, one per field, no header. For a compute-only schedule
-/// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP, which PyTorch does not have,
-/// left out).
+/// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP and the cache's actions, which PyTorch does
+/// not have, left out).
 std::string to_csv(const Schedule& schedule);
 
 }  // namespace frostpipe

@@ -170,6 +170,14 @@ std::string to_grid(const Schedule& compute_only) {
   return text;
 }
 
+namespace {
+
+bool pytorch_has(ActionKind kind) {
+  return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
+}
+
+}  // namespace
+
 std::string to_csv(const Schedule& schedule) {
   std::string csv;
   for (int position = 0; position < num_positions(schedule); ++position) {
@@ -177,7 +185,7 @@ std::string to_csv(const Schedule& schedule) {
     for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
       if (part->empty()) continue;
       for (const auto& action : (*part)[position])
-        if (action.kind != ActionKind::optimizer_step) row.push_back(action);
+        if (pytorch_has(action.kind)) row.push_back(action);
     }
     csv += fmt::format("{}\n", fmt::join(texts_of(row), ","));
   }

@@ -71,6 +71,8 @@ std::string run_name(std::string_view method) {
   if (method == "data-parallel") return "data_parallel";
   if (method == "static") return "static_pipeline";
   if (method == "pipetransformer") return "elastic";
+  if (method == "pipetransformer-published") return "published";
+  if (method == "freeze-only") return "freeze_only";
   return std::string(method);
 }
 

@@ -46,6 +46,9 @@ struct PhaseSummary {
   double samples_per_second = 0;                   // over the phase's steps, transformation excluded
   std::vector<Bytes> predicted_peak_memory_bytes;  // per rank
   std::vector<Bytes> measured_peak_memory_bytes;   // per rank
+  bool cache = false;                              // activations at the frozen boundary were cached
+  double cache_hit_fraction = 0;                   // of the samples, found at the boundary
+  double cache_base_fraction = 0;                  // of the others, found at an earlier boundary
   Trace predicted_timeline;                        // one iteration
   Trace measured_timeline;                         // the step whose time is the median
   bool operator==(const PhaseSummary&) const = default;
@@ -84,6 +87,7 @@ struct RunSummary {
   double wall_seconds = 0;  // of the training loop, evaluation left out
   double start_seconds = 0;  // loading, process groups
   double evaluation_seconds = 0;
+  std::string cache_note;  // what the cache could not do, empty if all went well
   double test_accuracy = 0;
   double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n)
   std::vector<PhaseSummary> phases;
@@ -97,7 +101,7 @@ struct RunSummary {
 };
 
 /// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
-/// pipetransformer -> elastic, anything else unchanged.
+/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only, anything else unchanged.
 std::string run_name(std::string_view method);
 
 /// Envelope "frostpipe.run".

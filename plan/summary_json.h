@@ -27,6 +27,9 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
   archive("samples_per_second", phase.samples_per_second, json::at_least(0));
   archive("predicted_peak_memory_bytes", phase.predicted_peak_memory_bytes, json::at_least(0));
   archive("measured_peak_memory_bytes", phase.measured_peak_memory_bytes, json::at_least(0));
+  archive("cache", phase.cache);
+  archive("cache_hit_fraction", phase.cache_hit_fraction, json::at_least(0));
+  archive("cache_base_fraction", phase.cache_base_fraction, json::at_least(0));
   archive("predicted_timeline", phase.predicted_timeline);
   archive("measured_timeline", phase.measured_timeline);
 }
@@ -63,6 +66,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("wall_seconds", run.wall_seconds, json::at_least(0));
   archive("start_seconds", run.start_seconds, json::at_least(0));
   archive("evaluation_seconds", run.evaluation_seconds, json::at_least(0));
+  archive("cache_note", run.cache_note);
   archive("test_accuracy", run.test_accuracy);
   archive("test_accuracy_standard_error", run.test_accuracy_standard_error);
   archive("phases", run.phases);

@@ -1,15 +1,17 @@
 #include "plan/transformation.h"
 #include "planner/candidate.h"
 #include "planner/make_plan.h"
+#include "planner/paper_auto_pipe.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
-namespace {
 
-/// The same layout, partition and schedule, only with more layers frozen.
-std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                         Phase phase, int first_trainable_layer) {
+std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& current,
+                                         int first_trainable_layer, int from_step) {
+  Phase phase = current;
   phase.first_trainable_layer = first_trainable_layer;
+  phase.from_step = from_step;
+  phase.cache = {};
   const auto memory = memory_of(phase, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
   if (!options.ignore_memory_limit) {
     const std::string misfit = what_does_not_fit(phase, memory, cluster);
@@ -24,8 +26,6 @@ std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& 
   return phase;
 }
 
-}  // namespace
-
 std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const Cluster& cluster,
                                                    const PlanOptions& options, const Phase& current,
                                                    int first_trainable_layer, int from_step) {
@@ -38,8 +38,23 @@ std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const
     length /= 2;
   }
   if (std::holds_alternative<Infeasible>(next)) {
-    next = carry_on(profile, cluster, options, current, first_trainable_layer);
+    next = carry_on(profile, cluster, options, current, first_trainable_layer, from_step);
   }
+  if (auto* phase = std::get_if<Phase>(&next)) {
+    phase->from_step = from_step;
+    phase->predicted.transformation_ns =
+        transformation_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
+  }
+  return next;
+}
+
+std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                                     const Phase& current, int first_trainable_layer, int from_step) {
+  std::vector<double> millions;
+  for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
+  const int initial_length = static_cast<int>(cluster.devices.size());
+  const int length = paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
+  auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size), first_trainable_layer);
   if (auto* phase = std::get_if<Phase>(&next)) {
     phase->from_step = from_step;
     phase->predicted.transformation_ns =

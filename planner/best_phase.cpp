@@ -11,7 +11,8 @@ namespace frostpipe {
 namespace {
 
 /// 1F1B first: where both take equally long it needs less memory.
-std::vector<std::string_view> schedules_for(int pipeline_parallel_size) {
+std::vector<std::string_view> schedules_for(int pipeline_parallel_size, const std::string& only) {
+  if (!only.empty()) return {only};
   if (pipeline_parallel_size == 1) return {"1F1B"};  // GPipe would only keep more activations
   return {"1F1B", "GPipe"};
 }
@@ -25,14 +26,14 @@ struct ClosestMiss {
 class Search {
  public:
   Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
-         int first_trainable_layer)
+         int first_trainable_layer, const CacheUse& cache)
       : profile_(profile),
         cluster_(cluster),
         options_(options),
-        maker_(profile, cluster, options, pipeline_parallel_size, first_trainable_layer) {}
+        maker_(profile, cluster, options, pipeline_parallel_size, first_trainable_layer, cache) {}
 
   void consider_all(int pipeline_parallel_size) {
-    for (const std::string_view schedule : schedules_for(pipeline_parallel_size)) {
+    for (const std::string_view schedule : schedules_for(pipeline_parallel_size, options_.schedule)) {
       for (int m = 1; m <= maker_.max_micro_batches(); ++m) {
         try {
           consider(schedule, m);
@@ -110,7 +111,7 @@ class Search {
 }  // namespace
 
 std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer) {
+                                           int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache) {
   const int p = pipeline_parallel_size;
   const int world_size = static_cast<int>(cluster.devices.size());
   const int num_layers = static_cast<int>(profile.model.layers.size());
@@ -119,7 +120,7 @@ std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster
   if (p > world_size) return Infeasible{prefix + "the cluster has " + std::to_string(world_size) + " ranks"};
   if (p > num_layers) return Infeasible{prefix + "the model has " + std::to_string(num_layers) + " layers"};
 
-  Search search(profile, cluster, options, p, first_trainable_layer);
+  Search search(profile, cluster, options, p, first_trainable_layer, cache);
   search.consider_all(p);
   if (options.partitioner == "exact") search.shift_cuts_of_best();
   auto result = search.result();

@@ -21,7 +21,7 @@ struct Candidate {
 class CandidateMaker {
  public:
   CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
-                 int first_trainable_layer);
+                 int first_trainable_layer, const CacheUse& cache);
 
   /// Largest number of micro-batches worth trying: min(32, global batch / d), at least 1.
   int max_micro_batches() const;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "planner/candidate.h"
+#include "planner/replan.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -53,42 +54,97 @@ std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cl
   return Infeasible{misses};
 }
 
+/// What follows the phases so far when a freeze comes; the cache's content is part of its state.
+class Follower {
+ public:
+  Follower(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe)
+      : profile_(profile), cluster_(cluster), options_(options), observe_(observe) {}
+
+  std::variant<std::vector<Phase>, Infeasible> next(const Phase& current, const FreezeEvent& event) {
+    const int first_trainable = first_trainable_layer(profile_.model, event.frozen_layers);
+    if (options_.method == "freeze-only") return alone(carry_on(profile_, cluster_, options_, current, first_trainable, event.from_step));
+    if (options_.method == "pipetransformer-published") {
+      return alone(next_published_phase(profile_, cluster_, options_, current, first_trainable, event.from_step));
+    }
+    const double capacity = cache_capacity(options_.cache, profile_);
+    const CacheContent content = options_.steps_per_epoch > 0
+                                     ? cache_content_at(parts_, current.first_trainable_layer, event.from_step, options_.steps_per_epoch, capacity)
+                                     : CacheContent{};
+    const ReplanRequest request{.current = current, .first_trainable_layer = first_trainable, .from_step = event.from_step};
+    auto result = replan(profile_, cluster_, options_, request, content);
+    if (auto* none = std::get_if<Infeasible>(&result)) return *none;
+    if (observe_) observe_(request, std::get<ReplanResult>(result));
+    Continuation& chosen = std::get<ReplanResult>(result).chosen;
+    parts_ = std::move(chosen.parts);
+    return std::move(chosen.phases);
+  }
+
+ private:
+  static std::variant<std::vector<Phase>, Infeasible> alone(std::variant<Phase, Infeasible> phase) {
+    if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
+    return std::vector<Phase>{std::get<Phase>(std::move(phase))};
+  }
+
+  const Profile& profile_;
+  const Cluster& cluster_;
+  const PlanOptions& options_;
+  const ReplanObserver& observe_;
+  std::vector<CachePart> parts_;  // since the last freeze
+};
+
 /// Phase after phase along the forecast of the freeze rule.
-Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& start) {
+Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& start, const ReplanObserver& observe) {
   std::vector<Phase> phases{start};
+  Follower follower(profile, cluster, options, observe);
   for (const FreezeEvent& event : forecast_cap(num_blocks(profile.model), options.num_steps, options.freeze)) {
-    auto next = next_elastic_phase(profile, cluster, options, phases.back(),
-                                   first_trainable_layer(profile.model, event.frozen_layers), event.from_step);
+    std::erase_if(phases, [&](const Phase& phase) { return phase.from_step >= event.from_step && phase.from_step > 0; });
+    auto next = follower.next(phases.back(), event);
     if (const auto* none = std::get_if<Infeasible>(&next)) {
       return Infeasible{fmt::format("with {} frozen layers: {}", event.frozen_layers, none->reason)};
     }
-    phases.push_back(std::get<Phase>(std::move(next)));
+    auto& following = std::get<std::vector<Phase>>(next);
+    phases.insert(phases.end(), following.begin(), following.end());
   }
   return phases;
 }
 
-Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  const bool is_elastic = options.method == "pipetransformer";
+bool is_elastic(const std::string& method) {
+  return method == "pipetransformer" || method == "freeze-only" || method == "pipetransformer-published";
+}
+
+Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
   std::vector<int> lengths;
   if (options.method == "data-parallel") {
     lengths = {1};
-  } else if (options.method == "static" || is_elastic) {
+  } else if (options.method == "pipetransformer-published") {
+    lengths = {world_size_of(cluster)};
+  } else if (options.method == "static" || is_elastic(options.method)) {
     lengths = static_lengths(world_size_of(cluster));
   } else {
-    throw InvalidInput("method", "must be data-parallel, static or pipetransformer", options.method);
+    throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only or pipetransformer-published", options.method);
   }
   auto start = best_of_lengths(profile, cluster, options, lengths);
   if (const auto* none = std::get_if<Infeasible>(&start)) return *none;
   const Phase& first = std::get<Phase>(start);
-  if (is_elastic) return elastic_phases(profile, cluster, options, first);
+  if (is_elastic(options.method)) return elastic_phases(profile, cluster, options, first, observe);
   return std::vector<Phase>{first};
+}
+
+/// The published method is one of partition and schedule too.
+PlanOptions as_published(PlanOptions options) {
+  if (options.method != "pipetransformer-published") return options;
+  options.partitioner = "pipetransformer-greedy";
+  options.schedule = "GPipe";
+  options.use_cache = false;
+  return options;
 }
 
 }  // namespace
 
-PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted, const ReplanObserver& observe) {
+  const PlanOptions options = as_published(wanted);
   require_meaningful(options, cluster);
-  auto phases = phases_by_method(profile, cluster, options);
+  auto phases = phases_by_method(profile, cluster, options, observe);
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
   TrainingPlan plan;
   plan.method = options.method;
@@ -98,6 +154,8 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   plan.optimizer = options.optimizer;
   plan.dtype = options.dtype;
   plan.memory_limited = !options.ignore_memory_limit;
+  plan.partitioner = options.partitioner;
+  if (options.method == "pipetransformer" && options.use_cache) plan.cache = options.cache;
   plan.phases = std::get<std::vector<Phase>>(std::move(phases));
   plan.provenance.model_name = profile.model.name;
   plan.provenance.model_fingerprint = fingerprint(profile.model);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <variant>
 
@@ -10,13 +11,18 @@
 namespace frostpipe {
 
 struct PlanOptions {
-  std::string method = "pipetransformer";  // data-parallel | static | pipetransformer
+  /// data-parallel | static | pipetransformer | freeze-only | pipetransformer-published
+  std::string method = "pipetransformer";
   int global_batch_size = 64;
   int num_steps = 0;
   int tokens = 0;  // padded length per sample; 0 = that of the profile's workload
   std::string optimizer = "adamw";
   std::string dtype = "float32";
   std::string partitioner = "exact";  // exact | pipetransformer-greedy
+  std::string schedule;               // the only one to use; empty = the best
+  int steps_per_epoch = 0;            // 0 = samples do not come again: no cache
+  bool use_cache = true;              // where it pays
+  CacheLimits cache;
   bool ignore_memory_limit = false;
   FreezeOptions freeze;  // forecast: the rule's cap
 };
@@ -27,16 +33,24 @@ struct Infeasible {
 };
 using PlanResult = std::variant<TrainingPlan, Infeasible>;
 
+struct ReplanRequest;
+struct ReplanResult;
+using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
+
 /// Makes a plan by the named method. Every iteration time is the simulator's.
 ///
 /// data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
 /// frozen; p = 1 is the data-parallel method's. pipetransformer: starts as the static plan; at each forecast freeze
 /// event AutoPipe halves the pipeline while the memory limit allows it, AutoDP doubles the replicas, and partition,
-/// schedule and number of micro-batches are chosen anew.
+/// schedule and number of micro-batches are chosen anew, and the activation cache is used where it pays (replan.h). freeze-only: the static plan
+/// throughout, freezing as forecast. pipetransformer-published: starts over all ranks; GPipe, the greedy partition with the frozen layers on the
+/// first device, the pipeline's length by parameters, no cache (paper_auto_pipe.h).
 ///
 /// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
 /// options that mean nothing (unknown method, no samples, no length) and for costs that were not measured.
-PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+///
+/// `observe` is told what was considered at each freeze that replan() answered.
+PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe = {});
 
 /// Best phase with a given pipeline length (d = world / p, rounded down) and frozen prefix, from step 0, with its
 /// prediction. Also used when re-planning during a run.
@@ -52,7 +66,12 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
 /// throws what cost_of throws. The published greedy partition is taken as it is, without shifts. Infeasible names the
 /// rank that came closest to fitting, or the empty stage that the greedy partitioner left.
 std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer);
+                                           int pipeline_parallel_size, int first_trainable_layer,
+                                           const CacheUse& cache = {});
+
+/// The same layout, partition and schedule with more layers frozen from `from_step` on, with its prediction; Infeasible if a rank lacks memory.
+std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& current,
+                                         int first_trainable_layer, int from_step);
 
 /// AutoPipe's rule: the phase that follows `current` when layers before `first_trainable_layer` are frozen, with
 /// predicted.transformation_ns. An even pipeline length is halved as often as every rank still fits its memory limit,
@@ -61,5 +80,9 @@ std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster
 std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const Cluster& cluster,
                                                    const PlanOptions& options, const Phase& current,
                                                    int first_trainable_layer, int from_step);
+
+/// The published rule: the pipeline has the length that paper_pipeline_length gives by parameters, whether or not that is faster or fits.
+std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                                     const Phase& current, int first_trainable_layer, int from_step);
 
 }  // namespace frostpipe

@@ -5,16 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "profiles/cluster_json.h"
 #include "profiles/error.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Link>& link) {
-  archive("latency_ns", link.latency_ns, json::at_least(0));
-  archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(0));
-}
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, LinkClass>& link_class) {

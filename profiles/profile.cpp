@@ -9,6 +9,7 @@
 #include <span>
 #include <tuple>
 
+#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_json.h"
 
@@ -52,11 +53,18 @@ void fields(Archive& archive, json::Value<Archive, UpdateMeasurement>& update) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CacheSpeed>& speed) {
+  archive("read", speed.read);
+  archive("write", speed.write);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
   archive("name", workload.name);
   archive("num_samples", workload.num_samples, json::at_least(0));
   archive("tokens", workload.tokens, json::at_least(1));
   archive("longest_tokens", workload.longest_tokens, json::at_least(1));
+  archive("mean_tokens", workload.mean_tokens, json::at_least(0));
   archive("global_batch_size", workload.global_batch_size, json::at_least(1));
 }
 
@@ -68,6 +76,7 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
   archive("workload", profile.workload);
   archive("measurements", profile.measurements);
   archive("updates", profile.updates);
+  archive("cache", profile.cache);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiles/cluster.h"
 #include "profiles/model.h"
 #include "profiles/units.h"
 
@@ -64,9 +65,19 @@ struct Workload {
   int tokens = 0;
   /// Padded length of the longest sample: what memory must be planned for.
   int longest_tokens = 0;
+  /// Mean length of a sample without padding, rounded up: what an activation cache stores; 0 = as `tokens`.
+  int mean_tokens = 0;
   /// Mini-batch size that `tokens` holds for.
   int global_batch_size = 0;
   bool operator==(const Workload&) const = default;
+};
+
+/// Speed of a node's activation cache in host memory, as each of its ranks sees it while all use it: latency per
+/// entry (one sample), bandwidth for its bytes as stored.
+struct CacheSpeed {
+  Link read;   // find, copy, check
+  Link write;
+  bool operator==(const CacheSpeed&) const = default;
 };
 
 /// What is: a model's layers as measured on a device.
@@ -80,6 +91,8 @@ struct Profile {
   /// Profile otherwise keeps the order.
   std::vector<Measurement> measurements;
   std::vector<UpdateMeasurement> updates;
+  /// None in profiles that did not measure it: nothing is planned with a cache then.
+  std::optional<CacheSpeed> cache = std::nullopt;
   bool operator==(const Profile&) const = default;
 };
 

@@ -60,6 +60,11 @@ class UniformCostModel final : public CostModel {
 /// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
 /// output activation of the layer before the cut. A micro-batch without samples costs nothing and sends nothing.
 ///
+/// With a cache, expected times: of the samples, hit_fraction are found at the boundary and cost nothing in frozen layers (if position 0
+/// holds the whole prefix: elsewhere such an entry is of no use), of the others base_fraction start at base_layer (if position 0 reaches that far);
+/// a fraction x of a micro-batch costs x times the micro-batch. CACHE_READ: what is found, CACHE_WRITE: what is not at the boundary, each
+/// by the entry and by the byte of mean_tokens values, both as compute: reading ahead shares the rank's core. Priced as float32 entries.
+///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws
 /// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.
 class ProfileCostModel final : public CostModel {
@@ -76,6 +81,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds input_gradient_ns = 0;
     Nanoseconds weight_gradient_ns = 0;
     TransferCost send_forward, send_backward;
+    Nanoseconds cache_read_ns = 0, cache_write_ns = 0;
   };
   /// What a stage costs on the rank of one replica.
   struct RankCost {

@@ -32,6 +32,41 @@ Segment all_reduce(const Cluster& cluster, std::vector<int> ranks, Bytes bytes) 
   return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
 }
 
+/// What the cache saves and costs, as shares of a micro-batch.
+struct CacheShares {
+  double found = 0;        // read
+  double written = 0;
+  double hit = 0;          // of no cost in any frozen layer
+  double based = 0;        // of the others: of no cost before base_layer
+  int base_layer = 0;
+
+  explicit CacheShares(const Phase& phase) {
+    const CacheUse& cache = phase.cache;
+    if (!cache.on) return;
+    const int reach = phase.partition.front().end;
+    if (phase.first_trainable_layer <= reach) hit = cache.hit_fraction;
+    base_layer = cache.base_layer <= reach ? cache.base_layer : 0;
+    if (base_layer > 0) based = cache.base_fraction;
+    found = hit + (1 - hit) * based;
+    written = 1 - cache.hit_fraction;
+  }
+  /// Of a frozen layer's forward that has to be computed.
+  double computed(int layer) const { return (1 - hit) * (layer < base_layer ? 1 - based : 1); }
+};
+
+Nanoseconds scaled(Nanoseconds duration, double share) { return static_cast<Nanoseconds>(static_cast<double>(duration) * share + 0.5); }
+
+/// Of so many entries of one size.
+Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
+  return scaled(speed.latency_ns + transfer_occupancy_ns(speed, bytes_each), entries);
+}
+
+CacheSpeed cache_speed(const Phase& phase, const Profile& profile) {
+  if (!phase.cache.on) return {};
+  if (profile.cache) return *profile.cache;
+  throw InvalidInput("profile: cache", "must be measured for a phase with a cache; profile again", "missing");
+}
+
 }  // namespace
 
 ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, std::string_view optimizer,
@@ -55,6 +90,11 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
                              .micro_batch_size = size,
                              .tokens = phase.tokens});
   };
+  const CacheShares shares(phase);
+  const CacheSpeed speed = cache_speed(phase, profile);
+  const int entry_tokens = profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
+  const Bytes entry_bytes = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
+  const int writing_stage = phase.cache.on ? stage_of_layer(partition, phase.first_trainable_layer - 1) : -1;
   const auto measure_stage = [&](int stage, int replica, int size) {
     StageCost cost;
     if (size == 0) return cost;
@@ -63,7 +103,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     for (int layer = partition[stage].begin; layer < partition[stage].end; ++layer) {
       const LayerCost measured = layer_cost(layer, size, device_type);
       if (layer < phase.first_trainable_layer) {
-        cost.forward_ns += measured.frozen_forward_ns;
+        cost.forward_ns += scaled(measured.frozen_forward_ns, shares.computed(layer));
       } else {
         cost.forward_ns += measured.forward_ns;
         cost.weight_gradient_ns += measured.weight_gradient_ns;
@@ -78,6 +118,8 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
       const Bytes bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
       cost.send_backward = message_cost(cluster, rank, rank_of(layout, stage - 1, replica), bytes);
     }
+    if (stage == 0) cost.cache_read_ns = entries_ns(speed.read, size * shares.found, entry_bytes);
+    if (stage == writing_stage) cost.cache_write_ns = entries_ns(speed.write, size * shares.written, entry_bytes);
     return cost;
   };
 
@@ -125,6 +167,10 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*posi
       return {compute(stage_cost(action, replica).input_gradient_ns)};
     case ActionKind::weight_gradient:
       return {compute(stage_cost(action, replica).weight_gradient_ns)};
+    case ActionKind::cache_read:
+      return {compute(stage_cost(action, replica).cache_read_ns)};
+    case ActionKind::cache_write:
+      return {compute(stage_cost(action, replica).cache_write_ns)};
     case ActionKind::reduce_gradient:
       if (data_parallel_size_ == 1) return {};
       return {reduce_gradient_.at(action.stage)};

@@ -34,6 +34,6 @@ MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, c
 
 Evaluation evaluate(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
 
-int num_training_samples(const std::filesystem::path&, double, std::uint64_t) { left_out("read training data"); }
+int num_training_samples(const DataSource&) { left_out("read training data"); }
 
 }  // namespace frostpipe

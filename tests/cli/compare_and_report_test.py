@@ -60,6 +60,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "predicted_iteration_ns": 0, "measured_iteration_ns": iteration_ns,
             "measured_iteration_low_ns": iteration_ns * 9 // 10, "measured_iteration_high_ns": iteration_ns * 11 // 10,
             "transformation_ns": predicted["transformation_ns"], "predicted_transformation_ns": 0,
+            "cache": False, "cache_hit_fraction": 0, "cache_base_fraction": 0,
             "samples_per_second": 64e9 / iteration_ns, "predicted_peak_memory_bytes": [],
             "measured_peak_memory_bytes": [200 * MIB, 210 * MIB], "predicted_timeline": no_timeline,
             "measured_timeline": timeline(2, iteration_ns // 10**6)})
@@ -73,7 +74,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": 2, "epochs": 3,
             "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
             "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
-            "evaluation_seconds": 0.5, "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases,
+            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases,
             "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
             "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
             "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}
@@ -124,7 +125,7 @@ class CompareAndReportTest(CliTest):
         text = self.run_tool("compare", *pairs).stdout
         planned, executed = [line for line in text.splitlines() if line.startswith(("  planned ", "  executed "))]
         self.assertNotIn("6 frozen", planned)
-        self.assertIn("6 frozen on 1 x 2", executed)
+        self.assertIn("6 frozen on 2 x 1", executed)
 
     def test_compare_refuses_runs_of_one_name_and_foreign_plans(self):
         pairs = self.make_runs()

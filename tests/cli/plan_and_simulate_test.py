@@ -16,13 +16,59 @@ class PlanTest(CliTest):
         self.assertEqual(plan["provenance"]["profile_path"], "../profile.json")
         self.assertEqual(plan["provenance"]["cluster_path"], "../cluster.json")
 
-    def test_elastic_plan_gets_shorter_as_layers_freeze(self):
-        self.plan("elastic.json", "pipetransformer")
+    def test_elastic_plan_gets_faster_as_layers_freeze(self):
+        self.plan("elastic.json", "pipetransformer", "--epochs", 300)
         phases = self.read("elastic.json")["phases"]
         self.assertGreater(len(phases), 1)
         self.assertEqual(phases[0]["layout"]["pipeline_parallel_size"], 2)
+        times = [phase["predicted"]["iteration_ns"] for phase in phases]
+        self.assertEqual(times, sorted(times, reverse=True))
+
+    def test_no_change_of_layout_that_does_not_pay(self):
+        """Building groups anew costs 50 ms, and the 20 steps after the first freeze of a run of 30 take 13 ms each."""
+        self.plan("elastic.json", "pipetransformer", "--epochs", 3)
+        self.assertTrue(all(phase["layout"]["pipeline_parallel_size"] == 2 for phase in self.read("elastic.json")["phases"]))
+
+    def test_published_rule_changes_whether_or_not_it_pays(self):
+        self.plan("published.json", "pipetransformer-published", "--epochs", 3)
+        phases = self.read("published.json")["phases"]
+        self.assertEqual({phase["schedule"] for phase in phases}, {"GPipe"})
         self.assertEqual(phases[-1]["layout"]["pipeline_parallel_size"], 1)
-        self.assertEqual(phases[-1]["layout"]["data_parallel_size"], 2)
+        self.assertTrue(all(phase["first_trainable_layer"] < phase["partition"][0]["end"] for phase in phases), "frozen layers are on the first device")
+
+    def test_freeze_only_keeps_the_static_layout(self):
+        self.plan("static.json", "static")
+        self.plan("frozen.json", "freeze-only")
+        static, frozen = self.read("static.json")["phases"], self.read("frozen.json")["phases"]
+        self.assertGreater(len(frozen), 1)
+        for phase in frozen:
+            self.assertEqual({**phase, "from_step": 0, "first_trainable_layer": 0, "predicted": 0}, {**static[0], "predicted": 0})
+
+    def test_one_schedule_alone(self):
+        self.plan("gpipe.json", "static", "--schedule", "GPipe")
+        self.assertEqual(self.read("gpipe.json")["phases"][0]["schedule"], "GPipe")
+
+    def test_cache_is_used_where_it_pays_and_explained(self):
+        """The prefix of 3 blocks takes 60 us a sample to compute; its entry takes 5 us to read: filled, then hit."""
+        speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
+        self.edit("profile.json", lambda profile: profile.update(cache={"read": speed, "write": speed}))
+        done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")
+        phases = self.read("elastic.json")["phases"]
+        self.assertTrue(all(phase["cache"]["on"] for phase in phases if phase["first_trainable_layer"] > 0))
+        self.assertEqual(phases[-1]["cache"]["hit_fraction"], 1)
+        self.assertIn("paid back after", done.stdout)
+        self.assertIn(" hit ", done.stdout)
+        self.run_tool("simulate", "elastic.json")
+        slow = {"latency_ns": 1_000_000, "bandwidth_bytes_per_second": 1_000_000}
+        self.edit("profile.json", lambda profile: profile.update(cache={"read": slow, "write": slow}))
+        self.plan("slow.json", "pipetransformer", "--epochs", 300)
+        self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
+
+    def test_no_cache_without_its_measurement_and_when_off(self):
+        done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")
+        self.assertIn("no cache: the profile has not measured a cache", done.stdout)
+        done = self.plan("off.json", "pipetransformer", "--epochs", 300, "--explain", "--cache", "off")
+        self.assertIn("no cache: the cache is switched off", done.stdout)
 
     def test_json_on_stdout_is_the_file(self):
         done = self.plan("static.json", "static", "--format", "json")

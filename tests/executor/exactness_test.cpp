@@ -7,8 +7,10 @@
 
 #include <numeric>
 
+#include "executor/encoder_stage.h"
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
+#include "plan/memory.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/reference_encoder.h"
 #include "tests/executor/small_model.h"
@@ -34,12 +36,15 @@ struct Job {
   Model model;
   std::unique_ptr<ComputeDevice> device;
   std::unique_ptr<Communicator> communicator;
+  std::vector<std::unique_ptr<EncoderStageFactory>> factories;
 
   MicroBatch whole(const EncodedData& data, const MiniBatch& batch, const std::string& dtype) const {
     return make_micro_batch(data, batch.samples, batch.tokens, at::TensorOptions().dtype(scalar_type_of(dtype)));
   }
-  RankSession session(const std::string& optimizer, const std::string& dtype) {
-    return RankSession(config, model, *communicator, *device, optimizer, dtype);
+  RankSession session(const EncodedData& data, const std::string& optimizer, const std::string& dtype) {
+    factories.push_back(std::make_unique<EncoderStageFactory>(config, model, data, at::TensorOptions().dtype(scalar_type_of(dtype)),
+                                                              optimizer_moments(optimizer), /*cache=*/nullptr));
+    return RankSession(model, *factories.back(), *communicator, *device, optimizer, dtype);
   }
 };
 
@@ -50,11 +55,11 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
 
-  RankSession session = job.session("sgd", dtype);
+  RankSession session = job.session(data, "sgd", dtype);
   session.start(small_phase(p, d, m, schedule, frozen_first_layer),
                 [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
   Trace trace;
-  const IterationResult result = session.runner()->run_iteration(data, batch, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
+  const IterationResult result = session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
 
   ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
   const double expected_loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
@@ -138,7 +143,7 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
   const MiniBatch batch = mini_batch(data, order, 13, 0);
   const MicroBatch whole = job.whole(data, batch, dtype);
 
-  RankSession session = job.session(optimizer, dtype);
+  RankSession session = job.session(data, optimizer, dtype);
   ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
   int step = 0;
   for (const Segment& segment : segments) {
@@ -155,7 +160,7 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
       const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
       Trace trace;
       IterationResult result;
-      if (session.runner()) result = session.runner()->run_iteration(data, batch, step, rule, /*gradient_clip=*/1.0, trace);
+      if (session.runner()) result = session.runner()->run_iteration(batch, nullptr, step, rule, /*gradient_clip=*/1.0, trace);
       const double loss = job.communicator->sum({result.loss}).front();
       const double expected = reference.loss_and_gradients(whole, segment.first_trainable);
       CHECK_RANK(std::abs(loss - expected) <= 1e-9 * (1 + std::abs(expected)), fmt::format("step {}: loss {} instead of {}", step, loss, expected));
@@ -203,13 +208,13 @@ void transformed_equals_fresh(const RankEnvironment& self) {
   std::vector<int> order(9);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 9, 0);
-  RankSession session = job.session("adamw", "float32");
+  RankSession session = job.session(data, "adamw", "float32");
   session.start(small_phase(2, 1, 3, "1F1B", 0), [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
   Trace trace;
-  for (int step = 0; step < 3; ++step) session.runner()->run_iteration(data, batch, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
+  for (int step = 0; step < 3; ++step) session.runner()->run_iteration(batch, nullptr, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
   const Phase after = small_phase(1, 2, 2, "1F1B", 3);
   session.enter(after);
-  RankSession fresh = job.session("adamw", "float32");
+  RankSession fresh = job.session(data, "adamw", "float32");
   fresh.start(after, [&](int layer, LayerState& state) {
     const at::NoGradGuard no_grad;
     const LayerState& from = session.layers().at(layer);
@@ -219,7 +224,7 @@ void transformed_equals_fresh(const RankEnvironment& self) {
     state.first_moment.copy_(from.first_moment);
     state.second_moment.copy_(from.second_moment);
   });
-  for (RankSession* one : {&session, &fresh}) one->runner()->run_iteration(data, batch, 3, {.learning_rate = 0.01, .step = 4}, 1.0, trace);
+  for (RankSession* one : {&session, &fresh}) one->runner()->run_iteration(batch, nullptr, 3, {.learning_rate = 0.01, .step = 4}, 1.0, trace);
   for (const auto& [layer, state] : session.layers()) {
     CHECK_RANK(at::equal(state.weights, fresh.layers().at(layer).weights), fmt::format("layer {}", layer));
   }

@@ -183,5 +183,42 @@ TEST(ProfileCostModel, RefusesMoreRanksThanDevices) {
                InvalidInput);
 }
 
+TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
+  // Layers 0, 1 and 2 are frozen: forwards of 1000, 2000 and 3000 ns a sample. Micro-batches of 4 samples. Entries of 8 tokens x 4 values x 4 bytes =
+  // 128 bytes: read in 10 + 128 ns, written in 20 + 64 ns.
+  Profile profile = digits();
+  profile.cache = CacheSpeed{.read = {10, 1'000'000'000}, .write = {20, 2'000'000'000}};
+  const Cluster cluster = free_cluster(2);
+  const auto costs_of = [&](const Partition& partition, const CacheUse& cache) {
+    Phase phase = frozen_phase_of(partition, 1, 1, 3);
+    phase.cache = cache;
+    return ProfileCostModel(phase, /*global_batch_size=*/4, "adamw", "float32", profile, cluster);
+  };
+  const auto fill = costs_of({{0, 4}}, {.on = true});
+  EXPECT_EQ(only_compute(fill, "0F0", 0), 4 * (1000 + 2000 + 3000 + 4));
+  EXPECT_EQ(only_compute(fill, "0CACHE_READ0", 0), 0);
+  EXPECT_EQ(only_compute(fill, "0CACHE_WRITE0", 0), 4 * 84);
+  const auto hit = costs_of({{0, 4}}, {.on = true, .hit_fraction = 1});
+  EXPECT_EQ(only_compute(hit, "0F0", 0), 4 * 4);
+  EXPECT_EQ(only_compute(hit, "0CACHE_READ0", 0), 4 * 138);
+  EXPECT_EQ(only_compute(hit, "0CACHE_WRITE0", 0), 0);
+  // Half are found; of the other two samples, half start behind layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
+  const auto part = costs_of({{0, 4}}, {.on = true, .hit_fraction = 0.5, .base_layer = 1, .base_fraction = 0.5});
+  EXPECT_EQ(only_compute(part, "0F0", 0), 1 * 1000 + 2 * (2000 + 3000) + 4 * 4);
+  EXPECT_EQ(only_compute(part, "0CACHE_READ0", 0), 3 * 138);
+  EXPECT_EQ(only_compute(part, "0CACHE_WRITE0", 0), 2 * 84);
+  // The prefix ends on the second stage: its entries are of no use to the first, those at layer 1 are.
+  const auto split = costs_of({{0, 2}, {2, 4}}, {.on = true, .hit_fraction = 0.5, .base_layer = 1, .base_fraction = 0.5});
+  EXPECT_EQ(only_compute(split, "0F0", 0), 2 * 1000 + 4 * 2000);
+  EXPECT_EQ(only_compute(split, "1F0", 1), 4 * (3000 + 4));
+  EXPECT_EQ(only_compute(split, "1CACHE_WRITE0", 1), 2 * 84);
+}
+
+TEST(ProfileCostModel, CacheThatWasNotMeasuredIsAnError) {
+  Phase phase = frozen_phase_of({{0, 4}}, 1, 1, 1);
+  phase.cache.on = true;
+  EXPECT_THROW(ProfileCostModel(phase, 4, "adamw", "float32", digits(), free_cluster(1)), InvalidInput);
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -105,7 +105,7 @@ class EndToEndTest(unittest.TestCase):
         tiny_model.write_data(folder / "data.tsv")
         cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "1,4,16",
                  "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json", timeout=180)
-        for method in ("data-parallel", "static", "pipetransformer"):
+        for method in ("data-parallel", "static", "pipetransformer", "pipetransformer-published"):
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", GLOBAL_BATCH,
                      "--method", method, "--epochs", 6, "-o", f"{method}.json")
         EndToEndTest.shared = folder

@@ -1,0 +1,92 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/batches.h"
+
+namespace frostpipe {
+
+class ActivationStore;
+
+/// Where the frozen prefix ends, and everything else that decides what its output is.
+struct CacheBoundary {
+  int layer = 0;          // the first layer behind the prefix
+  std::uint64_t key = 0;  // of the prefix's weights
+  bool operator==(const CacheBoundary&) const = default;
+};
+
+/// Samples' activations as far as they were found.
+struct CachedRows {
+  at::Tensor activations;   // [samples, tokens, hidden], 0 where padded or not found; undefined if nothing was found
+  std::vector<int> layers;  // per sample: the layer that its row is the input of, 0 = not found
+};
+
+/// Samples that a cache was asked for or given.
+struct CacheCounts {
+  std::int64_t hits = 0, rebased = 0, misses = 0;  // found at the boundary, at an earlier one, not at all
+  std::int64_t written = 0;
+  CacheCounts operator-(const CacheCounts& other) const {
+    return {hits - other.hits, rebased - other.rebased, misses - other.misses, written - other.written};
+  }
+  bool operator==(const CacheCounts&) const = default;
+};
+
+/// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.
+///
+/// Only a sample's tokens are stored, not its padding, which no later layer looks at. An entry's key is made of the boundary and of the sample's
+/// token ids: there is no other way to change what the prefix gives. Not for data whose view of a sample changes between epochs.
+class ActivationCache {
+ public:
+  /// `slot_of_sample`: the sample's number in the store, -1 = has none. The store and the data must outlive the cache.
+  ActivationCache(ActivationStore& store, const EncodedData& data, std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
+                  at::TensorOptions compute);
+  ~ActivationCache();
+
+  /// Entries are written for this boundary from now on, and read from it or an earlier one.
+  void set_boundary(const CacheBoundary& boundary);
+  const std::vector<CacheBoundary>& boundaries() const { return boundaries_; }
+
+  /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not taken.
+  void read_ahead(std::span<const int> samples, int tokens, int deepest_layer);
+  /// The rows of these samples: as read ahead, or read now where others were.
+  CachedRows take(std::span<const int> samples, int tokens, int deepest_layer);
+  /// Stores rows of [samples, tokens, hidden] at the boundary, but for those that are there.
+  void write(std::span<const int> samples, const at::Tensor& activations);
+
+  /// Bytes that a sample of so many tokens takes in a store.
+  static std::int64_t entry_bytes(std::int64_t tokens, std::int64_t hidden_size, at::ScalarType stored);
+
+  const CacheCounts& counts() const { return counts_; }
+
+ private:
+  struct Request {
+    std::vector<int> samples;
+    int tokens = 0;
+    int deepest_layer = 0;
+    bool operator==(const Request&) const = default;
+  };
+  class Reader;
+  CachedRows read(const Request& request) const;
+  std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
+
+  ActivationStore& store_;
+  const EncodedData& data_;
+  std::vector<int> slot_of_sample_;
+  std::vector<std::uint64_t> sample_keys_;
+  std::int64_t hidden_size_;
+  at::ScalarType stored_;
+  at::TensorOptions compute_;
+  std::vector<CacheBoundary> boundaries_;  // ascending
+  CacheCounts counts_;
+  std::unique_ptr<Reader> reader_;
+};
+
+/// Of some bytes; for keys.
+std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+
+}  // namespace frostpipe

@@ -1,0 +1,177 @@
+#include "executor/encoder_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
+class EncoderStage final : public StageCompute {
+ public:
+  EncoderStage(const EncoderConfig& config, const Model& model, const EncodedData& data, at::TensorOptions options, ActivationCache* cache,
+               const Phase& phase, const Place& place, std::map<int, LayerState>& layers)
+      : config_(config), model_(model), data_(data), options_(options), layers_(layers), range_(phase.partition[place.position]),
+        first_trainable_layer_(phase.first_trainable_layer), first_(place.position == 0),
+        last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
+    const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
+    trains_ = place.position >= first_trainable_stage;
+    sends_backward_ = place.position > first_trainable_stage;
+    if (!phase.cache.on) return;
+    FROSTPIPE_CHECK(cache, "a phase with a cache has one");
+    if (first_) reads_ = cache;
+    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
+  }
+
+  at::Tensor make_activation(std::int64_t samples, int tokens) const override {
+    return at::empty({samples, tokens, config_.hidden_size}, options_);
+  }
+
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
+    batch_ = &batch;
+    share_ = share;
+    loss_ = 0;
+    if (!reads_) return;
+    rows_ = reads_->take(samples_of(batch, share), batch.tokens, deepest_readable());
+    if (next) reads_->read_ahead(samples_of(*next, next_share), next->tokens, deepest_readable());
+  }
+
+  void cache_read(int micro_batch, SampleRange range) override {
+    const int offset = range.begin - share_.begin, count = range.end - range.begin;
+    CachedRows& rows = found_[micro_batch];
+    rows.layers.assign(rows_.layers.begin() + offset, rows_.layers.begin() + offset + count);
+    if (rows_.activations.defined()) rows.activations = rows_.activations.narrow(0, offset, count);
+  }
+
+  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
+    const MicroBatch batch = make_micro_batch(data_, samples_of(*batch_, range), batch_->tokens, options_);
+    InFlight flight{.input = std::move(input), .output = {}};
+    if (sends_backward_) flight.input.requires_grad_(true);
+    flight.output = run_layers(micro_batch, flight.input, batch);
+    at::Tensor to_send;
+    if (last_) {
+      flight.output = loss_sum(flight.output, batch.labels) / static_cast<double>(batch_->samples.size());
+      loss_ += flight.output.item<double>();
+    } else {
+      to_send = flight.output.detach();
+    }
+    if (trains_) in_flight_[micro_batch] = std::move(flight);
+    return to_send;
+  }
+
+  void cache_write(int micro_batch, SampleRange range) override {
+    const auto boundary = at_boundary_.extract(micro_batch);
+    if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
+  }
+
+  at::Tensor backward(int micro_batch, at::Tensor gradient) override {
+    InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+    torch::autograd::backward({flight.output}, {std::move(gradient)});
+    return sends_backward_ ? flight.input.grad() : at::Tensor();
+  }
+
+  void update(const UpdateRule& rule) override {
+    for (int layer = range_.begin; layer < range_.end; ++layer) {
+      if (layers_.at(layer).trains()) frostpipe::update(layers_.at(layer), rule);
+    }
+  }
+
+  double loss() const override { return loss_; }
+
+  at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
+    const at::NoGradGuard no_grad;
+    return run_range(range_.begin, range_.end, std::move(input), make_micro_batch(data_, batch.samples, batch.tokens, options_));
+  }
+
+ private:
+  struct InFlight {
+    at::Tensor input, output;  // of this stage, for one micro-batch, from F to B
+  };
+
+  static std::span<const int> samples_of(const MiniBatch& batch, SampleRange range) {
+    return batch.samples.subspan(range.begin, range.end - range.begin);
+  }
+
+  /// Entries from behind the stage are of no use to it.
+  int deepest_readable() const { return std::min(first_trainable_layer_, range_.end); }
+
+  at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
+    for (int layer = begin; layer < end; ++layer) {
+      activation = forward_layer(config_, model_.layers[layer], layers_.at(layer).parameters, activation, batch);
+    }
+    return activation;
+  }
+
+  at::Tensor run_layers(int micro_batch, at::Tensor activation, const MicroBatch& batch) {
+    const int frozen_end = std::clamp(first_trainable_layer_, range_.begin, range_.end);
+    {
+      const at::NoGradGuard no_grad;
+      const auto found = found_.extract(micro_batch);
+      activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch)
+                                 : run_from_cache(found.mapped(), frozen_end, batch);
+    }
+    if (writes_) at_boundary_[micro_batch] = activation;
+    return run_range(frozen_end, range_.end, std::move(activation), batch);
+  }
+
+  /// Runs the frozen layers up to `end`, for each sample from where its cached row stands.
+  at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
+    const std::set<int> starts(rows.layers.begin(), rows.layers.end());
+    if (starts.size() == 1) return run_range(*starts.begin(), end, rows.activations, batch);
+    at::Tensor result = make_activation(batch.size(), static_cast<int>(batch.token_ids.size(1)));
+    for (const int start : starts) {
+      std::vector<std::int64_t> members;
+      for (std::size_t i = 0; i < rows.layers.size(); ++i) {
+        if (rows.layers[i] == start) members.push_back(static_cast<std::int64_t>(i));
+      }
+      const at::Tensor index = at::tensor(members, at::kLong).to(options_.device());
+      const MicroBatch part{batch.token_ids.index_select(0, index), batch.mask.index_select(0, index), batch.labels.index_select(0, index)};
+      const at::Tensor from = start > 0 ? rows.activations.index_select(0, index) : at::Tensor();
+      result.index_copy_(0, index, run_range(start, end, from, part));
+    }
+    return result;
+  }
+
+  const EncoderConfig& config_;
+  const Model& model_;
+  const EncodedData& data_;
+  at::TensorOptions options_;
+  std::map<int, LayerState>& layers_;
+  LayerRange range_;
+  int first_trainable_layer_;
+  bool first_, last_;
+  bool trains_ = false;          // some layer of this stage trains
+  bool sends_backward_ = false;  // the stage before trains too
+  ActivationCache* reads_ = nullptr;
+  ActivationCache* writes_ = nullptr;
+
+  const MiniBatch* batch_ = nullptr;
+  SampleRange share_{};
+  CachedRows rows_;                             // of the whole share
+  std::map<int, CachedRows> found_;             // by micro-batch, from CACHE_READ to F
+  std::map<int, at::Tensor> at_boundary_;       // by micro-batch, from F to CACHE_WRITE
+  std::map<int, InFlight> in_flight_;           // by micro-batch, from F to B
+  double loss_ = 0;
+};
+
+}  // namespace
+
+EncoderStageFactory::EncoderStageFactory(const EncoderConfig& config, const Model& model, const EncodedData& data, at::TensorOptions options,
+                                         int num_moments, ActivationCache* cache)
+    : config_(config), model_(model), data_(data), options_(options), num_moments_(num_moments), cache_(cache) {}
+
+LayerState EncoderStageFactory::make_layer(int layer, bool trains) const {
+  return make_layer_state(parameters_of(config_, layer), options_, trains, num_moments_);
+}
+
+std::unique_ptr<StageCompute> EncoderStageFactory::make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const {
+  return std::make_unique<EncoderStage>(config_, model_, data_, options_, cache_, phase, place, layers);
+}
+
+}  // namespace frostpipe

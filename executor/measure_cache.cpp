@@ -1,0 +1,81 @@
+#include "executor/measure_cache.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "executor/node_cache.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kSamplesPerRank = 32, kRounds = 9;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+struct Seconds {
+  double read = 0, write = 0;  // per entry, median over the rounds, mean over the ranks
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute) {
+  const int world = communicator.world_size();
+  EncodedData data;
+  data.token_ids.assign(static_cast<std::size_t>(kSamplesPerRank) * world, std::vector<std::int32_t>(tokens, 1));
+  std::vector<int> samples(data.token_ids.size());
+  std::iota(samples.begin(), samples.end(), 0);
+  const Bytes memory = (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
+  NodeCache cache({.limits = {.dtype = "float32", .memory_bytes = memory, .disk_bytes = 0},
+                   .disk_folder = {},
+                   .node = 0,
+                   .samples = samples,
+                   .hidden_size = hidden_size,
+                   .compute = compute},
+                  data, communicator);
+  const double notes = communicator.sum({cache.note().empty() ? 0.0 : 1.0}).front();
+  if (notes > 0) return std::nullopt;
+  const std::span<const int> own(samples.data() + static_cast<std::size_t>(communicator.rank()) * kSamplesPerRank, kSamplesPerRank);
+  const at::Tensor activations = at::randn({kSamplesPerRank, tokens, hidden_size}, compute);
+  std::vector<double> reads, writes;
+  for (int round = 0; round < kRounds; ++round) {
+    cache.view().set_boundary({.layer = round + 1, .key = 1});  // a new boundary: every entry is written again
+    communicator.everyone().barrier();
+    Clock::time_point begin = Clock::now();
+    cache.view().write(own, activations);
+    writes.push_back(seconds_since(begin) / kSamplesPerRank);
+    communicator.everyone().barrier();
+    begin = Clock::now();
+    cache.view().take(own, tokens, round + 1);
+    reads.push_back(seconds_since(begin) / kSamplesPerRank);
+  }
+  const std::vector<double> sums = communicator.sum({median(reads), median(writes)});
+  return Seconds{sums[0] / world, sums[1] / world};
+}
+
+Link link_from(double small_seconds, double large_seconds, Bytes small_bytes, Bytes large_bytes) {
+  const double per_byte = std::max(1e-12, (large_seconds - small_seconds) / static_cast<double>(large_bytes - small_bytes));
+  const double latency = std::max(0.0, small_seconds - per_byte * static_cast<double>(small_bytes));
+  return {static_cast<Nanoseconds>(latency * 1e9), static_cast<std::int64_t>(1 / per_byte)};
+}
+
+}  // namespace
+
+std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute) {
+  const int small = 2, large = std::max(8, tokens);
+  const std::optional<Seconds> few = time_per_entry(communicator, hidden_size, small, compute);
+  const std::optional<Seconds> many = time_per_entry(communicator, hidden_size, large, compute);
+  if (!few || !many) return std::nullopt;
+  const Bytes small_bytes = ActivationCache::entry_bytes(small, hidden_size, at::kFloat), large_bytes = ActivationCache::entry_bytes(large, hidden_size, at::kFloat);
+  return CacheSpeed{.read = link_from(few->read, many->read, small_bytes, large_bytes),
+                    .write = link_from(few->write, many->write, small_bytes, large_bytes)};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,46 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/activation_cache.h"
+#include "executor/communicator.h"
+#include "executor/layer_state.h"
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+struct NodeCacheOptions {
+  CacheLimits limits;
+  std::filesystem::path disk_folder;  // for limits.disk_bytes; removed again by the system even if this process is killed
+  int node = 0;                       // this rank's; ranks of one node share a store
+  std::vector<int> samples;           // that the node's ranks may train on
+  std::int64_t hidden_size = 0;
+  at::TensorOptions compute;
+};
+
+/// A node's store of activations and this rank's view of it. Opened by all ranks of the job together, idle ones too: they may join later.
+class NodeCache {
+ public:
+  /// Throws InvalidInput for a disk folder that is none.
+  NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator);
+  ~NodeCache();
+
+  ActivationCache& view() { return *view_; }
+  /// What could not be reserved, in a sentence; empty if all is well.
+  const std::string& note() const { return note_; }
+
+  /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank that speaks for each layer.
+  void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers, const std::vector<int>& holders);
+
+ private:
+  Communicator& communicator_;
+  std::vector<std::uint64_t> layer_hashes_;  // of the frozen layers, which no longer change
+  std::unique_ptr<ActivationStore> store_;
+  std::unique_ptr<ActivationCache> view_;
+  std::string note_;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,160 @@
+// Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's bounds: what is read is what
+// would have been computed, whatever was found, missing, or found at an earlier boundary.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "executor/encoder_stage.h"
+#include "executor/model_folder.h"
+#include "executor/node_cache.h"
+#include "executor/rank_session.h"
+#include "executor/text_data.h"
+#include "plan/memory.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+constexpr int kSamples = 13, kBatch = 4, kStepsPerEpoch = 4;  // the last mini-batch of an epoch is short
+
+struct Part {
+  int p, d, m, first_trainable, steps;
+};
+
+struct CacheCase {
+  std::string dtype = "float64";
+  std::string stored = "float32";  // a double run stores doubles
+  Bytes memory_bytes = 1 << 20;
+  double tolerance = 1e-9;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<double> weights;  // of all layers, in one row
+  CacheCounts counts;
+};
+
+Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device, const std::vector<Part>& parts, const CacheCase& with, bool cached) {
+  const EncoderConfig config = small_config();
+  const Model model = model_of(config, "small");
+  const EncodedData data = small_data(kSamples);
+  const at::TensorOptions compute = at::TensorOptions().dtype(scalar_type_of(with.dtype));
+  std::vector<int> samples(kSamples);
+  std::iota(samples.begin(), samples.end(), 0);
+  std::optional<NodeCache> cache;
+  if (cached) {
+    cache.emplace(NodeCacheOptions{.limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = 0}, .disk_folder = {}, .node = 0,
+                                   .samples = samples, .hidden_size = config.hidden_size, .compute = compute},
+                  data, communicator);
+  }
+  const EncoderStageFactory factory(config, model, data, compute, optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
+  RankSession session(model, factory, communicator, device, "sgd", with.dtype);
+  Outcome outcome;
+  const auto batch_of = [&](int step, std::vector<int>& order) {
+    order = epoch_order(kSamples, kSeed, step / kStepsPerEpoch);
+    return mini_batch(data, order, kBatch, step % kStepsPerEpoch);
+  };
+  int step = 0;
+  for (const Part& part : parts) {
+    Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
+    phase.cache.on = cached && part.first_trainable > 0;
+    if (step == 0) {
+      session.start(phase, [&](int layer, LayerState& state) { randomise_layer(config, layer, kSeed, state); });
+    } else {
+      session.enter(phase);
+    }
+    if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.holders());
+    for (int i = 0; i < part.steps; ++i, ++step) {
+      std::vector<int> order, next_order;
+      const MiniBatch batch = batch_of(step, order), next = batch_of(step + 1, next_order);
+      Trace trace;
+      IterationResult result;
+      if (session.runner()) {
+        result = session.runner()->run_iteration(batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+      }
+      outcome.losses.push_back(communicator.sum({result.loss}).front());
+    }
+  }
+  const std::vector<int> holders = session.holders();
+  std::vector<double> weights;
+  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
+    std::vector<double> values(model.layers[layer].parameter_count, 0.0);
+    if (holders[layer] == self.rank) {
+      const at::Tensor all = session.layers().at(layer).weights.to(at::kDouble);
+      std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
+    }
+    values = communicator.sum(std::move(values));
+    weights.insert(weights.end(), values.begin(), values.end());
+  }
+  outcome.weights = std::move(weights);
+  if (cached) outcome.counts = cache->view().counts();
+  return outcome;
+}
+
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double squares = 0, reference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += (a[i] - b[i]) * (a[i] - b[i]);
+    reference += b[i] * b[i];
+  }
+  return std::sqrt(squares / reference);
+}
+
+/// The counts over all ranks, for what a test says of hits.
+CacheCounts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
+  const auto device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const Outcome computed = run(self, *communicator, *device, parts, with, false);
+  const Outcome cached = run(self, *communicator, *device, parts, with, true);
+  for (std::size_t step = 0; step < computed.losses.size(); ++step) {
+    CHECK_RANK(std::abs(cached.losses[step] - computed.losses[step]) <= with.tolerance * (1 + std::abs(computed.losses[step])),
+               fmt::format("step {}: loss {} instead of {}", step, cached.losses[step], computed.losses[step]));
+  }
+  CHECK_RANK(difference(cached.weights, computed.weights) <= with.tolerance, fmt::format("weights differ by {}", difference(cached.weights, computed.weights)));
+  const std::vector<double> sums = communicator->sum({double(cached.counts.hits), double(cached.counts.rebased), double(cached.counts.misses)});
+  return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2]), 0};
+}
+
+// Two steps with nothing frozen; then 3 layers frozen until the second epoch after, then 5, then all but the head.
+const std::vector<Part> kOneStageAlways{{1, 2, 2, 0, 2}, {1, 2, 2, 3, 10}, {1, 2, 1, 5, 6}, {1, 2, 1, 7, 10}};
+const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2}, {4, 1, 2, 3, 8}, {2, 2, 2, 3, 5}, {2, 2, 2, 5, 7}, {1, 4, 1, 7, 9}};  // prefixes over several stages
+const std::vector<Part> kJoinedLater{{2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};                   // ranks 2 and 3 idle at first
+
+const RegisterRankTest rebase("cache rebase", [](const RankEnvironment& self) {
+  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {});
+  CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
+  // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over: steps 8 to 11 only hit (13 samples).
+  CHECK_RANK(counts.misses <= 2 * kSamples, fmt::format("{} misses", counts.misses));
+});
+const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self) { cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5}); });
+// bfloat16 keeps 8 bits: relative rounding 2^-9 = 0.002 of each stored value.
+const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) { cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3}); });
+const RegisterRankTest four_two_one("cache 4 2 1", [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
+const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
+  const CacheCounts counts = cached_equals_computed(self, kJoinedLater, {});
+  CHECK_RANK(counts.hits > kSamples, "the newcomers read what others have written");
+});
+const RegisterRankTest little("cache with little memory", [](const RankEnvironment& self) {
+  // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
+  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
+  CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
+const RegisterRankTest none("cache without memory", [](const RankEnvironment& self) {
+  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
+  CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
+});
+
+TEST(Cache, AcrossReBasesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache rebase", 2)); }
+TEST(Cache, InSinglePrecisionEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache fp32", 2)); }
+TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("cache bf16", 2)); }
+TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache 4 2 1", 4)); }
+TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache joined later", 4)); }
+TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }
+TEST(Cache, WithoutRoomEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache without memory", 2)); }
+
+}  // namespace
+}  // namespace frostpipe::test
