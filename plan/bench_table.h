@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// One finished run of a benchmark.
+struct BenchRun {
+  std::string dataset, configuration;
+  std::uint64_t seed = 0;
+  double samples_per_second = 0;
+  double wall_seconds = 0;
+  double test_accuracy = 0;
+  Bytes peak_memory_bytes = 0;  // largest of all ranks
+  /// Right or wrong per test item, in the order of the items: what two runs of one dataset and seed are paired by.
+  std::vector<bool> right;
+  bool operator==(const BenchRun&) const = default;
+};
+
+BenchRun bench_run_of(std::string dataset, std::string configuration, const RunSummary& run);
+
+/// Ratio of throughputs over the seeds that both sides have.
+struct SpeedRatio {
+  double geometric_mean = 0, low = 0, high = 0;  // 0 = no seed in common
+  bool operator==(const SpeedRatio&) const = default;
+};
+
+/// All seeds of one configuration on one dataset.
+struct BenchRow {
+  std::string dataset, configuration;
+  int num_seeds = 0;
+  double samples_per_second = 0;  // median over the seeds
+  SpeedRatio to_static;           // the fastest configuration whose name starts with "static", by its median
+  SpeedRatio to_data_parallel;    // "data_parallel"
+  double accuracy = 0;            // mean over the seeds
+  /// Against data_parallel, paired: d = right - right of the other, over all test items of all seeds in common; mean +- 1.96 sqrt(var(d) / n).
+  double difference = 0, low = 0, high = 0;
+  bool has_difference = false;
+  Bytes peak_memory_bytes = 0;
+  /// No other configuration of the dataset is both faster and more accurate.
+  bool on_frontier = false;
+  bool operator==(const BenchRow&) const = default;
+};
+
+/// Rows in the order in which datasets and configurations first occur.
+std::vector<BenchRow> bench_rows(const std::vector<BenchRun>& runs);
+
+/// Envelope "frostpipe.bench".
+std::string to_json(const std::vector<BenchRow>& rows);
+
+}  // namespace frostpipe
