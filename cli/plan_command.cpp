@@ -101,7 +101,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
     table.add_row({std::to_string(phase.from_step),
                    std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
                    fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache),
+                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache, phase.first_trainable_layer),
                    in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
@@ -115,7 +115,7 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
   const Phase& first = way.phases.front();
   std::string parts, iterations;
   for (const Phase& phase : way.phases) {
-    parts += (parts.empty() ? "" : ", ") + to_string(phase.cache);
+    parts += (parts.empty() ? "" : ", ") + to_string(phase.cache, phase.first_trainable_layer);
     iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
   }
   return {is_chosen ? "*" : "", fmt::format("{} x {}", first.layout.pipeline_parallel_size, first.layout.data_parallel_size),
@@ -239,6 +239,9 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--schedule", options->plan.schedule, "The only schedule to use: 1F1B or GPipe; default: the faster one")
       ->check(CLI::IsMember(schedule_names()).description(""))
       ->type_name("NAME");
+  command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("P");
   command->add_option("--cache", options->cache, "Activation cache: auto (where it pays) or off")
       ->check(CLI::IsMember({"auto", "off"}).description(""))
       ->type_name("WHEN")

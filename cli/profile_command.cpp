@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "cli/table.h"
 #include "executor/execute.h"
 #include "profiles/error.h"
+#include "profiles/estimate.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
@@ -24,6 +26,8 @@ namespace {
 struct ProfileOptions {
   std::string model, data, output, cluster;
   std::string memory_limit;
+  std::string like;
+  EstimateOptions estimate;
   int num_ranks = 2;
   MeasureOptions measure;
   std::string format;
@@ -124,7 +128,23 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                             link_text(cluster.intra_node.collective));
 }
 
+/// Without a machine: from counted operations.
+int run_estimate(ProfileOptions& options) {
+  const auto& shapes = known_shapes();
+  const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == options.like; });
+  if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
+  options.estimate.num_ranks = options.num_ranks;
+  options.estimate.global_batch_size = options.measure.global_batch_size;
+  const Estimate made = estimate(*shape, options.estimate);
+  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(made.cluster));
+  write_file_atomically(options.output, to_json(made.profile));
+  print_result(options.format == "json" ? to_json(made.profile) : profile_text(made.profile, options.cluster));
+  return 0;
+}
+
 int run_profile(ProfileOptions& options) {
+  if (options.like.empty() == options.model.empty()) throw UsageError("profile: needs either --model FOLDER or --like NAME");
+  if (!options.like.empty()) return run_estimate(options);
   options.measure.model = options.model;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
@@ -149,9 +169,14 @@ int run_profile(ProfileOptions& options) {
 Command add_profile_command(CLI::App& app) {
   const auto options = std::make_shared<ProfileOptions>();
   CLI::App* command = app.add_subcommand("profile", "Measure a model's layers, and the links, on this machine");
-  command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")
-      ->required()
-      ->type_name("FOLDER");
+  command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
+  command
+      ->add_option("--like", options->like,
+                   "Measure nothing, estimate: vit-b16 or bert-large on a machine of 8 TFLOP/s GPUs over PCIe, for what-ifs and rehearsals")
+      ->check(CLI::IsMember({"vit-b16", "bert-large"}).description(""))
+      ->type_name("NAME");
+  add_count_option(*command, "--samples", options->estimate.num_samples, "With --like: training samples");
+  add_count_option(*command, "--nodes", options->estimate.num_nodes, "With --like: machines that the ranks are spread over");
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
   command

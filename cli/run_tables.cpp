@@ -14,8 +14,12 @@ std::string measured_range(const PhaseSummary& phase) {
   return in_milliseconds(phase.measured_iteration_low_ns) + " - " + in_milliseconds(phase.measured_iteration_high_ns);
 }
 
-/// "-" without a cache.
-std::string cache_hits(const PhaseSummary& phase) { return phase.cache ? fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction) : "-"; }
+/// "-" without a cache; "20 % + 75 %": at the boundary, and at an earlier one.
+std::string cache_hits(const PhaseSummary& phase) {
+  if (!phase.cache) return "-";
+  const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);
+  return phase.cache_base_fraction > 0 ? fmt::format("{} + {:.0f} %", hits, 100 * phase.cache_base_fraction) : hits;
+}
 
 std::string run_phases_text(const RunSummary& run) {
   Table table({{"from step", right},
@@ -58,10 +62,17 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
         {run.name, run.freeze, fmt::format("{:.1f}", run.samples_per_second), fmt::format("{:.1f}", run.wall_seconds),
          fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
          fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
-         fmt::format("{:.1f}", 100 * run.test_accuracy), fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error),
+         run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy) : "-",
+         run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error) : "-",
          in_mebibytes(peak_memory_bytes(run))});
   }
   return table.to_string();
+}
+
+std::string accuracy_line(const RunSummary& run) {
+  if (run.num_test_samples == 0) return {};
+  return fmt::format("accuracy: {:.1f} % +- {:.1f} (standard error, {} test samples)\n", 100 * run.test_accuracy,
+                     100 * run.test_accuracy_standard_error, run.num_test_samples);
 }
 
 }  // namespace
@@ -71,10 +82,9 @@ std::string run_text(const RunSummary& run, const std::string& folder) {
       "{}: {} epochs, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
       "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
-      "accuracy: {:.1f} % +- {:.1f} (standard error, {} test samples)\nwritten to {}\n",
+      "{}written to {}\n",
       run.name, run.epochs, run.num_steps, run.global_batch_size, run.freeze, run.seed, run_phases_text(run),
-      run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds, 100 * run.test_accuracy,
-      100 * run.test_accuracy_standard_error, run.num_test_samples, folder);
+      run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds, accuracy_line(run), folder);
 }
 
 std::string phases_text(const std::vector<RunSummary>& runs) {

@@ -12,10 +12,10 @@
 #include "cli/output.h"
 #include "cli/plan_files.h"
 #include "cli/progress.h"
+#include "cli/rehearsal.h"
+#include "cli/replanning.h"
 #include "cli/run_tables.h"
 #include "executor/execute.h"
-#include "planner/make_plan.h"
-#include "planner/replan.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -29,16 +29,15 @@ struct TrainCommandOptions {
   int num_ranks = 0;  // 0 = the plan's world size
   std::string freeze = "plan";
   FreezeOptions freeze_options;
+  RehearsalOptions rehearsal;
   TrainOptions train;
   std::string format;
 };
 
-bool replans(const TrainOptions& train) {
-  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method.starts_with("pipetransformer");
-}
-
 int steps_per_epoch_of(const TrainCommandOptions& options, const TrainingPlan& plan) {
-  const int samples = num_training_samples({options.data, options.train.test_data, options.train.held_out, options.train.seed});
+  const TrainOptions& train = options.train;
+  const int samples = train.emulation ? train.emulation->profile.workload->num_samples
+                                      : num_training_samples({options.data, train.test_data, train.held_out, train.seed});
   return std::max(1, (samples + plan.global_batch_size - 1) / plan.global_batch_size);
 }
 
@@ -46,54 +45,6 @@ int steps_per_epoch_of(const TrainCommandOptions& options, const TrainingPlan& p
 int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int steps_per_epoch) {
   if (options.epochs > 0) return options.epochs;
   return std::max(1, static_cast<int>(std::lround(static_cast<double>(plan.num_steps) / steps_per_epoch)));
-}
-
-/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached activations, where that pays.
-Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
-  PlanOptions options{.method = train.plan.method,
-                      .global_batch_size = train.plan.global_batch_size,
-                      .num_steps = steps_per_epoch * train.epochs,
-                      .tokens = 0,
-                      .optimizer = train.plan.optimizer,
-                      .dtype = train.plan.dtype,
-                      .partitioner = train.plan.partitioner,
-                      .schedule = "",
-                      .steps_per_epoch = steps_per_epoch,
-                      .use_cache = true,
-                      .cache = train.plan.cache,
-                      .ignore_memory_limit = !train.plan.memory_limited,
-                      .freeze = train.freeze.options};
-  return [=, profile = std::move(profile), cluster = std::move(cluster), parts = std::vector<CachePart>{}](const ReplanRequest& request) mutable -> std::vector<Phase> {
-    options.tokens = request.current.tokens;
-    const CacheContent content = cache_content_at(parts, request.current.first_trainable_layer, request.from_step, steps_per_epoch,
-                                                  cache_capacity(options.cache, profile));
-    auto result = replan(profile, cluster, options, request, content);
-    if (const auto* none = std::get_if<Infeasible>(&result)) {
-      print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
-      parts.clear();
-      return {};
-    }
-    Continuation& chosen = std::get<ReplanResult>(result).chosen;
-    parts = std::move(chosen.parts);
-    return std::move(chosen.phases);
-  };
-}
-
-/// The published rule: whether or not it is faster.
-Replan published_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
-  PlanOptions options{.method = train.plan.method, .global_batch_size = train.plan.global_batch_size};
-  options.optimizer = train.plan.optimizer;
-  options.dtype = train.plan.dtype;
-  options.partitioner = train.plan.partitioner;
-  options.schedule = "GPipe";
-  options.ignore_memory_limit = !train.plan.memory_limited;
-  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> std::vector<Phase> {
-    options.tokens = request.current.tokens;
-    auto next = next_published_phase(profile, cluster, options, request.current, request.first_trainable_layer, request.from_step);
-    if (auto* phase = std::get_if<Phase>(&next)) return {std::move(*phase)};
-    print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, std::get<Infeasible>(next).reason));
-    return {};
-  };
 }
 
 void train_rank(const TrainOptions& train_options, const Replan& replan, const RankEnvironment& self) {
@@ -124,36 +75,41 @@ FreezePolicy freeze_policy(const std::string& rule, const FreezeOptions& options
   }
 }
 
+std::filesystem::path model_folder(const TrainCommandOptions& options) {
+  if (options.model.empty() && options.train.plan.provenance.model_path.empty()) {
+    throw InvalidInput(fmt::format("{}: provenance.model_path: names no folder; give --model FOLDER", options.plan));
+  }
+  const std::filesystem::path folder = options.model.empty() ? path_in_plan(options.train.plan.provenance.model_path, options.plan)
+                                                             : std::filesystem::path(options.model);
+  if (std::filesystem::is_directory(folder)) return folder;
+  throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
+}
+
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
 Replan prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
-  train.plan = load_plan(options.plan);
+  const bool is_rehearsal = train.device == "emulated";
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
+  require_consistent(options.rehearsal, train, !options.data.empty());
+  train.plan = load_plan(options.plan);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;
-  if (options.model.empty() && train.plan.provenance.model_path.empty()) {
-    throw InvalidInput(fmt::format("{}: provenance.model_path: names no folder; give --model FOLDER", options.plan));
-  }
-  train.model = options.model.empty() ? path_in_plan(train.plan.provenance.model_path, options.plan)
-                                      : std::filesystem::path(options.model);
-  if (!std::filesystem::is_directory(train.model)) {
-    throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", train.model.string()));
-  }
+  if (!is_rehearsal) train.model = model_folder(options);
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
   if (!std::getenv("RANK")) require_writable(train.output);
   if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
   train.plan_source = options.plan;
+  if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train)) {
+    train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
+    form_nodes(*train.cluster, train.num_nodes);
+  }
+  if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
   if (!std::getenv("RANK")) check_inputs(train);
   const int steps_per_epoch = steps_per_epoch_of(options, train.plan);
   train.epochs = epochs_of(options, train.plan, steps_per_epoch);
-  if (train.plan.memory_limited || replans(train)) {
-    train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
-  }
   if (!replans(train)) return {};
-  Profile profile = load_profile_of(train.plan, options.plan, options.sources);
-  if (train.plan.method == "pipetransformer-published") return published_replan(train, std::move(profile), *train.cluster);
-  return elastic_replan(train, std::move(profile), *train.cluster, steps_per_epoch);
+  return make_replan(train, load_profile_of(train.plan, options.plan, options.sources), *train.cluster, steps_per_epoch);
 }
 
 void print_run(const TrainCommandOptions& options) {
@@ -200,7 +156,6 @@ Command add_train_command(CLI::App& app) {
   command->add_option("PLAN", options->plan, "Plan to follow")->required()->type_name("");
   command
       ->add_option("--data", options->data, "Text to train and test on: header text<TAB>label, any strings as labels")
-      ->required()
       ->type_name("TSV");
   command->add_option("--test-data", options->train.test_data, "Test on this file instead of a part of --data")->type_name("TSV");
   command
@@ -229,7 +184,7 @@ Command add_train_command(CLI::App& app) {
                    "Ranks to start; default: the plan's world size, which it must equal")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  add_device_option(*command, options->train.device);
+  add_rehearsal_options(*command, options->rehearsal, options->train);
   command
       ->add_option("--name", options->train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")
       ->type_name("NAME");

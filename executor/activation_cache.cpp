@@ -104,11 +104,7 @@ CachedRows ActivationCache::take(std::span<const int> samples, int tokens, int d
   const Request request{{samples.begin(), samples.end()}, tokens, deepest_layer};
   std::optional<CachedRows> ready = reader_->take(request);
   CachedRows rows = ready ? std::move(*ready) : read(request);
-  for (const int layer : rows.layers) {
-    if (layer == 0) ++counts_.misses;
-    else if (layer == boundaries_.back().layer) ++counts_.hits;
-    else ++counts_.rebased;
-  }
+  for (const int layer : rows.layers) ++counts_.found[layer];
   return rows;
 }
 

@@ -3,6 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,12 +29,8 @@ struct CachedRows {
 
 /// Samples that a cache was asked for or given.
 struct CacheCounts {
-  std::int64_t hits = 0, rebased = 0, misses = 0;  // found at the boundary, at an earlier one, not at all
+  std::map<int, std::int64_t> found;  // asked for, by the layer that the entry is the input of; 0 = not found
   std::int64_t written = 0;
-  CacheCounts operator-(const CacheCounts& other) const {
-    return {hits - other.hits, rebased - other.rebased, misses - other.misses, written - other.written};
-  }
-  bool operator==(const CacheCounts&) const = default;
 };
 
 /// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.

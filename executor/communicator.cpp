@@ -5,13 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <future>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "executor/heartbeat.h"
+#include "executor/link_pacer.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -37,6 +41,12 @@ auto guarded(int self, const std::string& what, Call call) {
   }
 }
 
+std::shared_future<c10::intrusive_ptr<c10d::Work>> ready(c10::intrusive_ptr<c10d::Work> work) {
+  std::promise<c10::intrusive_ptr<c10d::Work>> promise;
+  promise.set_value(std::move(work));
+  return promise.get_future().share();
+}
+
 /// c10d warns line by line of every connection that breaks; what broke it is for us to say, in one sentence. A user's own choice is kept.
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
@@ -50,14 +60,14 @@ struct Group::Link {
 };
 
 struct Transfer::State {
-  c10::intrusive_ptr<c10d::Work> work;
+  std::shared_future<c10::intrusive_ptr<c10d::Work>> work;  // there at once, but for a paced message
   at::Tensor tensor;
   int self;
   std::string what;
 };
 
 void Transfer::wait() {
-  guarded(state_->self, state_->what, [&] { state_->work->wait(); });
+  guarded(state_->self, state_->what, [&] { state_->work.get()->wait(); });
 }
 
 const at::Tensor& Transfer::tensor() const { return state_->tensor; }
@@ -73,8 +83,14 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
     const at::Tensor contiguous = tensor.contiguous();
-    std::vector<at::Tensor> list{contiguous};
-    return std::make_shared<Transfer::State>(Transfer::State{link_->backend->send(list, index_of(to_rank), tag), contiguous, self_, what});
+    const auto send_now = [link = link_, contiguous, to = index_of(to_rank), tag] {
+      std::vector<at::Tensor> list{contiguous};
+      return link->backend->send(list, to, tag);
+    };
+    if (!pacer_) return std::make_shared<Transfer::State>(Transfer::State{ready(send_now()), contiguous, self_, what});
+    const auto sending = std::make_shared<std::packaged_task<c10::intrusive_ptr<c10d::Work>()>>(send_now);
+    pacer_->send(to_rank, static_cast<Bytes>(contiguous.nbytes()), [sending] { (*sending)(); });
+    return std::make_shared<Transfer::State>(Transfer::State{sending->get_future().share(), contiguous, self_, what});
   });
   return transfer;
 }
@@ -84,7 +100,7 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
     std::vector<at::Tensor> list{into};
-    return std::make_shared<Transfer::State>(Transfer::State{link_->backend->recv(list, index_of(from_rank), tag), into, self_, what});
+    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, self_, what});
   });
   return transfer;
 }
@@ -92,6 +108,7 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
 void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what) {
   if (ranks_.size() < 2) return;
   guarded(self_, what, [&] {
+    if (pacer_) return paced_all_reduce(tensors);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     for (at::Tensor& tensor : tensors) {
       std::vector<at::Tensor> list{tensor};
@@ -99,6 +116,35 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
     }
     for (auto& work : works) work->wait();
   });
+}
+
+/// All in one buffer, and behind it when each rank came: microseconds of the hosts' common clock in two halves that a float holds exactly.
+void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
+  using std::chrono::microseconds;
+  constexpr std::int64_t kHalf = 1 << 22;
+  const auto now = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const auto num_ranks = static_cast<std::int64_t>(ranks_.size());
+  Bytes bytes = 0;
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& tensor : tensors) {
+    bytes += static_cast<Bytes>(tensor.nbytes());
+    parts.push_back(tensor.reshape({-1}));
+  }
+  at::Tensor arrivals = at::zeros({num_ranks, 2}, tensors.front().options());
+  arrivals.select(0, index_of(self_)).copy_(at::tensor({now / kHalf, now % kHalf}, at::kLong));
+  parts.push_back(arrivals.reshape({-1}));
+  at::Tensor all = at::cat(parts);
+  std::vector<at::Tensor> list{all};
+  link_->backend->allreduce(list)->wait();
+  std::int64_t offset = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.copy_(all.narrow(0, offset, tensor.numel()).view_as(tensor));
+    offset += tensor.numel();
+  }
+  arrivals = all.narrow(0, offset, 2 * num_ranks).to(at::kDouble).view({num_ranks, 2});
+  const double last = arrivals.select(1, 0).mul(static_cast<double>(kHalf)).add(arrivals.select(1, 1)).max().item<double>();
+  const auto last_arrival = std::chrono::steady_clock::time_point(microseconds(static_cast<std::int64_t>(last)));
+  std::this_thread::sleep_until(last_arrival + std::chrono::nanoseconds(pacer_->all_reduce_ns(ranks_, bytes)));
 }
 
 void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what) {
@@ -123,6 +169,7 @@ struct Communicator::State {
   std::unique_ptr<Heartbeat> heartbeat;
   int generation = 0;
   Group everyone, movers;
+  std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no schedule can turn into a
   /// deadlock. Cheap on Gloo.
@@ -155,6 +202,7 @@ struct Communicator::State {
     group.ranks_ = std::move(ranks);
     const int size = static_cast<int>(group.ranks_.size()), index = group.index_of(self.rank);
     if (size < 2) return group;
+    if (!host_memory) group.pacer_ = pacer.get();
     const auto scoped = c10::make_intrusive<c10d::PrefixStore>(prefix, store);
     group.link_ = guarded(self.rank, "building a process group", [&] {
       return std::make_shared<Group::Link>(Group::Link{host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
@@ -190,6 +238,11 @@ int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
 Group& Communicator::everyone() { return state_->everyone; }
 Group& Communicator::movers() { return state_->movers; }
+
+void Communicator::pace(const Cluster& cluster, int shrink) {
+  state_->pacer = std::make_unique<LinkPacer>(cluster, shrink, rank());
+  state_->movers.pacer_ = state_->pacer.get();
+}
 
 ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainable_position) {
   State& state = *state_;

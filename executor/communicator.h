@@ -8,8 +8,11 @@
 #include "executor/device.h"
 #include "executor/launch.h"
 #include "plan/layout.h"
+#include "profiles/cluster.h"
 
 namespace frostpipe {
+
+class LinkPacer;
 
 /// A transfer on its way. Its tensor is kept alive until wait() has returned.
 class Transfer {
@@ -42,10 +45,12 @@ class Group {
  private:
   friend class Communicator;
   int index_of(int rank) const;
+  void paced_all_reduce(const std::vector<at::Tensor>& tensors);
   int self_ = 0;
   std::vector<int> ranks_;
   struct Link;  // LibTorch's process group, kept out of this header
   std::shared_ptr<Link> link_;
+  LinkPacer* pacer_ = nullptr;  // null: as fast as it goes
 };
 
 /// The groups of the ranks that train in a phase; built anew at each transformation.
@@ -71,6 +76,9 @@ class Communicator {
   Group& everyone();
   /// All ranks, device memory: weights that move.
   Group& movers();
+  /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the times of `cluster`'s links for
+  /// `shrink` times their bytes, where the real links are faster.
+  void pace(const Cluster& cluster, int shrink);
   /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions before it have no
   /// part in the gradient norm.
   ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);

@@ -35,7 +35,7 @@ auto gloo_device() {
   return ProcessGroupGloo::createDefaultDevice();
 }
 
-class CpuDevice final : public ComputeDevice {
+class CpuDevice : public ComputeDevice {
  public:
   CpuDevice() {
     at::set_num_threads(1);
@@ -52,6 +52,22 @@ class CpuDevice final : public ComputeDevice {
   Bytes live_bytes() override { return MemoryMeter::live_bytes(); }
   Bytes peak_bytes() override { return MemoryMeter::peak_bytes(); }
   void reset_peak() override { MemoryMeter::reset_peak(); }
+};
+
+class EmulatedDevice final : public CpuDevice {
+ public:
+  explicit EmulatedDevice(int shrink) : shrink_(shrink) {}
+  std::string type() const override { return "emulated"; }
+  std::string description() const override { return fmt::format("emulated, tensors 1/{}", shrink_); }
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    if (limit) *limit /= shrink_;
+    CpuDevice::set_memory_limit(limit, shrink_ > 1 ? fmt::format("{} (bytes / {})", who, shrink_) : who);
+  }
+  Bytes live_bytes() override { return CpuDevice::live_bytes() * shrink_; }
+  Bytes peak_bytes() override { return CpuDevice::peak_bytes() * shrink_; }
+
+ private:
+  int shrink_;
 };
 
 std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
@@ -79,6 +95,8 @@ std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_ra
   if (type == "cuda") return load_cuda_device(local_rank);
   throw InvalidInput("device", "must be cpu or cuda", type);
 }
+
+std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::make_unique<EmulatedDevice>(shrink); }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   using c10d::ProcessGroupGloo;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "executor/cached_share.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -18,14 +19,14 @@ class EncoderStage final : public StageCompute {
   EncoderStage(const EncoderConfig& config, const Model& model, const EncodedData& data, at::TensorOptions options, ActivationCache* cache,
                const Phase& phase, const Place& place, std::map<int, LayerState>& layers)
       : config_(config), model_(model), data_(data), options_(options), layers_(layers), range_(phase.partition[place.position]),
-        first_trainable_layer_(phase.first_trainable_layer), first_(place.position == 0),
+        first_trainable_layer_(phase.first_trainable_layer),
         last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     trains_ = place.position >= first_trainable_stage;
     sends_backward_ = place.position > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache, "a phase with a cache has one");
-    if (first_) reads_ = cache;
+    if (place.position == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
@@ -35,22 +36,14 @@ class EncoderStage final : public StageCompute {
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
     batch_ = &batch;
-    share_ = share;
     loss_ = 0;
-    if (!reads_) return;
-    rows_ = reads_->take(samples_of(batch, share), batch.tokens, deepest_readable());
-    if (next) reads_->read_ahead(samples_of(*next, next_share), next->tokens, deepest_readable());
+    cached_share_.begin_iteration(batch, share, next, next_share);
   }
 
-  void cache_read(int micro_batch, SampleRange range) override {
-    const int offset = range.begin - share_.begin, count = range.end - range.begin;
-    CachedRows& rows = found_[micro_batch];
-    rows.layers.assign(rows_.layers.begin() + offset, rows_.layers.begin() + offset + count);
-    if (rows_.activations.defined()) rows.activations = rows_.activations.narrow(0, offset, count);
-  }
+  void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
 
   at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
-    const MicroBatch batch = make_micro_batch(data_, samples_of(*batch_, range), batch_->tokens, options_);
+    const MicroBatch batch = make_micro_batch(data_, CachedShare::samples_of(*batch_, range), batch_->tokens, options_);
     InFlight flight{.input = std::move(input), .output = {}};
     if (sends_backward_) flight.input.requires_grad_(true);
     flight.output = run_layers(micro_batch, flight.input, batch);
@@ -67,7 +60,7 @@ class EncoderStage final : public StageCompute {
 
   void cache_write(int micro_batch, SampleRange range) override {
     const auto boundary = at_boundary_.extract(micro_batch);
-    if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
+    if (!boundary.empty()) writes_->write(CachedShare::samples_of(*batch_, range), boundary.mapped());
   }
 
   at::Tensor backward(int micro_batch, at::Tensor gradient) override {
@@ -93,13 +86,6 @@ class EncoderStage final : public StageCompute {
   struct InFlight {
     at::Tensor input, output;  // of this stage, for one micro-batch, from F to B
   };
-
-  static std::span<const int> samples_of(const MiniBatch& batch, SampleRange range) {
-    return batch.samples.subspan(range.begin, range.end - range.begin);
-  }
-
-  /// Entries from behind the stage are of no use to it.
-  int deepest_readable() const { return std::min(first_trainable_layer_, range_.end); }
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = begin; layer < end; ++layer) {
@@ -145,15 +131,13 @@ class EncoderStage final : public StageCompute {
   std::map<int, LayerState>& layers_;
   LayerRange range_;
   int first_trainable_layer_;
-  bool first_, last_;
+  bool last_;
   bool trains_ = false;          // some layer of this stage trains
   bool sends_backward_ = false;  // the stage before trains too
-  ActivationCache* reads_ = nullptr;
+  CachedShare cached_share_{nullptr, 0};
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  SampleRange share_{};
-  CachedRows rows_;                             // of the whole share
   std::map<int, CachedRows> found_;             // by micro-batch, from CACHE_READ to F
   std::map<int, at::Tensor> at_boundary_;       // by micro-batch, from F to CACHE_WRITE
   std::map<int, InFlight> in_flight_;           // by micro-batch, from F to B

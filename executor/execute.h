@@ -44,6 +44,13 @@ struct DataSource {
   std::uint64_t seed = 1;
 };
 
+/// A rehearsal: everything is real but the arithmetic, which takes a profile's times asleep.
+struct Emulation {
+  Profile profile;     // with a workload: the number of samples, and their length
+  int shrink = 1;      // tensors and link bandwidths are divided by it; reports give the bytes of whole tensors
+  bool links = false;  // messages take the times of the cluster's links
+};
+
 struct TrainOptions {
   TrainingPlan plan;
   std::string plan_source = "plan";  // the plan's file, for messages
@@ -65,6 +72,9 @@ struct TrainOptions {
   int max_tokens = 128;                 // longer texts are cut
   FreezePolicy freeze;
   std::string device = "cpu";           // or "cuda"
+  std::optional<Emulation> emulation;   // instead of a device, model and data; needs `cluster`
+  /// The ranks form so many virtual nodes: each has a cache and a part of the data of its own. 0: one per host.
+  int num_nodes = 0;
 };
 
 /// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once and not by every

@@ -1,6 +1,7 @@
 #include "executor/run_recorder.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "plan/partition.h"
@@ -18,10 +19,20 @@ Nanoseconds quantile(std::vector<Nanoseconds> values, double fraction) {
   return values[index];
 }
 
-CacheCounts sum_over_ranks(Communicator& communicator, const CacheCounts& own) {
-  const std::vector<double> sums = communicator.sum({static_cast<double>(own.hits), static_cast<double>(own.rebased),
-                                                     static_cast<double>(own.misses), static_cast<double>(own.written)});
-  return {static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1]), static_cast<std::int64_t>(sums[2]), static_cast<std::int64_t>(sums[3])};
+std::vector<double> by_layer(const CacheCounts& counts, std::size_t num_layers) {
+  std::vector<double> values(num_layers + 1, 0.0);
+  for (const auto& [layer, count] : counts.found) values[layer] = static_cast<double>(count);
+  return values;
+}
+
+/// Fractions of all samples asked for.
+std::vector<CacheFound> fractions(const std::vector<double>& found_by_layer) {
+  const double all = std::accumulate(found_by_layer.begin(), found_by_layer.end(), 0.0);
+  std::vector<CacheFound> found;
+  for (std::size_t layer = 1; layer < found_by_layer.size(); ++layer) {
+    if (found_by_layer[layer] > 0) found.push_back({static_cast<int>(layer), found_by_layer[layer] / all});
+  }
+  return found;
 }
 
 }  // namespace
@@ -33,7 +44,7 @@ RunRecorder::RunRecorder(Communicator& communicator, ComputeDevice& device, cons
 
 void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached) {
   end_phase(cached);
-  phases_.push_back({phase, transformation_ns, steps_.size(), cached, {}});
+  phases_.push_back({phase, transformation_ns, steps_.size(), by_layer(cached, model_.layers.size()), {}});
   device_.reset_peak();
 }
 
@@ -46,7 +57,8 @@ Nanoseconds RunRecorder::median_iteration_ns() const {
 void RunRecorder::end_phase(const CacheCounts& cached) {
   if (phases_.empty()) return;
   PhaseRecord& record = phases_.back();
-  record.cached = cached - record.cached;
+  const std::vector<double> now = by_layer(cached, model_.layers.size());
+  std::transform(now.begin(), now.end(), record.found_by_layer.begin(), record.found_by_layer.begin(), std::minus<>());
   record.peak_bytes.assign(communicator_.world_size(), 0.0);
   record.peak_bytes[communicator_.rank()] = static_cast<double>(device_.peak_bytes());
   const int last_traced = record.phase.from_step + kTracedStepsPerPhase;
@@ -71,7 +83,7 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
   for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].loss = losses[i];
   for (PhaseRecord& record : phases_) {
     record.peak_bytes = communicator_.sum(record.peak_bytes);
-    record.cached = sum_over_ranks(communicator_, record.cached);
+    record.found_by_layer = communicator_.sum(std::move(record.found_by_layer));
   }
 
   // One trace on one clock: the earliest recorded moment of any rank is 0.
@@ -122,9 +134,9 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
     summary.measured_iteration_high_ns = quantile(times, 0.9);
     summary.transformation_ns = record.transformation_ns;
     summary.cache = record.phase.cache.on;
-    const auto found = static_cast<double>(record.cached.hits), based = static_cast<double>(record.cached.rebased), missed = static_cast<double>(record.cached.misses);
-    if (found + based + missed > 0) summary.cache_hit_fraction = found / (found + based + missed);
-    if (based + missed > 0) summary.cache_base_fraction = based / (based + missed);
+    const std::vector<CacheFound> found = fractions(record.found_by_layer);
+    summary.cache_hit_fraction = fraction_at(found, summary.first_trainable_layer);
+    for (const CacheFound& one : found) summary.cache_base_fraction += one.layer < summary.first_trainable_layer ? one.fraction : 0;
     summary.samples_per_second = samples * 1e9 / static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
     for (const double bytes : record.peak_bytes) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
     const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
@@ -136,8 +148,7 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
 
     Phase phase = record.phase;
     phase.tokens = run.phases.back().tokens;
-    phase.cache.hit_fraction = run.phases.back().cache_hit_fraction;
-    phase.cache.base_fraction = run.phases.back().cache_base_fraction;
+    phase.cache.found = found;
     executed.phases.push_back(std::move(phase));
   }
   run.steps = steps_;

@@ -30,7 +30,7 @@ class RunRecorder {
     Phase phase;
     Nanoseconds transformation_ns = 0;
     std::size_t first_record = 0;  // in steps_
-    CacheCounts cached;              // before the phase, this rank's; from end_phase() on what the phase added, on all ranks
+    std::vector<double> found_by_layer;  // CacheCounts::found before the phase, this rank's; from end_phase() on what the phase added
     std::vector<double> peak_bytes;  // per rank, this rank's only until gathered
   };
   void end_phase(const CacheCounts& cached);

@@ -6,14 +6,14 @@
 #include <cmath>
 #include <map>
 
+#include "executor/data_shards.h"
 #include "executor/dataset.h"
-#include "executor/encoder_stage.h"
 #include "executor/execute.h"
 #include "executor/freeze_controller.h"
-#include "executor/model_folder.h"
 #include "executor/node_cache.h"
 #include "executor/rank_session.h"
 #include "executor/run_recorder.h"
+#include "executor/subject.h"
 #include "plan/memory.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -31,22 +31,12 @@ double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
 }
 
-/// What a run reads; equal on all ranks.
-struct Inputs {
-  ModelFolder folder;
-  Dataset dataset;
-  Model model;
-};
-
-Inputs load_inputs(const TrainOptions& options) {
-  Inputs inputs{.folder = open_model_folder(options.model), .dataset = {}, .model = {}};
-  inputs.dataset = load_dataset({options.data, options.test_data, options.held_out, options.seed}, inputs.folder, options.max_tokens);
-  inputs.folder.label_names = inputs.dataset.text.label_names;
-  inputs.folder.config.num_labels = static_cast<std::int64_t>(inputs.folder.label_names.size());
-  inputs.model = model_of(inputs.folder.config, inputs.folder.name);
-  require_same_model(options.plan, inputs.model, options.plan_source);
-  validate(options.plan, inputs.model, options.plan_source);
-  return inputs;
+/// What a run reads, checked against its plan.
+std::unique_ptr<Subject> load_subject(const TrainOptions& options, int rank) {
+  std::unique_ptr<Subject> subject = make_subject(options, rank);
+  require_same_model(options.plan, subject->model(), options.plan_source);
+  validate(options.plan, subject->model(), options.plan_source);
+  return subject;
 }
 
 /// Phases travel as a plan that starts with them: there is one format.
@@ -63,13 +53,8 @@ std::vector<Phase> phases_from_text(const std::string& text, int from_step) {
   return phases;
 }
 
-/// The same layout with more layers frozen; what the cache holds is built upon.
+/// The same layout with more layers frozen; the cache holds what it held.
 Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
-  if (phase.cache.on) {
-    phase.cache.base_layer = phase.first_trainable_layer;
-    phase.cache.base_fraction = phase.cache.hit_fraction;
-    phase.cache.hit_fraction = 0;
-  }
   phase.first_trainable_layer = first_trainable_layer;
   phase.from_step = from_step;
   return phase;
@@ -78,14 +63,17 @@ Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
 class Run {
  public:
   Run(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress)
-      : options_(options), replan_(replan), progress_(progress), started_ns_(now_ns()), inputs_(load_inputs(options)) {
+      : options_(options), replan_(replan), progress_(progress), started_ns_(now_ns()), subject_(load_subject(options, self.rank)) {
     if (self.world_size != options.plan.world_size) {
       throw InvalidInput(options.plan_source + ": world_size", fmt::format("must equal the number of ranks started ({})", self.world_size), std::to_string(options.plan.world_size));
     }
     steps_per_epoch_ = (static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size;
     num_steps_ = steps_per_epoch_ * options.epochs;
-    device_ = make_device(options.device, self.local_rank);
+    device_ = options.emulation ? make_emulated_device(options.emulation->shrink) : make_device(options.device, self.local_rank);
     communicator_ = Communicator::connect(self, *device_);
+    if (options.emulation && options.emulation->links) communicator_->pace(*options.cluster, options.emulation->shrink);
+    nodes_ = nodes_of_ranks(*communicator_, options.num_nodes);
+    shards_ = data_shards(dataset_.split.train, *std::max_element(nodes_.begin(), nodes_.end()) + 1);
     if (options.plan.memory_limited && options.cluster && self.rank < static_cast<int>(options.cluster->devices.size())) {
       device_->set_memory_limit(options.cluster->devices[self.rank].memory_limit_bytes, fmt::format("rank {}", self.rank));
     }
@@ -95,11 +83,10 @@ class Run {
     controller_.emplace(options_.freeze, num_blocks(model_), num_steps_);
     const at::TensorOptions compute = at::TensorOptions().dtype(scalar_type_of(options_.plan.dtype)).device(device_->torch_device());
     open_cache(compute);
-    factory_.emplace(folder_.config, model_, dataset_.encoded, compute, optimizer_moments(options_.plan.optimizer), cache_ ? &cache_->view() : nullptr);
+    factory_ = subject_->make_factory(compute, cache_ ? &cache_->view() : nullptr);
     session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
     recorder_.emplace(*communicator_, *device_, model_, options_.plan);
-    const SafetensorsFile weights(folder_.path / "model.safetensors");
-    session_->start(options_.plan.phases.front(), [&](int layer, LayerState& state) { load_layer(folder_, weights, layer, options_.seed, state); });
+    session_->start(options_.plan.phases.front(), [&](int layer, LayerState& state) { subject_->fill(layer, state); });
     recorder_->begin_phase(session_->phase(), 0, {});
     communicator_->everyone().barrier();
     summary_.start_seconds = static_cast<double>(now_ns() - started_ns_) * 1e-9;
@@ -120,16 +107,20 @@ class Run {
   bool is_first() const { return communicator_->rank() == 0; }
 
   void open_cache(const at::TensorOptions& compute) {
-    const CacheLimits& limits = options_.plan.cache;
+    CacheLimits limits = options_.plan.cache;
+    if (options_.emulation) {
+      limits.memory_bytes /= options_.emulation->shrink;
+      limits.disk_bytes /= options_.emulation->shrink;
+    }
     const bool decides_later = options_.freeze.rule != FreezePolicy::Rule::plan;
     const auto caches = [](const Phase& phase) { return phase.cache.on; };
     const bool planned = std::any_of(options_.plan.phases.begin(), options_.plan.phases.end(), caches);
     if (limits.memory_bytes + limits.disk_bytes == 0 || !(planned || decides_later)) return;
     cache_ = std::make_unique<NodeCache>(NodeCacheOptions{.limits = limits,
                                                           .disk_folder = options_.cache_folder,
-                                                          .node = 0,
-                                                          .samples = dataset_.split.train,
-                                                          .hidden_size = folder_.config.hidden_size,
+                                                          .node = nodes_[communicator_->rank()],
+                                                          .samples = shards_[nodes_[communicator_->rank()]],
+                                                          .hidden_size = subject_->hidden_size(),
                                                           .compute = compute},
                                          dataset_.encoded, *communicator_);
     if (is_first() && !cache_->note().empty()) progress_(0, "cache: " + cache_->note());
@@ -143,8 +134,7 @@ class Run {
     while (!orders_.empty() && orders_.begin()->first < epoch - 1) orders_.erase(orders_.begin());
     const auto [found, is_new] = orders_.try_emplace(epoch);
     if (is_new) {
-      found->second = epoch_order(static_cast<int>(dataset_.split.train.size()), options_.seed, epoch);
-      for (int& index : found->second) index = dataset_.split.train[index];
+      found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
     }
     return found->second;
   }
@@ -203,7 +193,7 @@ class Run {
                             frozen_blocks(model_, phase->first_trainable_layer), phase->layout.pipeline_parallel_size,
                             phase->layout.pipeline_parallel_size == 1 ? "" : "s", phase->layout.data_parallel_size,
                             phase->layout.data_parallel_size == 1 ? "" : "s", phase->num_micro_batches,
-                            phase->cache.on ? fmt::format(", cache {:.0f} % hits expected", 100 * phase->cache.hit_fraction) : "",
+                            phase->cache.on ? fmt::format(", cache: {:.0f} % hits expected", 100 * fraction_at(phase->cache.found, phase->first_trainable_layer)) : "",
                             format_duration(end - begin)));
     }
     last_step_end_ns_ = now_ns();
@@ -242,8 +232,9 @@ class Run {
   void evaluate_after(int steps) {
     const Nanoseconds begin = now_ns();
     const std::vector<int>& items = dataset_.test_by_length;
+    if (items.empty()) return;
     std::vector<double> found(items.size(), 0.0);  // 1 + prediction, from the one rank that knows it
-    if (StageRunner* const runner = session_->runner(); runner && !items.empty()) {
+    if (StageRunner* const runner = session_->runner(); runner) {
       const std::vector<int> predictions = runner->predict(dataset_.encoded, items, 64);
       for (std::size_t i = 0; i < items.size(); ++i) found[i] = predictions[i] + 1;
     }
@@ -289,7 +280,7 @@ class Run {
     summary_.samples_per_second = summary_.num_train_samples * static_cast<double>(options_.epochs) / summary_.wall_seconds;
     summary_.evaluation_seconds = static_cast<double>(evaluation_ns_) * 1e-9;
     summary_.label_names = dataset_.text.label_names;
-    save_model_folder(folder_, summary_.label_names, session_->layers(), session_->holders(), *communicator_, options_.output / "model");
+    subject_->save(session_->layers(), session_->holders(), *communicator_, options_.output / "model");
     if (!is_first()) return;
     write_file_atomically(options_.output / "executed_plan.json", to_json(executed));
     write_file_atomically(options_.output / "trace.json", to_chrome_trace(whole_run));
@@ -300,19 +291,20 @@ class Run {
   const Replan& replan_;
   const Progress& progress_;
   Nanoseconds started_ns_;
-  Inputs inputs_;
-  const ModelFolder& folder_ = inputs_.folder;
-  const Dataset& dataset_ = inputs_.dataset;
-  const Model& model_ = inputs_.model;
+  std::unique_ptr<Subject> subject_;
+  const Dataset& dataset_ = subject_->dataset();
+  const Model& model_ = subject_->model();
   int steps_per_epoch_ = 0, num_steps_ = 0;
   std::unique_ptr<ComputeDevice> device_;
   std::unique_ptr<Communicator> communicator_;
   std::optional<FreezeController> controller_;
   std::optional<RunRecorder> recorder_;
   std::unique_ptr<NodeCache> cache_;
-  std::optional<EncoderStageFactory> factory_;
+  std::unique_ptr<StageFactory> factory_;
   std::optional<RankSession> session_;
   std::vector<Phase> upcoming_;               // decided, not begun
+  std::vector<int> nodes_;                    // by rank
+  std::vector<std::vector<int>> shards_;      // of the training data, by node
   std::map<int, std::vector<int>> orders_;    // by epoch
   RunSummary summary_;
   Nanoseconds evaluation_ns_ = 0;
@@ -329,9 +321,8 @@ RunSummary train(const RankEnvironment& self, const TrainOptions& options, const
 }
 
 void check_inputs(const TrainOptions& options) {
-  const Inputs inputs = load_inputs(options);
-  check_weights(inputs.folder, SafetensorsFile(inputs.folder.path / "model.safetensors"));
-  FreezeController(options.freeze, num_blocks(inputs.model), 1);
+  const std::unique_ptr<Subject> subject = load_subject(options, 0);
+  FreezeController(options.freeze, num_blocks(subject->model()), 1);
 }
 
 int num_training_samples(const DataSource& source) {

@@ -34,11 +34,15 @@ void fields(Archive& archive, json::Value<Archive, PhasePrediction>& prediction)
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CacheFound>& found) {
+  archive("layer", found.layer, json::at_least(1));
+  archive("fraction", found.fraction, json::at_least(0));
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, CacheUse>& cache) {
   archive("on", cache.on);
-  archive("hit_fraction", cache.hit_fraction, json::at_least(0));
-  archive("base_layer", cache.base_layer, json::at_least(0));
-  archive("base_fraction", cache.base_fraction, json::at_least(0));
+  archive("found", cache.found);
 }
 
 template <class Archive>
@@ -164,11 +168,19 @@ class PhaseValidator {
     if (!cache.on) return;
     if (phase_.first_trainable_layer == 0)
       throw InvalidInput(at("cache.on"), "must be false where nothing is frozen: there is nothing to cache", "true");
-    for (const auto& [name, fraction] : {std::pair("cache.hit_fraction", cache.hit_fraction), {"cache.base_fraction", cache.base_fraction}})
-      if (!(fraction >= 0 && fraction <= 1)) throw InvalidInput(at(name), "must be >= 0 and <= 1", fmt::format("{}", fraction));
-    if (cache.base_layer < 0 || cache.base_layer >= phase_.first_trainable_layer)
-      throw InvalidInput(at("cache.base_layer"), fmt::format("must be < {}, the first trainable layer", phase_.first_trainable_layer),
-                         std::to_string(cache.base_layer));
+    int before = 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < cache.found.size(); ++i) {
+      const auto& [layer, fraction] = cache.found[i];
+      const std::string place = at(fmt::format("cache.found[{}]", i));
+      if (layer <= before || layer > phase_.first_trainable_layer)
+        throw InvalidInput(place + ".layer", fmt::format("must be > {} and <= {}, the first trainable layer", before, phase_.first_trainable_layer),
+                           std::to_string(layer));
+      sum += fraction;
+      if (!(fraction >= 0 && sum <= 1 + 1e-9))
+        throw InvalidInput(place + ".fraction", "must be >= 0, and all together at most 1", fmt::format("{}", fraction));
+      before = layer;
+    }
   }
 
   const TrainingPlan& plan_;
@@ -190,10 +202,29 @@ void require_successor(const Phase& before, const Phase& after, const std::strin
 
 }  // namespace
 
-std::string to_string(const CacheUse& cache) {
+double fraction_at(const std::vector<CacheFound>& found, int layer) {
+  const auto at = std::find_if(found.begin(), found.end(), [&](const CacheFound& one) { return one.layer == layer; });
+  return at == found.end() ? 0 : at->fraction;
+}
+
+double computed_fraction(const CacheUse& cache, int layer, int reach) {
+  double computed = 1;
+  for (const CacheFound& one : cache.found) {
+    if (cache.on && one.layer > layer && one.layer <= reach) computed -= one.fraction;
+  }
+  return std::max(0.0, computed);
+}
+
+std::string to_string(const CacheUse& cache, int boundary) {
   if (!cache.on) return "-";
-  if (cache.hit_fraction <= 0) return "fill";
-  return cache.hit_fraction >= 1 ? "hit" : fmt::format("{:.0f} %", 100 * cache.hit_fraction);
+  if (cache.found.empty()) return "fill";
+  double found = 0;
+  for (const CacheFound& one : cache.found) found += one.fraction;
+  const double hits = fraction_at(cache.found, boundary), others = found - hits;
+  if (hits > 1 - 1e-9) return "hit";
+  std::string text = hits > 0 ? fmt::format("{:.0f} % hits", 100 * hits) : "";
+  if (others > 0) text += fmt::format("{}{:.0f} % from before", text.empty() ? "" : ", ", 100 * others);
+  return text;
 }
 
 Schedule schedule_of(const Phase& phase) {

@@ -24,18 +24,22 @@ struct PhasePrediction {
   bool operator==(const PhasePrediction&) const = default;
 };
 
+/// A fraction of the samples whose cached activation is the input of `layer`.
+struct CacheFound {
+  int layer = 0;
+  double fraction = 0;
+  bool operator==(const CacheFound&) const = default;
+};
+
 /// How a phase uses its node's activation cache, which keeps activations at the frozen boundary (the input of
 /// Phase::first_trainable_layer) by sample. An entry is used by position 0 alone, and only where it was stored at or
 /// before the end of position 0's layers; it is written by the position that holds the layer before the boundary.
 struct CacheUse {
   bool on = false;
-  /// Fraction of the samples expected to be found at the boundary. 0: each is computed and written (the fill part),
-  /// 1: each is read (the hit part).
-  double hit_fraction = 0;
-  /// Entries of an earlier boundary that the other samples start from (re-basing), 0 = none; and the fraction of those
-  /// others expected to have one.
-  int base_layer = 0;
-  double base_fraction = 0;
+  /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only the
+  /// layers between are computed (re-basing). Samples that are not found are computed from the start. Nothing found: the
+  /// fill part of a run; all found at the boundary: the hit part.
+  std::vector<CacheFound> found;
   bool operator==(const CacheUse&) const = default;
 };
 
@@ -70,8 +74,14 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-/// "-", "fill", "hit", or "57 %" of the samples found.
-std::string to_string(const CacheUse& cache);
+/// Of the samples found in a cache, those at `layer`.
+double fraction_at(const std::vector<CacheFound>& found, int layer);
+
+/// Of the samples, those whose frozen `layer` position 0 computes if its layers end at `reach`.
+double computed_fraction(const CacheUse& cache, int layer, int reach);
+
+/// Of a phase that starts to train at `boundary`: "-", "fill", "hit", or "57 % hits, 40 % from before".
+std::string to_string(const CacheUse& cache, int boundary);
 
 /// What a node's activation cache may hold.
 struct CacheLimits {

@@ -48,7 +48,7 @@ struct PhaseSummary {
   std::vector<Bytes> measured_peak_memory_bytes;   // per rank
   bool cache = false;                              // activations at the frozen boundary were cached
   double cache_hit_fraction = 0;                   // of the samples, found at the boundary
-  double cache_base_fraction = 0;                  // of the others, found at an earlier boundary
+  double cache_base_fraction = 0;                  // of the samples, found at an earlier boundary
   Trace predicted_timeline;                        // one iteration
   Trace measured_timeline;                         // the step whose time is the median
   bool operator==(const PhaseSummary&) const = default;

@@ -7,45 +7,46 @@
 
 namespace frostpipe {
 
-std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch, double capacity,
-                                   const CacheContent& before) {
-  FROSTPIPE_CHECK(steps_per_epoch > 0 && capacity >= 0 && capacity <= 1, "a cache needs epochs");
-  const int n = steps_per_epoch;
-  const int epoch_end = (from_step / n + 1) * n;
-  const double seen = static_cast<double>(epoch_end - from_step) / n;  // of the samples, in the rest of the running epoch
-  const bool has_base = before.layer > 0 && before.layer < first_trainable_layer && before.old + before.fresh > 0;
-  const auto use = [&](double hit, double based_of_all) {
-    const double others = 1 - hit;
-    CacheUse made{.on = true, .hit_fraction = hit, .base_layer = 0, .base_fraction = 0};
-    if (!has_base || others <= 0 || based_of_all <= 0) return made;
-    made.base_layer = before.layer;
-    made.base_fraction = std::min(1.0, based_of_all / others);
-    return made;
-  };
-  const std::vector<CachePart> all{
-      {from_step, epoch_end, use(0, before.old)},
-      {epoch_end, seen < 1 ? epoch_end + n : epoch_end, use(seen * capacity, before.fresh + std::max(0.0, 1 - seen - before.fresh) * before.old)},
-      {seen < 1 ? epoch_end + n : epoch_end, end_step, use(capacity, 0)},
-  };
-  std::vector<CachePart> parts;
-  for (CachePart part : all) {
-    part.end_step = std::min(part.end_step, end_step);
-    if (part.from_step < part.end_step) parts.push_back(part);
-  }
-  return parts;
+namespace {
+
+constexpr double kNoFraction = 1e-9;
+
+void add(std::vector<CacheFound>& found, int layer, double fraction) {
+  const auto at = std::lower_bound(found.begin(), found.end(), layer, [](const CacheFound& one, int wanted) { return one.layer < wanted; });
+  if (at != found.end() && at->layer == layer) at->fraction += fraction;
+  else found.insert(at, {layer, fraction});
 }
 
-CacheContent cache_content_at(const std::vector<CachePart>& parts, int first_trainable_layer, int step, int steps_per_epoch, double capacity) {
-  if (parts.empty()) return {};
-  const int n = steps_per_epoch;
-  const int epoch_begin = step / n * n;
-  double old = 0;  // every step adds what it did not find
-  for (const CachePart& part : parts) {
-    const int steps = std::min(part.end_step, epoch_begin) - part.from_step;
-    if (steps > 0) old += (1 - part.use.hit_fraction) * steps / n;
+}  // namespace
+
+CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch) {
+  FROSTPIPE_CHECK(steps_per_epoch > 0, "a cache needs epochs");
+  for (int step = from_step; step < to_step;) {
+    const int epoch_end = (step / steps_per_epoch + 1) * steps_per_epoch;
+    const int end = std::min(to_step, epoch_end);
+    const double share = static_cast<double>(end - step) / steps_per_epoch;
+    if (boundary > 0) add(content.come, boundary, share);
+    else for (const CacheFound& one : content.waiting) add(content.come, one.layer, one.fraction * share);
+    if (end == epoch_end) content = {.waiting = std::move(content.come), .come = {}};
+    step = end;
   }
-  const int fresh_steps = step - std::max(epoch_begin, parts.front().from_step);
-  return {first_trainable_layer, std::min(1.0, old) * capacity, capacity * fresh_steps / n};
+  return content;
+}
+
+std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch, double capacity, CacheContent content) {
+  FROSTPIPE_CHECK(capacity >= 0 && capacity <= 1, "a fraction");
+  std::vector<CachePart> parts;
+  for (int step = from_step; step < end_step;) {
+    CachePart part{.from_step = step, .end_step = std::min(end_step, (step / steps_per_epoch + 1) * steps_per_epoch), .use = {.on = true, .found = {}}};
+    for (const auto& [layer, fraction] : content.waiting) {
+      if (fraction * capacity > kNoFraction) part.use.found.push_back({layer, std::min(1.0, fraction) * capacity});
+    }
+    if (fraction_at(content.waiting, first_trainable_layer) > 1 - kNoFraction) part.end_step = end_step;  // nothing changes any more
+    content = advanced(std::move(content), first_trainable_layer, step, part.end_step, steps_per_epoch);
+    step = part.end_step;
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 double cache_capacity(const CacheLimits& limits, const Profile& profile) {

@@ -11,12 +11,6 @@ namespace {
 
 constexpr int kMaxMicroBatches = 32;
 
-/// Of a frozen layer's forward, if position 0 holds the whole prefix.
-double computed_share(const CacheUse& cache, int layer) {
-  if (!cache.on) return 1;
-  return (1 - cache.hit_fraction) * (layer < cache.base_layer ? 1 - cache.base_fraction : 1);
-}
-
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
   for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position) {
@@ -98,7 +92,7 @@ std::vector<Nanoseconds> CandidateMaker::cost_per_layer(int num_micro_batches) {
     for (int layer = 0; layer < static_cast<int>(cost.size()); ++layer) {
       const LayerCost& one = layers[layer];
       if (layer < frame_.first_trainable_layer) {
-        cost[layer] += static_cast<Nanoseconds>(count * computed_share(frame_.cache, layer) * static_cast<double>(one.frozen_forward_ns));
+        cost[layer] += static_cast<Nanoseconds>(count * computed_fraction(frame_.cache, layer, frame_.first_trainable_layer) * static_cast<double>(one.frozen_forward_ns));
       } else {
         cost[layer] += count * (one.forward_ns + one.weight_gradient_ns);
         if (layer > frame_.first_trainable_layer) cost[layer] += count * one.input_gradient_ns;

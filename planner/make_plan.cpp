@@ -66,17 +66,16 @@ class Follower {
     if (options_.method == "pipetransformer-published") {
       return alone(next_published_phase(profile_, cluster_, options_, current, first_trainable, event.from_step));
     }
-    const double capacity = cache_capacity(options_.cache, profile_);
-    const CacheContent content = options_.steps_per_epoch > 0
-                                     ? cache_content_at(parts_, current.first_trainable_layer, event.from_step, options_.steps_per_epoch, capacity)
-                                     : CacheContent{};
+    if (options_.steps_per_epoch > 0) {
+      const int boundary = current.cache.on ? current.first_trainable_layer : 0;
+      content_ = advanced(std::move(content_), boundary, step_, event.from_step, options_.steps_per_epoch);
+      step_ = event.from_step;
+    }
     const ReplanRequest request{.current = current, .first_trainable_layer = first_trainable, .from_step = event.from_step};
-    auto result = replan(profile_, cluster_, options_, request, content);
+    auto result = replan(profile_, cluster_, options_, request, content_);
     if (auto* none = std::get_if<Infeasible>(&result)) return *none;
     if (observe_) observe_(request, std::get<ReplanResult>(result));
-    Continuation& chosen = std::get<ReplanResult>(result).chosen;
-    parts_ = std::move(chosen.parts);
-    return std::move(chosen.phases);
+    return std::move(std::get<ReplanResult>(result).chosen.phases);
   }
 
  private:
@@ -89,7 +88,8 @@ class Follower {
   const Cluster& cluster_;
   const PlanOptions& options_;
   const ReplanObserver& observe_;
-  std::vector<CachePart> parts_;  // since the last freeze
+  CacheContent content_;  // at step_
+  int step_ = 0;
 };
 
 /// Phase after phase along the forecast of the freeze rule.
@@ -114,6 +114,11 @@ bool is_elastic(const std::string& method) {
 
 Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
   std::vector<int> lengths;
+  const int wanted = options.pipeline_parallel_size;
+  if (wanted > 0 && (world_size_of(cluster) % wanted != 0 || (options.method == "data-parallel" && wanted != 1))) {
+    throw InvalidInput("pipeline length", options.method == "data-parallel" ? "must be 1 for data-parallel" : fmt::format("must divide the {} ranks", world_size_of(cluster)),
+                       std::to_string(wanted));
+  }
   if (options.method == "data-parallel") {
     lengths = {1};
   } else if (options.method == "pipetransformer-published") {
@@ -123,6 +128,7 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
   } else {
     throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only or pipetransformer-published", options.method);
   }
+  if (wanted > 0) lengths = {wanted};
   auto start = best_of_lengths(profile, cluster, options, lengths);
   if (const auto* none = std::get_if<Infeasible>(&start)) return *none;
   const Phase& first = std::get<Phase>(start);

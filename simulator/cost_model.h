@@ -60,9 +60,8 @@ class UniformCostModel final : public CostModel {
 /// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
 /// output activation of the layer before the cut. A micro-batch without samples costs nothing and sends nothing.
 ///
-/// With a cache, expected times: of the samples, hit_fraction are found at the boundary and cost nothing in frozen layers (if position 0
-/// holds the whole prefix: elsewhere such an entry is of no use), of the others base_fraction start at base_layer (if position 0 reaches that far);
-/// a fraction x of a micro-batch costs x times the micro-batch. CACHE_READ: what is found, CACHE_WRITE: what is not at the boundary, each
+/// With a cache, expected times: a fraction x of a micro-batch costs x times the micro-batch, and a frozen layer of position 0 is computed for
+/// computed_fraction() of the samples. CACHE_READ: what is found of use to position 0, CACHE_WRITE: what is not at the boundary, each
 /// by the entry and by the byte of mean_tokens values, both as compute: reading ahead shares the rank's core. Priced as float32 entries.
 ///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws

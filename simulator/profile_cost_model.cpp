@@ -32,28 +32,6 @@ Segment all_reduce(const Cluster& cluster, std::vector<int> ranks, Bytes bytes) 
   return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
 }
 
-/// What the cache saves and costs, as shares of a micro-batch.
-struct CacheShares {
-  double found = 0;        // read
-  double written = 0;
-  double hit = 0;          // of no cost in any frozen layer
-  double based = 0;        // of the others: of no cost before base_layer
-  int base_layer = 0;
-
-  explicit CacheShares(const Phase& phase) {
-    const CacheUse& cache = phase.cache;
-    if (!cache.on) return;
-    const int reach = phase.partition.front().end;
-    if (phase.first_trainable_layer <= reach) hit = cache.hit_fraction;
-    base_layer = cache.base_layer <= reach ? cache.base_layer : 0;
-    if (base_layer > 0) based = cache.base_fraction;
-    found = hit + (1 - hit) * based;
-    written = 1 - cache.hit_fraction;
-  }
-  /// Of a frozen layer's forward that has to be computed.
-  double computed(int layer) const { return (1 - hit) * (layer < base_layer ? 1 - based : 1); }
-};
-
 Nanoseconds scaled(Nanoseconds duration, double share) { return static_cast<Nanoseconds>(static_cast<double>(duration) * share + 0.5); }
 
 /// Of so many entries of one size.
@@ -90,7 +68,9 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
                              .micro_batch_size = size,
                              .tokens = phase.tokens});
   };
-  const CacheShares shares(phase);
+  const int cache_reach = partition.front().end;
+  const double read_fraction = 1 - computed_fraction(phase.cache, 0, cache_reach);
+  const double written_fraction = 1 - fraction_at(phase.cache.found, phase.first_trainable_layer);
   const CacheSpeed speed = cache_speed(phase, profile);
   const int entry_tokens = profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
   const Bytes entry_bytes = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
@@ -103,7 +83,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     for (int layer = partition[stage].begin; layer < partition[stage].end; ++layer) {
       const LayerCost measured = layer_cost(layer, size, device_type);
       if (layer < phase.first_trainable_layer) {
-        cost.forward_ns += scaled(measured.frozen_forward_ns, shares.computed(layer));
+        cost.forward_ns += scaled(measured.frozen_forward_ns, computed_fraction(phase.cache, layer, cache_reach));
       } else {
         cost.forward_ns += measured.forward_ns;
         cost.weight_gradient_ns += measured.weight_gradient_ns;
@@ -118,8 +98,8 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
       const Bytes bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
       cost.send_backward = message_cost(cluster, rank, rank_of(layout, stage - 1, replica), bytes);
     }
-    if (stage == 0) cost.cache_read_ns = entries_ns(speed.read, size * shares.found, entry_bytes);
-    if (stage == writing_stage) cost.cache_write_ns = entries_ns(speed.write, size * shares.written, entry_bytes);
+    if (stage == 0) cost.cache_read_ns = entries_ns(speed.read, size * read_fraction, entry_bytes);
+    if (stage == writing_stage) cost.cache_write_ns = entries_ns(speed.write, size * written_fraction, entry_bytes);
     return cost;
   };
 

@@ -55,7 +55,7 @@ class PlanTest(CliTest):
         done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")
         phases = self.read("elastic.json")["phases"]
         self.assertTrue(all(phase["cache"]["on"] for phase in phases if phase["first_trainable_layer"] > 0))
-        self.assertEqual(phases[-1]["cache"]["hit_fraction"], 1)
+        self.assertEqual([found["fraction"] for found in phases[-1]["cache"]["found"]], [1])
         self.assertIn("paid back after", done.stdout)
         self.assertIn(" hit ", done.stdout)
         self.run_tool("simulate", "elastic.json")

@@ -32,10 +32,21 @@ struct CacheCase {
   double tolerance = 1e-9;
 };
 
+/// Samples asked for: found at the boundary of their time, at an earlier one, not at all.
+struct Counts {
+  std::int64_t hits = 0, rebased = 0, misses = 0;
+  void add(const std::map<int, std::int64_t>& before, const std::map<int, std::int64_t>& after, int boundary) {
+    for (const auto& [layer, count] : after) {
+      const auto old = before.find(layer);
+      (layer == 0 ? misses : layer == boundary ? hits : rebased) += count - (old == before.end() ? 0 : old->second);
+    }
+  }
+};
+
 struct Outcome {
   std::vector<double> losses;
   std::vector<double> weights;  // of all layers, in one row
-  CacheCounts counts;
+  Counts counts;
 };
 
 Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device, const std::vector<Part>& parts, const CacheCase& with, bool cached) {
@@ -60,6 +71,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   };
   int step = 0;
   for (const Part& part : parts) {
+    const auto found_before = cached ? cache->view().counts().found : std::map<int, std::int64_t>{};
     Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
@@ -78,6 +90,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       }
       outcome.losses.push_back(communicator.sum({result.loss}).front());
     }
+    if (cached) outcome.counts.add(found_before, cache->view().counts().found, part.first_trainable);
   }
   const std::vector<int> holders = session.holders();
   std::vector<double> weights;
@@ -91,7 +104,6 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     weights.insert(weights.end(), values.begin(), values.end());
   }
   outcome.weights = std::move(weights);
-  if (cached) outcome.counts = cache->view().counts();
   return outcome;
 }
 
@@ -105,7 +117,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 /// The counts over all ranks, for what a test says of hits.
-CacheCounts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
+Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
   const auto device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   const Outcome computed = run(self, *communicator, *device, parts, with, false);
@@ -116,7 +128,7 @@ CacheCounts cached_equals_computed(const RankEnvironment& self, const std::vecto
   }
   CHECK_RANK(difference(cached.weights, computed.weights) <= with.tolerance, fmt::format("weights differ by {}", difference(cached.weights, computed.weights)));
   const std::vector<double> sums = communicator->sum({double(cached.counts.hits), double(cached.counts.rebased), double(cached.counts.misses)});
-  return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2]), 0};
+  return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2])};
 }
 
 // Two steps with nothing frozen; then 3 layers frozen until the second epoch after, then 5, then all but the head.
@@ -125,7 +137,7 @@ const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2}, {4, 1, 2, 3, 8}, {2, 2, 2, 
 const std::vector<Part> kJoinedLater{{2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};                   // ranks 2 and 3 idle at first
 
 const RegisterRankTest rebase("cache rebase", [](const RankEnvironment& self) {
-  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {});
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {});
   CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
   // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over: steps 8 to 11 only hit (13 samples).
   CHECK_RANK(counts.misses <= 2 * kSamples, fmt::format("{} misses", counts.misses));
@@ -135,16 +147,16 @@ const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self)
 const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) { cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3}); });
 const RegisterRankTest four_two_one("cache 4 2 1", [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
 const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
-  const CacheCounts counts = cached_equals_computed(self, kJoinedLater, {});
+  const Counts counts = cached_equals_computed(self, kJoinedLater, {});
   CHECK_RANK(counts.hits > kSamples, "the newcomers read what others have written");
 });
 const RegisterRankTest little("cache with little memory", [](const RankEnvironment& self) {
   // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
-  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
   CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
 });
 const RegisterRankTest none("cache without memory", [](const RankEnvironment& self) {
-  const CacheCounts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
 });
 

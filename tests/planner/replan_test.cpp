@@ -11,52 +11,52 @@ namespace {
 
 using ::testing::ElementsAre;
 
+CachePart part(int from_step, int end_step, std::vector<CacheFound> found) { return {from_step, end_step, {.on = true, .found = std::move(found)}}; }
+
+MATCHER_P(IsContent, expected, "") {
+  const auto near = [](const std::vector<CacheFound>& a, const std::vector<CacheFound>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const CacheFound& x, const CacheFound& y) { return x.layer == y.layer && std::abs(x.fraction - y.fraction) < 1e-12; });
+  };
+  return near(arg.waiting, expected.waiting) && near(arg.come, expected.come);
+}
+
 TEST(CacheParts, FillThenPartThenHit) {
   // Epochs of 10 steps, frozen before step 13: 7 of 10 steps are left of the epoch, then 70 % of the samples are found, then all.
-  EXPECT_THAT(cache_parts(5, 13, 100, 10, 1.0, {}),
-              ElementsAre(CachePart{13, 20, {.on = true}}, CachePart{20, 30, {.on = true, .hit_fraction = 0.7}}, CachePart{30, 100, {.on = true, .hit_fraction = 1}}));
+  EXPECT_THAT(cache_parts(5, 13, 100, 10, 1.0, {}), ElementsAre(part(13, 20, {}), part(20, 30, {{5, 0.7}}), part(30, 100, {{5, 1}})));
 }
 
 TEST(CacheParts, FreezeAtTheStartOfAnEpochHasNoPart) {
-  EXPECT_THAT(cache_parts(5, 20, 100, 10, 1.0, {}), ElementsAre(CachePart{20, 30, {.on = true}}, CachePart{30, 100, {.on = true, .hit_fraction = 1}}));
+  EXPECT_THAT(cache_parts(5, 20, 100, 10, 1.0, {}), ElementsAre(part(20, 30, {}), part(30, 100, {{5, 1}})));
 }
 
 TEST(CacheParts, EndsWithTheRunAndKnowsItsRoom) {
-  EXPECT_THAT(cache_parts(5, 15, 24, 10, 0.5, {}), ElementsAre(CachePart{15, 20, {.on = true}}, CachePart{20, 24, {.on = true, .hit_fraction = 0.25}}));
+  EXPECT_THAT(cache_parts(5, 15, 24, 10, 0.5, {}), ElementsAre(part(15, 20, {}), part(20, 24, {{5, 0.25}})));
 }
 
 TEST(CacheParts, RebaseStartsFromWhatIsThere) {
-  // Everything is there at layer 3 from before the running epoch. Until its end all start from there; in the next one 40 % have been seen at layer 5, the
-  // other 60 % start from 3.
-  EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {3, 1.0, 0.6}),
-              ElementsAre(CachePart{16, 20, {.on = true, .hit_fraction = 0, .base_layer = 3, .base_fraction = 1}},
-                          CachePart{20, 30, {.on = true, .hit_fraction = 0.4, .base_layer = 3, .base_fraction = 1}},
-                          CachePart{30, 50, {.on = true, .hit_fraction = 1}}));
+  // Everything is at layer 3, frozen before step 16: until the end of the epoch all start from there; in the next one the 40 % that came last are at
+  // layer 5, the others start from 3; from then on all are at 5.
+  EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {.waiting = {{3, 1}}, .come = {{3, 0.6}}}),
+              ElementsAre(part(16, 20, {{3, 1}}), part(20, 30, {{3, 0.6}, {5, 0.4}}), part(30, 50, {{5, 1}})));
 }
 
-TEST(CacheParts, WhatTheRunningEpochHasBroughtDoesNotComeAgainInIt) {
-  // First frozen before step 12, again before step 16, epochs of 10: the 4 steps between have stored 40 % of the samples, of use in the next epoch only, where
-  // 40 % are at the new boundary (steps 16 to 19), and of the other 60 % those 40 points start from layer 3.
-  const auto first = cache_parts(3, 12, 100, 10, 1.0, {});
-  const CacheContent content = cache_content_at(first, 3, 16, 10, 1.0);
-  EXPECT_EQ(content, (CacheContent{3, 0, 0.4}));
-  const auto parts = cache_parts(5, 16, 50, 10, 1.0, content);
-  ASSERT_EQ(parts.size(), 3U);
-  EXPECT_EQ(parts[0].use, (CacheUse{.on = true}));
-  EXPECT_DOUBLE_EQ(parts[1].use.hit_fraction, 0.4);
-  EXPECT_EQ(parts[1].use.base_layer, 3);
-  EXPECT_DOUBLE_EQ(parts[1].use.base_fraction, 0.4 / 0.6);
+TEST(CacheParts, ThreeFreezesInOneEpochLeaveThreeLayers) {
+  // Frozen before steps 10, 14 and 16 of epochs of 10. What the running epoch has brought does not come again in it: nothing is found until its end. In the
+  // next one 40 % are at layer 3, 20 % at 5, 40 % at 7.
+  const CacheContent content = advanced(advanced({}, 3, 10, 14, 10), 5, 14, 16, 10);
+  EXPECT_THAT(content, IsContent(CacheContent{.waiting = {}, .come = {{3, 0.4}, {5, 0.2}}}));
+  EXPECT_THAT(cache_parts(7, 16, 50, 10, 1.0, content), ElementsAre(part(16, 20, {}), part(20, 30, {{3, 0.4}, {5, 0.2}, {7, 0.4}}), part(30, 50, {{7, 1}})));
 }
 
-TEST(CacheParts, ContentGrowsByWhatWasNotFound) {
-  const auto parts = cache_parts(5, 13, 100, 10, 1.0, {});
-  EXPECT_EQ(cache_content_at({}, 5, 20, 10, 1.0), CacheContent{});
-  EXPECT_EQ(cache_content_at(parts, 5, 17, 10, 1.0), (CacheContent{5, 0, 0.4}));
-  const CacheContent in_second = cache_content_at(parts, 5, 25, 10, 1.0);
-  EXPECT_NEAR(in_second.old, 0.7, 1e-12);  // steps 13 to 19
-  EXPECT_NEAR(in_second.fresh, 0.5, 1e-12);
-  EXPECT_NEAR(cache_content_at(parts, 5, 40, 10, 1.0).old, 1, 1e-12);
-  EXPECT_NEAR(cache_content_at(parts, 5, 40, 10, 0.5).old, 0.5, 1e-12);
+TEST(CacheContent, FollowsTheEpochs) {
+  // Used from step 13 on with epochs of 10.
+  EXPECT_THAT(advanced({}, 5, 13, 17, 10), IsContent(CacheContent{.waiting = {}, .come = {{5, 0.4}}}));
+  EXPECT_THAT(advanced({}, 5, 13, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.7}}, .come = {{5, 0.5}}}));
+  EXPECT_THAT(advanced({}, 5, 13, 40, 10), IsContent(CacheContent{.waiting = {{5, 1}}, .come = {}}));
+  // Not used, nothing changes but which samples have come.
+  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {{5, 0.4}}}));
+  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 40, 10), IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {}}));
 }
 
 TEST(CacheCapacity, IsRoomByNeed) {
@@ -104,7 +104,7 @@ TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
   }
   EXPECT_EQ(result.chosen.phases.front().from_step, 10);
   EXPECT_TRUE(result.chosen.phases.back().cache.on);  // reading costs 10 ns a sample, computing 5,000
-  EXPECT_EQ(result.chosen.phases.back().cache.hit_fraction, 1);
+  EXPECT_EQ(result.chosen.phases.back().cache.found, (std::vector<CacheFound>{{5, 1}}));
 }
 
 TEST(Replan, HitPartHasTheWholePrefixOnTheFirstStage) {

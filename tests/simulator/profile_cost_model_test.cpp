@@ -198,18 +198,18 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
   EXPECT_EQ(only_compute(fill, "0F0", 0), 4 * (1000 + 2000 + 3000 + 4));
   EXPECT_EQ(only_compute(fill, "0CACHE_READ0", 0), 0);
   EXPECT_EQ(only_compute(fill, "0CACHE_WRITE0", 0), 4 * 84);
-  const auto hit = costs_of({{0, 4}}, {.on = true, .hit_fraction = 1});
+  const auto hit = costs_of({{0, 4}}, {.on = true, .found = {{3, 1}}});
   EXPECT_EQ(only_compute(hit, "0F0", 0), 4 * 4);
   EXPECT_EQ(only_compute(hit, "0CACHE_READ0", 0), 4 * 138);
   EXPECT_EQ(only_compute(hit, "0CACHE_WRITE0", 0), 0);
-  // Half are found; of the other two samples, half start behind layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
-  const auto part = costs_of({{0, 4}}, {.on = true, .hit_fraction = 0.5, .base_layer = 1, .base_fraction = 0.5});
+  // Two of four are at the boundary, one starts behind layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
+  const auto part = costs_of({{0, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
   EXPECT_EQ(only_compute(part, "0F0", 0), 1 * 1000 + 2 * (2000 + 3000) + 4 * 4);
   EXPECT_EQ(only_compute(part, "0CACHE_READ0", 0), 3 * 138);
   EXPECT_EQ(only_compute(part, "0CACHE_WRITE0", 0), 2 * 84);
   // The prefix ends on the second stage: its entries are of no use to the first, those at layer 1 are.
-  const auto split = costs_of({{0, 2}, {2, 4}}, {.on = true, .hit_fraction = 0.5, .base_layer = 1, .base_fraction = 0.5});
-  EXPECT_EQ(only_compute(split, "0F0", 0), 2 * 1000 + 4 * 2000);
+  const auto split = costs_of({{0, 2}, {2, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
+  EXPECT_EQ(only_compute(split, "0F0", 0), 3 * 1000 + 4 * 2000);
   EXPECT_EQ(only_compute(split, "1F0", 1), 4 * (3000 + 4));
   EXPECT_EQ(only_compute(split, "1CACHE_WRITE0", 1), 2 * 84);
 }

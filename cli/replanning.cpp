@@ -1,0 +1,70 @@
+#include "cli/replanning.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/output.h"
+#include "planner/make_plan.h"
+#include "planner/replan.h"
+
+namespace frostpipe {
+namespace {
+
+/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached activations, where that pays.
+Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
+  PlanOptions options{.method = train.plan.method,
+                      .global_batch_size = train.plan.global_batch_size,
+                      .num_steps = steps_per_epoch * train.epochs,
+                      .tokens = 0,
+                      .optimizer = train.plan.optimizer,
+                      .dtype = train.plan.dtype,
+                      .partitioner = train.plan.partitioner,
+                      .schedule = "",
+                      .steps_per_epoch = steps_per_epoch,
+                      .use_cache = true,
+                      .cache = train.plan.cache,
+                      .ignore_memory_limit = !train.plan.memory_limited,
+                      .freeze = train.freeze.options};
+  return [=, profile = std::move(profile), cluster = std::move(cluster), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> std::vector<Phase> {
+    options.tokens = request.current.tokens;
+    const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;
+    content = advanced(std::move(content), boundary, std::exchange(step, request.from_step), request.from_step, steps_per_epoch);
+    auto result = replan(profile, cluster, options, request, content);
+    if (const auto* none = std::get_if<Infeasible>(&result)) {
+      print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
+      return {};
+    }
+    return std::move(std::get<ReplanResult>(result).chosen.phases);
+  };
+}
+
+/// The published rule: whether or not it is faster.
+Replan published_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
+  PlanOptions options{.method = train.plan.method, .global_batch_size = train.plan.global_batch_size};
+  options.optimizer = train.plan.optimizer;
+  options.dtype = train.plan.dtype;
+  options.partitioner = train.plan.partitioner;
+  options.schedule = "GPipe";
+  options.ignore_memory_limit = !train.plan.memory_limited;
+  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> std::vector<Phase> {
+    options.tokens = request.current.tokens;
+    auto next = next_published_phase(profile, cluster, options, request.current, request.first_trainable_layer, request.from_step);
+    if (auto* phase = std::get_if<Phase>(&next)) return {std::move(*phase)};
+    print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, std::get<Infeasible>(next).reason));
+    return {};
+  };
+}
+
+}  // namespace
+
+bool replans(const TrainOptions& train) {
+  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method.starts_with("pipetransformer");
+}
+
+Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
+  if (train.plan.method == "pipetransformer-published") return published_replan(train, std::move(profile), std::move(cluster));
+  return elastic_replan(train, std::move(profile), std::move(cluster), steps_per_epoch);
+}
+
+}  // namespace frostpipe

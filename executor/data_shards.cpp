@@ -1,0 +1,77 @@
+#include "executor/data_shards.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "executor/activation_cache.h"
+#include "executor/communicator.h"
+#include "executor/text_data.h"
+#include "plan/batch.h"
+
+namespace frostpipe {
+
+std::vector<int> nodes_of_ranks(Communicator& communicator, int num_nodes) {
+  const int world_size = communicator.world_size();
+  std::vector<int> nodes(world_size);
+  if (num_nodes > 0) {
+    for (int rank = 0; rank < world_size; ++rank) nodes[rank] = rank * num_nodes / world_size;
+    return nodes;
+  }
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::vector<double> hosts(world_size, 0.0);  // a hash each, cut to what a double holds
+  hosts[communicator.rank()] = static_cast<double>(hash_bytes(std::as_bytes(std::span(host))) >> 12);
+  hosts = communicator.sum(std::move(hosts));
+  int next = 0;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const auto first = std::find(hosts.begin(), hosts.begin() + rank, hosts[rank]) - hosts.begin();
+    nodes[rank] = first == rank ? next++ : nodes[first];
+  }
+  return nodes;
+}
+
+std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards) {
+  std::vector<std::vector<int>> shards(num_shards);
+  for (std::size_t i = 0; i < samples.size(); ++i) shards[i % num_shards].push_back(samples[i]);
+  return shards;
+}
+
+std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size, std::uint64_t seed, int epoch) {
+  const int num_shards = static_cast<int>(shards.size());
+  std::vector<std::vector<int>> waiting;  // by shard, the next sample last
+  std::size_t total = 0;
+  for (int shard = 0; shard < num_shards; ++shard) {
+    std::vector<int> order = epoch_order(static_cast<int>(shards[shard].size()), seed + static_cast<std::uint64_t>(shard), epoch);
+    for (int& index : order) index = shards[shard][index];
+    std::reverse(order.begin(), order.end());
+    total += order.size();
+    waiting.push_back(std::move(order));
+  }
+  std::vector<int> order;
+  while (order.size() < total) {
+    const int size = static_cast<int>(std::min<std::size_t>(global_batch_size, total - order.size()));
+    std::vector<int> shares;
+    for (const SampleRange& range : split_evenly(size, num_shards)) shares.push_back(range.end - range.begin);
+    int missing = 0;  // what an exhausted shard cannot give, the others do
+    for (int shard = 0; shard < num_shards; ++shard) {
+      const int given = std::min(shares[shard], static_cast<int>(waiting[shard].size()));
+      missing += shares[shard] - given;
+      shares[shard] = given;
+    }
+    for (int shard = 0; shard < num_shards; ++shard) {
+      const int more = std::min(missing, static_cast<int>(waiting[shard].size()) - shares[shard]);
+      missing -= more;
+      std::vector<int>& from = waiting[shard];
+      order.insert(order.end(), from.rbegin(), from.rbegin() + shares[shard] + more);
+      from.resize(from.size() - shares[shard] - more);
+    }
+  }
+  return order;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,37 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/dataset.h"
+#include "executor/execute.h"
+#include "executor/stage_compute.h"
+
+namespace frostpipe {
+
+class ActivationCache;
+class Communicator;
+
+/// What a run trains, and on what: equal on all ranks.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  virtual const Model& model() const = 0;
+  virtual const Dataset& dataset() const = 0;
+  /// Of activations as this run holds them.
+  virtual std::int64_t hidden_size() const = 0;
+  /// `cache` may be null: no phase may use one then. The subject and the cache must outlive the factory.
+  virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache) const = 0;
+  /// A layer's weights at the start of the run.
+  virtual void fill(int layer, LayerState& state) const = 0;
+  /// Writes the trained model, if there is one; called by all ranks.
+  virtual void save(const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
+                    const std::filesystem::path& folder) const = 0;
+};
+
+/// The encoder of options.model on the texts of options.data; or, with options.emulation, its profile's model on samples of its workload's number and
+/// length that mean nothing. `rank` is the caller's. Throws InvalidInput.
+std::unique_ptr<Subject> make_subject(const TrainOptions& options, int rank);
+
+}  // namespace frostpipe

@@ -1,0 +1,82 @@
+"""Training on emulated devices: more ranks than there are cores, on an estimated profile."""
+
+import os
+import signal
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import EndToEndTest, processes_naming, rank_of_process
+
+
+class RehearsalTest(EndToEndTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared_rehearsal = tempfile.TemporaryDirectory(prefix="frostpipe-e2e-")
+        cls.addClassCleanup(cls.shared_rehearsal.cleanup)
+        folder = Path(cls.shared_rehearsal.name)
+        cls.call(folder, "profile", "--like", "vit-b16", "--nproc-per-node", 4, "--global-batch", 32, "--samples", 128, "--memory-limit", "4GiB",
+                 "--cluster", "cluster.json", "-o", "profile.json")
+        for method in ("static", "pipetransformer-published", "pipetransformer"):
+            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32, "--method", method, "--epochs", 4,
+                     "--freeze-warm-up", 0.25, "--freeze-interval", 0.25, "-o", f"{method}.json")
+        EndToEndTest.shared, cls.kept = folder, EndToEndTest.shared
+
+    @classmethod
+    def tearDownClass(cls):
+        EndToEndTest.shared = cls.kept
+
+    def rehearse(self, plan, output, *options, **keywords):
+        done = self.run_tool("train", plan, "--device", "emulated", "-o", self.folder / output, *options, **keywords)
+        return done, self.read(f"{output}/summary.json")
+
+    def test_static_run_takes_the_profiles_times_and_reports_whole_bytes(self):
+        done, run = self.rehearse("static.json", "run", "--emulated-links")
+        self.assertNotIn("accuracy", done.stdout)
+        self.assertEqual((run["num_steps"], run["num_train_samples"], run["num_test_samples"]), (16, 128, 0))
+        self.assertFalse((self.folder / "run/model").exists())
+        phase = run["phases"][0]
+        predicted = self.read("static.json")["phases"][0]["predicted"]
+        # Asleep never shorter than asked: the prediction's critical path is a lower bound but for messages that overlap.
+        self.assertGreater(phase["measured_iteration_ns"], 0.95 * predicted["iteration_ns"])
+        for measured, expected in zip(phase["measured_peak_memory_bytes"], predicted["peak_memory_bytes"]):
+            self.assertLess(abs(measured - expected), 0.1 * expected)
+
+    def test_freezing_changes_layout_and_uses_the_cache(self):
+        _, run = self.rehearse("pipetransformer-published.json", "published", "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        layouts = [(phase["stages"], phase["replicas"]) for phase in run["phases"]]
+        self.assertEqual((layouts[0], layouts[-1]), ((4, 1), (1, 4)))
+        _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        self.assertTrue(run["phases"][-1]["cache"])
+        # Frozen at each epoch's begin: what the epoch before has written is the earlier boundary's.
+        self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]), 0.99)
+
+    def test_virtual_nodes_have_caches_of_their_own(self):
+        """Each node keeps its shard: all samples are still found where replicas train alone on theirs."""
+        _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        self.assertEqual(run["num_steps"], 16)
+        last = run["phases"][-1]
+        if last["stages"] == 1:
+            self.assertGreater(last["cache_hit_fraction"] + last["cache_base_fraction"], 0.99)
+
+    def test_a_dead_rank_ends_the_rehearsal(self):
+        started = self.start("train", "static.json", "--device", "emulated", "--epochs", 100, "-o", self.folder / "run")
+        self.wait_until(lambda: "step" in started.stderr, 30, lambda: started.stderr)
+        ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
+        os.kill(ranks[2], signal.SIGKILL)
+        self.assertEqual(started.ended_within(10), 1)
+        self.assertIn("rank 2", started.stderr)
+
+    def test_refuses_what_makes_no_sense(self):
+        self.assert_refused("train", "static.json", "--device", "emulated", "--data", "data.tsv", code=2, says=["--data", "no meaning"])
+        self.assert_refused("train", "static.json", code=2, says=["--data: is required"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--freeze", "paper", code=2, says=["--freeze", "no gradients"])
+        self.assert_refused("train", "static.json", "--data", "d.tsv", "--emulated-links", code=2, says=["--emulated-links", "--device emulated"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2, says=["--emulated-shrink", "768"])
+
+
+if __name__ == "__main__":
+    unittest.main()
