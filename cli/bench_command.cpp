@@ -32,16 +32,10 @@ struct BenchOptions {
   std::string suite, model, sections, sst2, output;
   std::string budget;
   bool full = false;
-  int epochs = 6;
+  int epochs = 0;  // 0 = the suite's
   int seeds = 1;
-  std::string memory_limit = "384MiB";
   std::string only;
-};
-
-/// Where a dataset lies in the output folder, and what `profile` and `train` are told of it.
-struct BenchData {
-  std::string name;
-  std::vector<std::string> options;
+  std::string format;
 };
 
 /// Seconds of "90m", "1h", "600s".
@@ -73,39 +67,59 @@ std::string random_lines(const std::string& text, int count) {
   return fmt::format("{}\n{}\n", header, fmt::join(lines, "\n"));
 }
 
+/// The real model on real texts, on two ranks.
 std::vector<BenchData> prepare_data(const BenchOptions& options) {
   std::vector<BenchData> all;
   const fs::path folder = options.output;
+  const auto add = [&](const std::string& name, const std::vector<std::string>& data) {
+    BenchData made{.name = name, .profile = {"--model", options.model, "--global-batch", "64", "--nproc-per-node", "2", "--memory-limit", "384MiB"},
+                   .plan = {"--global-batch", "64"}, .train = data};
+    made.profile.insert(made.profile.end(), data.begin(), data.end());
+    all.push_back(std::move(made));
+  };
   if (!options.sections.empty()) {
     read_text_file(options.sections);  // an unreadable one is found now
-    all.push_back({"sections", {"--data", fs::absolute(options.sections).string()}});
+    add("sections", {"--data", fs::absolute(options.sections).string()});
   }
   if (!options.sst2.empty()) {
     const fs::path subset = folder / "sst2.train.tsv";
     write_file_atomically(subset, random_lines(read_text_file(fs::path(options.sst2) / "train.tsv"), kSst2Phrases));
     const fs::path test = fs::path(options.sst2) / "dev.tsv";
     read_text_file(test);
-    all.push_back({"sst2", {"--data", fs::absolute(subset).string(), "--test-data", fs::absolute(test).string()}});
+    add("sst2", {"--data", fs::absolute(subset).string(), "--test-data", fs::absolute(test).string()});
   }
   if (all.empty()) throw UsageError("bench pipetransformer: needs data: --sections FILE (made by scripts/debian-sections) or --sst2 FOLDER (GLUE's SST-2: train.tsv, dev.tsv), or both");
   return all;
 }
 
+int epochs_of(const BenchOptions& options) { return options.epochs > 0 ? options.epochs : options.suite == "rehearsal" ? 10 : 6; }
+
+BenchSuite suite_of(const BenchOptions& options) {
+  const int epochs = epochs_of(options);
+  if (options.suite == "rehearsal") {
+    return {.title = fmt::format("Rehearsal: {} epochs on 8 emulated ranks of 15 GiB, links at the times of the cluster file", epochs),
+            .configurations = rehearsal_configurations(epochs),
+            .data = rehearsal_data()};
+  }
+  if (options.model.empty()) throw UsageError("bench pipetransformer: needs --model FOLDER");
+  return {.title = fmt::format("PipeTransformer and its baselines: MiniLM, {} epochs of mini-batch 64, 2 ranks of one thread, 384 MiB per rank (data_parallel: no limit)", epochs),
+          .configurations = pipetransformer_configurations(epochs),
+          .data = prepare_data(options)};
+}
+
 class Bench {
  public:
-  Bench(const BenchOptions& options) : options_(options), data_(prepare_data(options)), progress_("bench") {}
+  explicit Bench(const BenchOptions& options) : options_(options), suite_(suite_of(options)), progress_("bench") {}
 
   int run() {
-    std::vector<std::string> names;
-    for (const BenchData& data : data_) names.push_back(data.name);
-    std::vector<BenchConfiguration> configurations = pipetransformer_suite(options_.epochs);
+    std::vector<BenchConfiguration>& configurations = suite_.configurations;
     if (!options_.full) std::erase_if(configurations, [&](const BenchConfiguration& one) { return one.is_frontier && options_.only.find(one.name) == std::string::npos; });
     if (!options_.only.empty()) {
       const auto wanted = "," + options_.only + ",";
       std::erase_if(configurations, [&](const BenchConfiguration& one) { return wanted.find("," + one.name + ",") == std::string::npos; });
       if (configurations.empty()) throw UsageError("--only: names no configuration; see frostpipe bench --list");
     }
-    const std::vector<BenchJob> jobs = bench_jobs(names, configurations, options_.full ? std::max(3, options_.seeds) : options_.seeds);
+    const std::vector<BenchJob> jobs = bench_jobs(suite_, options_.full ? std::max(3, options_.seeds) : options_.seeds);
     const double budget = options_.budget.empty() ? 1e18 : parse_budget(options_.budget);
     double total = 0;
     std::map<std::string, double> seconds;
@@ -137,21 +151,17 @@ class Bench {
   double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
   static std::string title_of(const BenchJob& job) { return fmt::format("{} seed {}", job_name(job), job.seed); }
   fs::path data_folder(const std::string& dataset) const { return fs::path(options_.output) / dataset; }
-  fs::path folder_of(const BenchJob& job) const { return data_folder(job.dataset) / job.configuration.name / fmt::format("seed-{}", job.seed); }
+  fs::path folder_of(const BenchJob& job) const { return data_folder(job.data.name) / job.configuration.name / fmt::format("seed-{}", job.seed); }
 
   std::optional<BenchRun> finished(const BenchJob& job) const {
     const fs::path summary = folder_of(job) / "summary.json";
     if (!fs::exists(summary)) return std::nullopt;
-    return bench_run_of(job.dataset, job.configuration.name, run_from_json(read_text_file(summary), summary.string()));
-  }
-
-  const std::vector<std::string>& options_of(const std::string& dataset) const {
-    return std::find_if(data_.begin(), data_.end(), [&](const BenchData& data) { return data.name == dataset; })->options;
+    return bench_run_of(job.data.name, job.configuration.name, run_from_json(read_text_file(summary), summary.string()));
   }
 
   /// Throws RuntimeFailure with the last line that the command wrote.
-  void tool(std::vector<std::string> arguments, const std::vector<std::string>& more, const fs::path& log) {
-    arguments.insert(arguments.end(), more.begin(), more.end());
+  void tool(std::vector<std::string> arguments, const std::vector<std::vector<std::string>>& more, const fs::path& log) {
+    for (const std::vector<std::string>& part : more) arguments.insert(arguments.end(), part.begin(), part.end());
     const int code = run_self(arguments, log);
     if (code == 0) return;
     std::istringstream lines(read_text_file(log));
@@ -163,19 +173,14 @@ class Bench {
   }
 
   void perform(const BenchJob& job) try {
-    const fs::path of_data = data_folder(job.dataset), folder = folder_of(job);
+    const fs::path of_data = data_folder(job.data.name), folder = folder_of(job);
     fs::create_directories(folder);
     const std::string profile = (of_data / "profile.json").string(), cluster = (of_data / "cluster.json").string(), plan = (folder.parent_path() / "plan.json").string();
-    const std::vector<std::string>& data = options_of(job.dataset);
-    if (!fs::exists(profile)) {
-      tool({"profile", "--model", options_.model, "--global-batch", "64", "--nproc-per-node", "2", "--memory-limit", options_.memory_limit, "-o", profile, "--cluster", cluster},
-           data, of_data / "profile.log");
-    }
-    tool({"plan", "--profile", profile, "--cluster", cluster, "--global-batch", "64", "--epochs", std::to_string(options_.epochs), "-o", plan}, job.configuration.plan,
-         folder / "plan.log");
-    std::vector<std::string> train{"train", plan, "--epochs", std::to_string(options_.epochs), "--seed", std::to_string(job.seed), "--name", job.configuration.name, "-o", folder.string()};
-    train.insert(train.end(), data.begin(), data.end());
-    tool(std::move(train), job.configuration.train, folder / "train.log");
+    const std::string epochs = std::to_string(epochs_of(options_));
+    if (!fs::exists(profile)) tool({"profile", "-o", profile, "--cluster", cluster}, {job.data.profile}, of_data / "profile.log");
+    tool({"plan", "--profile", profile, "--cluster", cluster, "--epochs", epochs, "-o", plan}, {job.data.plan, job.configuration.plan}, folder / "plan.log");
+    tool({"train", plan, "--epochs", epochs, "--seed", std::to_string(job.seed), "--name", job.configuration.name, "-o", folder.string()},
+         {job.data.train, job.configuration.train}, folder / "train.log");
     runs_.push_back(finished(job).value());
   } catch (const RuntimeFailure& error) {
     failed_.push_back(fmt::format("{}: {}", title_of(job), error.what()));
@@ -200,54 +205,57 @@ class Bench {
                  {"minus data parallel [points]", right}, {"memory [MiB]", right}, {"frontier", left}});
     for (const BenchRow& row : rows) {
       table.add_row({row.dataset, row.configuration, std::to_string(row.num_seeds), fmt::format("{:.1f}", row.samples_per_second), ratio_text(row.to_static),
-                     ratio_text(row.to_data_parallel), fmt::format("{:.2f}", 100 * row.accuracy), difference_text(row), in_mebibytes(row.peak_memory_bytes),
+                     ratio_text(row.to_data_parallel), row.accuracy > 0 ? fmt::format("{:.2f}", 100 * row.accuracy) : "-", difference_text(row), in_mebibytes(row.peak_memory_bytes),
                      row.on_frontier ? "*" : ""});
     }
     std::string text = fmt::format(
-        "PipeTransformer and its baselines: MiniLM, {} epochs of mini-batch 64, 2 ranks of one thread, {} per rank (data_parallel: no limit)\n\n{}\n"
+        "{}\n\n{}\n"
         "x static: against the faster of the static pipelines, paired by seed (geometric mean, least and most). Accuracy: paired over test items\n"
         "and seeds, 95 % interval. Frontier: nothing else is both faster and more accurate.\n{}",
-        options_.epochs, options_.memory_limit, table.to_string(), breakdown(rows));
+        suite_.title, table.to_string(), breakdown(rows));
     for (const std::string& job : left_out_) text += fmt::format("not run, out of budget: {}\n", job);
     for (const std::string& job : failed_) text += fmt::format("failed: {}\n", job);
     write_file_atomically(fs::path(options_.output) / "table.txt", text);
     write_file_atomically(fs::path(options_.output) / "table.json", to_json(rows));
-    print_result(text);
+    print_result(options_.format == "json" ? to_json(rows) : text);
   }
 
-  /// As Figure 9 of the paper: its bars are for ViT on ImageNet, 16 GPUs.
-  static std::string breakdown(const std::vector<BenchRow>& rows) {
+  /// As Figure 9 of the paper.
+  std::string breakdown(const std::vector<BenchRow>& rows) const {
     std::string text;
     for (const BenchRow& row : rows) {
-      const char* const paper = row.configuration == "freeze_only" ? "0.95" : row.configuration == "elastic_no_cache" ? "2.27" : row.configuration == "elastic" ? "2.83" : nullptr;
-      if (!paper || row.to_static.geometric_mean == 0) continue;
-      text += fmt::format("breakdown, {}: {} {:.2f} times the static pipeline (the paper's figure for ViT: {})\n", row.dataset, row.configuration, row.to_static.geometric_mean, paper);
+      for (const BenchConfiguration& one : suite_.configurations) {
+        if (one.name != row.configuration || one.paper_speedup.empty() || row.to_static.geometric_mean == 0) continue;
+        text += fmt::format("breakdown, {}: {} {:.2f} times the static pipeline (the paper's figure for ViT: {})\n", row.dataset, row.configuration,
+                            row.to_static.geometric_mean, one.paper_speedup);
+      }
     }
     return text;
   }
 
   const BenchOptions& options_;
-  std::vector<BenchData> data_;
+  BenchSuite suite_;
   ProgressDisplay progress_;
   std::vector<BenchRun> runs_;
   std::vector<std::string> left_out_, failed_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-std::string list_text(int epochs) {
-  std::string text = "pipetransformer: freezing, AutoPipe, AutoDP and AutoCache against the strongest baselines\n";
-  for (const BenchConfiguration& one : pipetransformer_suite(epochs)) text += fmt::format("  {:<18} {}{}\n", one.name, one.meaning, one.is_frontier ? " (--full)" : "");
+std::string list_text() {
+  std::string text = "pipetransformer: freezing, AutoPipe, AutoDP and AutoCache against the strongest baselines, on two ranks and real texts\n";
+  for (const BenchConfiguration& one : pipetransformer_configurations(6)) text += fmt::format("  {:<18} {}{}\n", one.name, one.meaning, one.is_frontier ? " (--full)" : "");
+  text += "rehearsal: the same components on 8 emulated ranks, models like ViT-B/16 and BERT-large; needs nothing but -o FOLDER\n";
+  for (const BenchConfiguration& one : rehearsal_configurations(10)) text += fmt::format("  {:<18} {}\n", one.name, one.meaning);
   return text;
 }
 
 int run_bench(const BenchOptions& options) {
   if (options.list) {
-    print_result(list_text(options.epochs));
+    print_result(list_text());
     return 0;
   }
   if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
-  if (options.model.empty()) throw UsageError("bench pipetransformer: needs --model FOLDER");
-  if (options.output.empty()) throw UsageError("bench pipetransformer: needs -o FOLDER for its results");
+  if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
   return Bench(options).run();
 }
 
@@ -257,16 +265,17 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  command->add_option("SUITE", options->suite, "pipetransformer")->check(CLI::IsMember({"pipetransformer"}).description(""))->type_name("");
+  command->add_option("SUITE", options->suite, "pipetransformer or rehearsal")->check(CLI::IsMember({"pipetransformer", "rehearsal"}).description(""))->type_name("");
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
   command->add_option("--sections", options->sections, "The quickstart's texts (scripts/debian-sections makes them)")->type_name("TSV");
   command->add_option("--sst2", options->sst2, "GLUE's SST-2: train.tsv, of which 8,000 phrases are drawn, and dev.tsv to test on")->type_name("FOLDER");
   command->add_option("-o,--output", options->output, "Folder for one result per run, logs, table.txt, table.json; runs that are there are not repeated")->type_name("FOLDER");
-  add_count_option(*command, "--epochs", options->epochs, "Length of every run");
+  command->add_option("--epochs", options->epochs, "Length of every run; default: 6, rehearsal 10")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
   add_count_option(*command, "--seeds", options->seeds, "Runs of each configuration");
   command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90m, 600s")->type_name("TIME");
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
+  add_format_option(*command, options->format);
   command->footer("Example:\n  frostpipe bench pipetransformer --model minilm/ --sections sections.tsv --sst2 sst2/ --budget 1h -o runs/bench");
   return {command, [options] { return run_bench(*options); }};
 }

@@ -3,23 +3,34 @@
 #include <fmt/format.h>
 
 namespace frostpipe {
+namespace {
 
-std::vector<BenchConfiguration> pipetransformer_suite(int epochs) {
+using Options = std::vector<std::string>;
+
+Options operator+(Options first, const Options& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+Options freeze_options(const std::string& alpha, const std::string& warm_up, const std::string& interval) {
+  return {"--freeze-alpha", alpha, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
+}
+
+}  // namespace
+
+std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
-  const std::vector<std::string> elastic{"--method", "pipetransformer"};
-  const auto freezing = [](const std::string& rule, const std::string& warm_up) {
-    return std::vector<std::string>{"--freeze", rule, "--freeze-warm-up", warm_up};
-  };
+  const Options elastic{"--method", "pipetransformer"};
+  const auto freezing = [](const std::string& rule, const std::string& warm_up) { return Options{"--freeze", rule, "--freeze-warm-up", warm_up}; };
   return {
       {"data_parallel", "a replica per rank, without the memory limit", {"--method", "data-parallel", "--ignore-memory-limit"}, {}},
       {"static_gpipe", "the best static GPipe pipeline", {"--method", "static", "--schedule", "GPipe"}, {}},
       {"static_1f1b", "the best static 1F1B pipeline", {"--method", "static", "--schedule", "1F1B"}, {}},
-      {"freeze_only", "the best static pipeline, freezing by the cap", {"--method", "freeze-only"}, freezing("cap", "0.34")},
-      {"published", "PipeTransformer's rules as published, alpha 1/3 and a decision each epoch",
-       {"--method", "pipetransformer-published"},
-       {"--freeze", "cap", "--freeze-alpha", "0.333333", "--freeze-warm-up", one_epoch, "--freeze-interval", one_epoch}},
-      {"elastic_no_cache", "ours without the cache", {"--method", "pipetransformer", "--cache", "off"}, freezing("cap", "0.34")},
-      {"elastic", "ours: freezing by the cap, look-ahead, cache", elastic, freezing("cap", "0.34")},
+      {"freeze_only", "the best static pipeline, freezing by the cap", {"--method", "freeze-only"}, freezing("cap", "0.34"), false, "0.95"},
+      {"published", "PipeTransformer's rules as published, alpha 1/3 and a decision each epoch", {"--method", "pipetransformer-published"},
+       Options{"--freeze", "cap"} + freeze_options("0.333333", one_epoch, one_epoch)},
+      {"elastic_no_cache", "ours without the cache", {"--method", "pipetransformer", "--cache", "off"}, freezing("cap", "0.34"), false, "2.27"},
+      {"elastic", "ours: freezing by the cap, look-ahead, cache", elastic, freezing("cap", "0.34"), false, "2.83"},
       {"elastic_10", "ours, freezing from 10 % of the run on", elastic, freezing("cap", "0.1"), true},
       {"elastic_20", "ours, freezing from 20 % of the run on", elastic, freezing("cap", "0.2"), true},
       {"elastic_50", "ours, freezing from 50 % of the run on", elastic, freezing("cap", "0.5"), true},
@@ -27,13 +38,41 @@ std::vector<BenchConfiguration> pipetransformer_suite(int epochs) {
   };
 }
 
-std::vector<BenchJob> bench_jobs(const std::vector<std::string>& datasets, const std::vector<BenchConfiguration>& configurations, int num_seeds) {
+std::vector<BenchConfiguration> rehearsal_configurations(int epochs) {
+  const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
+  const Options rule = freeze_options("0.333333", one_epoch, one_epoch), eight_stages{"--pp", "8"}, cached{"--cache-memory", "64GiB"};
+  const Options freeze = Options{"--freeze", "cap"} + rule;
+  const auto method = [&](const std::string& name) { return Options{"--method", name} + eight_stages + rule; };
+  return {
+      {"data_parallel", "a replica per rank", {"--method", "data-parallel"}, {}},
+      {"static_gpipe", "GPipe, 8 stages throughout, best partition and micro-batches", {"--method", "static", "--schedule", "GPipe", "--pp", "8"}, {}},
+      {"static_1f1b", "1F1B, 8 stages throughout, best partition and micro-batches", {"--method", "static", "--schedule", "1F1B", "--pp", "8"}, {}},
+      {"freeze_only", "8 stages throughout, freezing", method("freeze-only"), freeze, false, "0.95"},
+      {"published", "PipeTransformer's rules as published", {"--method", "pipetransformer-published"}, freeze},
+      {"without_replicas", "ours, with freed ranks idle: AutoPipe and AutoCache", method("pipetransformer-without-replicas") + cached, freeze, false, "1.26"},
+      {"elastic_no_cache", "ours without the cache: AutoPipe and AutoDP", method("pipetransformer") + Options{"--cache", "off"}, freeze, false, "2.27"},
+      {"elastic", "ours: AutoPipe, AutoDP and AutoCache", method("pipetransformer") + cached, freeze, false, "2.83"},
+  };
+}
+
+std::vector<BenchData> rehearsal_data() {
+  const Options train{"--device", "emulated", "--emulated-links"};
+  const auto like = [&](const std::string& name, const std::string& batch, const std::string& samples) {
+    return BenchData{name,
+                     {"--like", name, "--nproc-per-node", "8", "--global-batch", batch, "--samples", samples, "--memory-limit", "15GiB"},
+                     {"--global-batch", batch},
+                     train};
+  };
+  return {like("vit-b16", "512", "4096"), like("bert-large", "64", "512")};
+}
+
+std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds) {
   std::vector<BenchJob> jobs;
   for (const bool frontier : {false, true}) {
     for (int seed = 1; seed <= num_seeds; ++seed) {
-      for (const std::string& dataset : datasets) {
-        for (const BenchConfiguration& configuration : configurations) {
-          if (configuration.is_frontier == frontier) jobs.push_back({dataset, configuration, static_cast<std::uint64_t>(seed)});
+      for (const BenchData& data : suite.data) {
+        for (const BenchConfiguration& configuration : suite.configurations) {
+          if (configuration.is_frontier == frontier) jobs.push_back({data, configuration, static_cast<std::uint64_t>(seed)});
         }
       }
     }
@@ -48,6 +87,6 @@ double expected_seconds(const BenchJob& job, const std::map<std::string, double>
   return found == seconds_by_job_name.end() ? mean_seconds : found->second;
 }
 
-std::string job_name(const BenchJob& job) { return job.dataset + "/" + job.configuration.name; }
+std::string job_name(const BenchJob& job) { return job.data.name + "/" + job.configuration.name; }
 
 }  // namespace frostpipe

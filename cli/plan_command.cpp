@@ -216,9 +216,9 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--method", options->plan.method,
                    "data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
                    "replicas and cached activations as layers freeze; freeze-only: the static plan with freezing; "
-                   "pipetransformer-published: by the published rules")
+                   "pipetransformer-published: by the published rules; pipetransformer-without-replicas: freed ranks stay idle")
       ->required()
-      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published"}).description(""))
+      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"}).description(""))
       ->type_name("METHOD");
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,

@@ -73,6 +73,7 @@ std::string run_name(std::string_view method) {
   if (method == "pipetransformer") return "elastic";
   if (method == "pipetransformer-published") return "published";
   if (method == "freeze-only") return "freeze_only";
+  if (method == "pipetransformer-without-replicas") return "without_replicas";
   return std::string(method);
 }
 

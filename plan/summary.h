@@ -101,7 +101,7 @@ struct RunSummary {
 };
 
 /// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
-/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only, anything else unchanged.
+/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only, pipetransformer-without-replicas -> without_replicas, anything else unchanged.
 std::string run_name(std::string_view method);
 
 /// Envelope "frostpipe.run".

@@ -30,7 +30,7 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
   frame_.first_trainable_layer = first_trainable_layer;
   frame_.cache = cache;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
-  frame_.layout.data_parallel_size = static_cast<int>(cluster.devices.size()) / pipeline_parallel_size;
+  frame_.layout.data_parallel_size = replicates(options) ? static_cast<int>(cluster.devices.size()) / pipeline_parallel_size : 1;
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
   const int num_layers = static_cast<int>(profile.model.layers.size());

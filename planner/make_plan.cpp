@@ -109,7 +109,7 @@ Phases elastic_phases(const Profile& profile, const Cluster& cluster, const Plan
 }
 
 bool is_elastic(const std::string& method) {
-  return method == "pipetransformer" || method == "freeze-only" || method == "pipetransformer-published";
+  return method == "freeze-only" || method.starts_with("pipetransformer");
 }
 
 Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
@@ -121,12 +121,12 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
   }
   if (options.method == "data-parallel") {
     lengths = {1};
-  } else if (options.method == "pipetransformer-published") {
+  } else if (options.method == "pipetransformer-published" || !replicates(options)) {
     lengths = {world_size_of(cluster)};
-  } else if (options.method == "static" || is_elastic(options.method)) {
+  } else if (options.method == "static" || options.method == "freeze-only" || options.method == "pipetransformer") {
     lengths = static_lengths(world_size_of(cluster));
   } else {
-    throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only or pipetransformer-published", options.method);
+    throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only, pipetransformer-published or pipetransformer-without-replicas", options.method);
   }
   if (wanted > 0) lengths = {wanted};
   auto start = best_of_lengths(profile, cluster, options, lengths);
@@ -147,6 +147,8 @@ PlanOptions as_published(PlanOptions options) {
 
 }  // namespace
 
+bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
+
 PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted, const ReplanObserver& observe) {
   const PlanOptions options = as_published(wanted);
   require_meaningful(options, cluster);
@@ -161,7 +163,8 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   plan.dtype = options.dtype;
   plan.memory_limited = !options.ignore_memory_limit;
   plan.partitioner = options.partitioner;
-  if (options.method == "pipetransformer" && options.use_cache) plan.cache = options.cache;
+  const bool may_cache = options.method == "pipetransformer" || !replicates(options);
+  if (may_cache && options.use_cache) plan.cache = options.cache;
   plan.phases = std::get<std::vector<Phase>>(std::move(phases));
   plan.provenance.model_name = profile.model.name;
   plan.provenance.model_fingerprint = fingerprint(profile.model);

@@ -11,7 +11,7 @@
 namespace frostpipe {
 
 struct PlanOptions {
-  /// data-parallel | static | pipetransformer | freeze-only | pipetransformer-published
+  /// data-parallel | static | pipetransformer | freeze-only | pipetransformer-published | pipetransformer-without-replicas
   std::string method = "pipetransformer";
   int global_batch_size = 64;
   int num_steps = 0;
@@ -27,6 +27,9 @@ struct PlanOptions {
   bool ignore_memory_limit = false;
   FreezeOptions freeze;  // forecast: the rule's cap
 };
+
+/// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
+bool replicates(const PlanOptions& options);
 
 /// No plan fits; the reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384 MiB").
 struct Infeasible {
@@ -45,7 +48,8 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 /// event AutoPipe halves the pipeline while the memory limit allows it, AutoDP doubles the replicas, and partition,
 /// schedule and number of micro-batches are chosen anew, and the activation cache is used where it pays (replan.h). freeze-only: the static plan
 /// throughout, freezing as forecast. pipetransformer-published: starts over all ranks; GPipe, the greedy partition with the frozen layers on the
-/// first device, the pipeline's length by parameters, no cache (paper_auto_pipe.h).
+/// first device, the pipeline's length by parameters, no cache (paper_auto_pipe.h). pipetransformer-without-replicas: starts over all ranks, and
+/// those that are freed stay idle: what AutoPipe and AutoCache give alone.
 ///
 /// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
 /// options that mean nothing (unknown method, no samples, no length) and for costs that were not measured.

@@ -2,7 +2,7 @@ import unittest
 
 from support import CliTest
 
-COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule"]
+COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench"]
 
 
 class UsageTest(CliTest):

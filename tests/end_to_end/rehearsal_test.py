@@ -69,6 +69,18 @@ class RehearsalTest(EndToEndTest):
         self.assertEqual(started.ended_within(10), 1)
         self.assertIn("rank 2", started.stderr)
 
+    def test_bench_keeps_its_budget_and_does_not_repeat_runs(self):
+        bench = ("bench", "rehearsal", "-o", self.folder / "out", "--epochs", 1, "--only", "data_parallel", "--budget", "2s")
+        first = self.run_tool(*bench, timeout=120)
+        self.assertIn("not run, out of budget: bert-large/data_parallel seed 1", first.stdout)
+        table = self.read("out/table.json")
+        self.assertEqual((table["format"], [row["configuration"] for row in table["rows"]]), ("frostpipe.bench", ["data_parallel"]))
+        self.assertEqual((self.folder / "out/table.txt").read_text(), first.stdout)
+        begin = (self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns
+        second = self.run_tool(*bench[:-1], "0.0001s", timeout=60)
+        self.assertIn("data_parallel", second.stdout)
+        self.assertEqual((self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns, begin)
+
     def test_refuses_what_makes_no_sense(self):
         self.assert_refused("train", "static.json", "--device", "emulated", "--data", "data.tsv", code=2, says=["--data", "no meaning"])
         self.assert_refused("train", "static.json", code=2, says=["--data: is required"])
