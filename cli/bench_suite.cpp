@@ -21,20 +21,24 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
   const Options elastic{"--method", "pipetransformer"};
-  const auto freezing = [](const std::string& rule, const std::string& warm_up) { return Options{"--freeze", rule, "--freeze-warm-up", warm_up}; };
+  const auto rule = [](const std::string& name, const std::string& warm_up, const std::string& interval) {
+    return Options{"--freeze", name, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
+  };
+  const Options by_steps = rule("fixed:3,3,5,6", "0.25", "0.15");  // the lower half of a pretrained encoder early, the rest late
   return {
       {"data_parallel", "a replica per rank, without the memory limit", {"--method", "data-parallel", "--ignore-memory-limit"}, {}},
       {"static_gpipe", "the best static GPipe pipeline", {"--method", "static", "--schedule", "GPipe"}, {}},
       {"static_1f1b", "the best static 1F1B pipeline", {"--method", "static", "--schedule", "1F1B"}, {}},
-      {"freeze_only", "the best static pipeline, freezing by the cap", {"--method", "freeze-only"}, freezing("cap", "0.34"), false, "0.95"},
+      {"freeze_only", "the best static pipeline, freezing 3, 5, 6 blocks at 25, 55, 70 % of the run", {"--method", "freeze-only"}, by_steps, false, "0.95"},
       {"published", "PipeTransformer's rules as published, alpha 1/3 and a decision each epoch", {"--method", "pipetransformer-published"},
        Options{"--freeze", "cap"} + freeze_options("0.333333", one_epoch, one_epoch)},
-      {"elastic_no_cache", "ours without the cache", {"--method", "pipetransformer", "--cache", "off"}, freezing("cap", "0.34"), false, "2.27"},
-      {"elastic", "ours: freezing by the cap, look-ahead, cache", elastic, freezing("cap", "0.34"), false, "2.83"},
-      {"elastic_10", "ours, freezing from 10 % of the run on", elastic, freezing("cap", "0.1"), true},
-      {"elastic_20", "ours, freezing from 20 % of the run on", elastic, freezing("cap", "0.2"), true},
-      {"elastic_50", "ours, freezing from 50 % of the run on", elastic, freezing("cap", "0.5"), true},
-      {"elastic_adaptive", "ours, freezing by the adaptive rule", elastic, freezing("adaptive", "0.1"), true},
+      {"elastic_no_cache", "ours without the cache, freezing as freeze_only", {"--method", "pipetransformer", "--cache", "off"}, by_steps, false, "2.27"},
+      {"elastic", "ours, freezing as freeze_only", elastic, by_steps, false, "2.83"},
+      {"elastic_fast", "ours, freezing 3, 5, 6 blocks at 15, 30, 45 %", elastic, rule("fixed:3,5,6", "0.15", "0.15"), true},
+      {"elastic_gradual", "ours, freezing 2, 3, 4, 5, 6 blocks from 20 % on, every 16 %", elastic, rule("fixed:2,3,4,5,6", "0.2", "0.16"), true},
+      {"elastic_cap_10", "ours, by the cap (alpha 1/2) from 10 % on", elastic, rule("cap", "0.1", "0.125"), true},
+      {"elastic_cap_34", "ours, by the cap (alpha 1/2) from 34 % on", elastic, rule("cap", "0.34", "0.125"), true},
+      {"elastic_adaptive", "ours, by the adaptive rule", elastic, Options{"--freeze", "adaptive", "--freeze-warm-up", "0.1"}, true},
   };
 }
 
@@ -63,7 +67,7 @@ std::vector<BenchData> rehearsal_data() {
                      {"--global-batch", batch},
                      train};
   };
-  return {like("vit-b16", "512", "4096"), like("bert-large", "64", "512")};
+  return {like("vit-b16", "512", "4096"), like("bert-large", "64", "1024")};
 }
 
 std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds) {

@@ -125,6 +125,16 @@ std::string footer(const HtmlReportInput& input) {
                      escape_html(run.freeze));
 }
 
+/// The last run's.
+std::string decisions(const Comparison& comparison) {
+  std::string html;
+  for (const Decision& decision : comparison.runs.back().decisions) {
+    html += fmt::format("<details><summary>step {}: {} frozen</summary><div class=\"scroll\"><pre>{}</pre></div></details>\n", decision.step,
+                        plural(decision.frozen_layers, "layer"), escape_html(decision.explanation));
+  }
+  return html;
+}
+
 }  // namespace
 
 std::string html_report(const HtmlReportInput& input) {
@@ -147,6 +157,8 @@ std::string html_report(const HtmlReportInput& input) {
                accuracy_intervals(comparison));
   html += card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
                phases_table(comparison));
+  html += card("Decisions", "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the planner's.",
+               decisions(comparison));
   html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));
   html += card("One iteration of each phase",

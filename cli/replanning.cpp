@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/replan_text.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
 
@@ -26,16 +27,18 @@ Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluste
                       .cache = train.plan.cache,
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
-  return [=, profile = std::move(profile), cluster = std::move(cluster), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> std::vector<Phase> {
+  return [=, profile = std::move(profile), cluster = std::move(cluster), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;
     content = advanced(std::move(content), boundary, std::exchange(step, request.from_step), request.from_step, steps_per_epoch);
     auto result = replan(profile, cluster, options, request, content);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
       print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
-      return {};
+      return {{}, "the layout is kept: " + none->reason};
     }
-    return std::move(std::get<ReplanResult>(result).chosen.phases);
+    auto& considered = std::get<ReplanResult>(result);
+    std::string explanation = explanation_of(request, considered, profile.model);
+    return {std::move(considered.chosen.phases), std::move(explanation)};
   };
 }
 
@@ -47,12 +50,13 @@ Replan published_replan(const TrainOptions& train, Profile profile, Cluster clus
   options.partitioner = train.plan.partitioner;
   options.schedule = "GPipe";
   options.ignore_memory_limit = !train.plan.memory_limited;
-  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> std::vector<Phase> {
+  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     auto next = next_published_phase(profile, cluster, options, request.current, request.first_trainable_layer, request.from_step);
-    if (auto* phase = std::get_if<Phase>(&next)) return {std::move(*phase)};
-    print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, std::get<Infeasible>(next).reason));
-    return {};
+    if (auto* phase = std::get_if<Phase>(&next)) return {{std::move(*phase)}, "by the published rule"};
+    const std::string& reason = std::get<Infeasible>(next).reason;
+    print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, reason));
+    return {{}, "the layout is kept: " + reason};
   };
 }
 

@@ -87,6 +87,7 @@ svg .number { font-size: 10px; fill: var(--on-box); text-anchor: middle; pointer
 .mark { stroke: var(--ink); stroke-width: 2; } .limit { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }
 svg.inline { width: 120px; min-width: 120px; height: 16px; }
 svg.wide { max-width: 820px; min-width: 560px; }
+pre { font-size: .8rem; line-height: 1.35; margin: 6px 0; }
 details summary { cursor: pointer; color: var(--muted); font-size: .9rem; }
 dl { margin: 10px 0 0; font-size: .89rem; } dt { font-weight: 600; margin-top: 7px; } dd { margin: 0; color: var(--muted); max-width: 90ch; }
 footer { margin-top: 26px; color: var(--muted); font-size: .83rem; overflow-wrap: anywhere; }

@@ -6,6 +6,7 @@
 
 #include "cli/report_words.h"
 #include "cli/svg.h"
+#include "plan/time_terms.h"
 
 namespace frostpipe {
 namespace {
@@ -59,18 +60,32 @@ std::string transformation_cell(const PhaseSummary& phase) {
                      milliseconds_or_dash(phase.transformation_ns));
 }
 
+/// The error, and below it the term that is off.
+std::string error_cell(const PhaseSummary& phase) {
+  const std::string error = prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns);
+  if (error.empty()) return "–";
+  const std::string term = term_that_is_off(phase);
+  return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(term));
+}
+
+/// Samples found in the cache: at the boundary, and at an earlier one.
+std::string cache_cell(const PhaseSummary& phase) {
+  if (!phase.cache) return "–";
+  const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);
+  return phase.cache_base_fraction > 0 ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction) : hits;
+}
+
 std::string phase_row(const PhaseSummary& phase, const std::string& label, const std::string& colour,
                       Nanoseconds scale_ns) {
-  const std::string error = prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns);
   return fmt::format(
-      "<tr><td class=\"l\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<tr><td class=\"l\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
       "<td class=\"l\">{} × {}, {}, {}<br><small>layers {}, {} tokens</small></td>"
       "<td>{}</td><td class=\"strong\">{}</td><td>{}</td><td class=\"l\">{}</td>"
       "<td>{:.0f}</td><td>{}</td></tr>\n",
-      label, phase.from_step, phase.num_steps, phase.frozen_layers, phase.stages, phase.replicas,
+      label, phase.from_step, phase.num_steps, phase.frozen_layers, cache_cell(phase), phase.stages, phase.replicas,
       plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule), escape_html(phase.partition),
       phase.tokens, milliseconds_or_dash(phase.predicted_iteration_ns),
-      milliseconds_or_dash(phase.measured_iteration_ns), error.empty() ? "–" : error,
+      milliseconds_or_dash(phase.measured_iteration_ns), error_cell(phase),
       prediction_strip(phase, scale_ns, colour), phase.samples_per_second, transformation_cell(phase));
 }
 
@@ -141,7 +156,7 @@ std::string runs_table(const Comparison& comparison) {
 std::string phases_table(const Comparison& comparison) {
   std::string html =
       "<div class=\"scroll\"><table><tr><th class=\"l\">run</th><th>from<br>step</th><th>steps</th>"
-      "<th>frozen<br>layers</th><th class=\"l\">stages × replicas</th>"
+      "<th>frozen<br>layers</th><th>cache<br><small>hits + earlier</small></th><th class=\"l\">stages × replicas</th>"
       "<th>predicted<br><small>ms</small></th><th>measured<br><small>ms, median</small></th><th>error</th>"
       "<th class=\"l\">measured 10–90 %,<br>predicted ○</th><th>samples/s</th>"
       "<th>change into it<br><small>ms, pred. / meas.</small></th></tr>\n";

@@ -4,6 +4,7 @@
 
 #include "cli/report_words.h"
 #include "cli/table.h"
+#include "plan/time_terms.h"
 
 namespace frostpipe {
 namespace {
@@ -98,6 +99,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
                {"predicted [ms]", right},
                {"measured [ms]", right},
                {"error [%]", right},
+               {"what is off", left},
                {"10-90 % [ms]", right},
                {"samples/s", right}});
   Table costs({{"run", left},
@@ -112,7 +114,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
                      std::to_string(phase.frozen_layers), fmt::format("{} x {}", phase.stages, phase.replicas),
                      std::to_string(phase.num_micro_batches), cache_hits(phase), in_milliseconds(phase.predicted_iteration_ns),
                      in_milliseconds(phase.measured_iteration_ns),
-                     error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), measured_range(phase),
+                     error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), term_that_is_off(phase), measured_range(phase),
                      fmt::format("{:.1f}", phase.samples_per_second)});
       costs.add_row({run.name, std::to_string(phase.from_step), in_mebibytes(phase.predicted_peak_memory_bytes),
                      in_mebibytes(phase.measured_peak_memory_bytes), in_milliseconds(phase.predicted_transformation_ns),

@@ -98,6 +98,10 @@ Replan prepare(TrainCommandOptions& options) {
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
   if (!std::getenv("RANK")) require_writable(train.output);
+  if (train.plan.cache.disk_bytes > 0) {
+    if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
+    if (!std::getenv("RANK")) require_writable(train.cache_folder);
+  }
   if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
   train.plan_source = options.plan;
   if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train)) {

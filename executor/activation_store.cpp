@@ -184,9 +184,9 @@ bool ActivationStore::holds(int sample, std::uint64_t key) const {
 std::uint64_t ActivationStore::read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const {
   if (!has_slot(sample)) return 0;
   FROSTPIPE_CHECK(static_cast<Bytes>(to.size()) == sizes_[sample], "an entry is read as a whole");
-  const Entry& entry = entry_of(sample);
+  Entry& entry = entry_of(sample);
   const std::uint64_t version = entry.version.load(std::memory_order_acquire);
-  const std::uint64_t key = entry.key.load(std::memory_order_relaxed), checksum = entry.checksum.load(std::memory_order_relaxed);
+  std::uint64_t key = entry.key.load(std::memory_order_relaxed), checksum = entry.checksum.load(std::memory_order_relaxed);
   if (version % 2 != 0 || std::find(keys.begin(), keys.end(), key) == keys.end()) return 0;
   if (in_memory(sample)) {
     std::memcpy(to.data(), mapped_ + memory_begin_ + offsets_[sample], to.size());
@@ -195,7 +195,9 @@ std::uint64_t ActivationStore::read(int sample, std::span<const std::uint64_t> k
   }
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.version.load(std::memory_order_relaxed) != version) return 0;
-  return checksum_of(to) == checksum ? key : 0;
+  if (checksum_of(to) == checksum) return key;
+  entry.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);  // damaged: to be written again
+  return 0;
 }
 
 bool ActivationStore::write(int sample, std::uint64_t key, std::span<const std::byte> from) {

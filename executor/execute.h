@@ -32,9 +32,14 @@ struct FreezePolicy {
 /// "plan", "paper", "cap", "adaptive", "fixed:3,5,6". Throws InvalidInput that lists the rules.
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options);
 
-/// Re-planning at a freeze decision; called on rank 0 only, its result is broadcast. Returns the phases to run from the request's step on
-/// (until the next decision changes them), or none to keep the layout: a freeze then still happens.
-using Replan = std::function<std::vector<Phase>(const ReplanRequest&)>;
+/// What re-planning says.
+struct ReplanAnswer {
+  std::vector<Phase> phases;  // from the request's step on, until the next decision changes them; none: the layout is kept, and the freeze still happens
+  std::string explanation;    // what was weighed, for people
+};
+
+/// Re-planning at a freeze decision; called on rank 0 only, its result is broadcast.
+using Replan = std::function<ReplanAnswer(const ReplanRequest&)>;
 
 /// Labelled texts, and which of them to test on.
 struct DataSource {

@@ -212,6 +212,23 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
   return cluster;
 }
 
+/// Median time to build the groups of a pipeline over all ranks, and of replicas, as transformations do.
+Nanoseconds measure_regrouping(Communicator& communicator) {
+  const int world_size = communicator.world_size();
+  std::vector<double> times;
+  for (int round = 0; round < 4; ++round) {
+    const bool pipeline = round % 2 == 0;
+    const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1, .data_parallel_size = pipeline ? 1 : world_size};
+    communicator.everyone().barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    const ActiveGroups groups = communicator.form(layout, 0);
+    communicator.everyone().barrier();
+    times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(times.begin(), times.end());
+  return static_cast<Nanoseconds>(communicator.sum({times[1]}).front() / world_size);
+}
+
 /// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
 /// mini-batches' (farther apart where the longest sample would lie beyond twice the larger).
 Workload describe_data(const EncodedData& data, const std::vector<int>& train, const MeasureOptions& options, std::vector<int>& lengths) {
@@ -270,6 +287,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.machine = fmt::format("{}; {} ranks measured at the same time", device->description(), communicator->world_size());
   profile.workload = workload;
   result.cluster = measure_links(*communicator, *device, tensor_options, options);
+  if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator);
   const int entry_tokens = workload ? workload->mean_tokens : lengths.front();
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 

@@ -50,8 +50,9 @@ void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns,
 
 Nanoseconds RunRecorder::median_iteration_ns() const {
   std::vector<Nanoseconds> times;
-  for (std::size_t i = phases_.back().first_record; i < steps_.size(); ++i) times.push_back(steps_[i].iteration_ns);
-  return times.empty() ? 0 : quantile(std::move(times), 0.5);
+  for (std::size_t i = phases_.back().first_record; i < steps_.size(); ++i) times.push_back(static_cast<Nanoseconds>(spoken_ns_[i]));
+  const double median = times.empty() ? 0 : static_cast<double>(quantile(std::move(times), 0.5));
+  return static_cast<Nanoseconds>(communicator_.sum({median}).front());
 }
 
 void RunRecorder::end_phase(const CacheCounts& cached) {
@@ -68,9 +69,10 @@ void RunRecorder::end_phase(const CacheCounts& cached) {
   trace_.spans.clear();
 }
 
-void RunRecorder::record_step(const StepRecord& step, double loss_share) {
+void RunRecorder::record_step(const StepRecord& step, double loss_share, bool speaks) {
   steps_.push_back(step);
   loss_shares_.push_back(loss_share);
+  spoken_ns_.push_back(speaks ? static_cast<double>(step.iteration_ns) : 0);
 }
 
 void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns) {
@@ -80,7 +82,11 @@ void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanosecon
 void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
   end_phase(cached);
   const std::vector<double> losses = communicator_.sum(loss_shares_);
-  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].loss = losses[i];
+  const std::vector<double> times = communicator_.sum(spoken_ns_);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].loss = losses[i];
+    steps_[i].iteration_ns = static_cast<Nanoseconds>(times[i]);
+  }
   for (PhaseRecord& record : phases_) {
     record.peak_bytes = communicator_.sum(record.peak_bytes);
     record.found_by_layer = communicator_.sum(std::move(record.found_by_layer));

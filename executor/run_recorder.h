@@ -15,9 +15,10 @@ class RunRecorder {
 
   /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`: this rank's counts so far.
   void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
-  /// Median iteration time of the running phase on this rank; 0 before its first step.
+  /// Median iteration time of the running phase, on the rank that speaks; 0 before its first step. Called by all ranks.
   Nanoseconds median_iteration_ns() const;
-  void record_step(const StepRecord& step, double loss_share);
+  /// `speaks`: this rank's clock counts. Ranks of wholly frozen stages run ahead, so it is one of the last stage's.
+  void record_step(const StepRecord& step, double loss_share, bool speaks);
   /// Spans of the running phase; kept for its first 256 steps.
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
@@ -42,6 +43,7 @@ class RunRecorder {
   std::vector<PhaseRecord> phases_;
   std::vector<StepRecord> steps_;
   std::vector<double> loss_shares_;
+  std::vector<double> spoken_ns_;  // iteration times where this rank speaks, else 0
   Trace trace_;     // of the running phase
   Trace whole_;     // of all phases
 };

@@ -13,7 +13,7 @@ namespace {
 class EncoderSubject final : public Subject {
  public:
   explicit EncoderSubject(const TrainOptions& options)
-      : seed_(options.seed), num_moments_(optimizer_moments(options.plan.optimizer)), folder_(open_model_folder(options.model)),
+      : seed_(options.seed), optimizer_(options.plan.optimizer), folder_(open_model_folder(options.model)),
         dataset_(load_dataset({options.data, options.test_data, options.held_out, options.seed}, folder_, options.max_tokens)),
         weights_(folder_.path / "model.safetensors") {
     folder_.label_names = dataset_.text.label_names;
@@ -25,7 +25,7 @@ class EncoderSubject final : public Subject {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache) const override {
-    return std::make_unique<EncoderStageFactory>(folder_.config, model_, dataset_.encoded, compute, num_moments_, cache);
+    return std::make_unique<EncoderStageFactory>(folder_.config, model_, dataset_.encoded, compute, optimizer_moments(optimizer_), cache);
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, seed_, state); }
   void save(const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
@@ -35,7 +35,7 @@ class EncoderSubject final : public Subject {
 
  private:
   std::uint64_t seed_;
-  int num_moments_;
+  std::string optimizer_;
   ModelFolder folder_;
   Dataset dataset_;
   SafetensorsFile weights_;

@@ -146,11 +146,15 @@ class Run {
   /// What follows the current phase when the rule has frozen more; the same on all ranks.
   std::vector<Phase> phases_after_decision(int first_trainable, int step) {
     std::string text;
+    const Nanoseconds measured_ns = recorder_->median_iteration_ns();
     if (is_first()) {
       const Phase& current = session_->phase();
       std::vector<Phase> phases;
       if (replan_) {
-        phases = replan_({.current = current, .first_trainable_layer = first_trainable, .from_step = step, .measured_iteration_ns = recorder_->median_iteration_ns()});
+        ReplanAnswer answer =
+            replan_({.current = current, .first_trainable_layer = first_trainable, .from_step = step, .measured_iteration_ns = measured_ns});
+        phases = std::move(answer.phases);
+        summary_.decisions.push_back({step, frozen_blocks(model_, first_trainable), std::move(answer.explanation)});
       }
       if (phases.empty()) phases = {with_more_frozen(current, first_trainable, step)};
       text = to_text(options_.plan, std::move(phases), step);
@@ -215,7 +219,7 @@ class Run {
     const Nanoseconds end = now_ns();
     recorder_->record_step({.step = step, .loss = 0, .learning_rate = rule.learning_rate, .samples = static_cast<int>(batch.samples.size()),
                             .tokens = batch.tokens, .iteration_ns = end - last_step_end_ns_},
-                           result.loss);
+                           result.loss, session_->speaks());
     last_step_end_ns_ = end;
     recent_loss_ += result.loss;
     ++recent_steps_;

@@ -70,6 +70,14 @@ struct EvaluationRecord {
   bool operator==(const EvaluationRecord&) const = default;
 };
 
+/// What was weighed when more layers froze.
+struct Decision {
+  int step = 0;
+  int frozen_layers = 0;
+  std::string explanation;  // a table, for people
+  bool operator==(const Decision&) const = default;
+};
+
 /// One training run as it was: what `train` writes.
 struct RunSummary {
   std::string name;  // data_parallel, static_pipeline, elastic, or the user's
@@ -91,6 +99,7 @@ struct RunSummary {
   double test_accuracy = 0;
   double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n)
   std::vector<PhaseSummary> phases;
+  std::vector<Decision> decisions;  // of re-planning
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<std::string> label_names;

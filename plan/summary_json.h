@@ -35,6 +35,13 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Decision>& decision) {
+  archive("step", decision.step, json::at_least(0));
+  archive("frozen_layers", decision.frozen_layers, json::at_least(0));
+  archive("explanation", decision.explanation);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, StepRecord>& record) {
   archive("step", record.step, json::at_least(0));
   archive("loss", record.loss);
@@ -70,6 +77,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("test_accuracy", run.test_accuracy);
   archive("test_accuracy_standard_error", run.test_accuracy_standard_error);
   archive("phases", run.phases);
+  archive("decisions", run.decisions);
   archive("steps", run.steps);
   archive("evaluations", run.evaluations);
   archive("label_names", run.label_names);

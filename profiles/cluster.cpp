@@ -29,6 +29,7 @@ void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("devices", cluster.devices);
   archive("intra_node", cluster.intra_node);
   archive("inter_node", cluster.inter_node);
+  archive("regroup_ns", cluster.regroup_ns, json::at_least(0));
 }
 
 namespace {

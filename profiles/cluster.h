@@ -38,6 +38,8 @@ struct Cluster {
   std::vector<Device> devices;
   LinkClass intra_node;
   LinkClass inter_node;
+  /// Measured time to build a phase's process groups anew; none = not measured.
+  std::optional<Nanoseconds> regroup_ns = std::nullopt;
   bool operator==(const Cluster&) const = default;
 };
 

@@ -16,7 +16,7 @@ Nanoseconds transformation_ns(const Transformation& transformation, const Cluste
     sender = receiver = begin + transfer_occupancy_ns(link, move.bytes) + link.latency_ns;
     end = std::max(end, sender);
   }
-  return end + (transformation.regroup ? kRegroupNs : 0);
+  return end + (transformation.regroup ? cluster.regroup_ns.value_or(kRegroupNs) : 0);
 }
 
 Nanoseconds predicted_run_ns(const TrainingPlan& plan) {

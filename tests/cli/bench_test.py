@@ -6,7 +6,7 @@ from support import CliTest
 class BenchTest(CliTest):
     def test_list_names_suites_and_configurations(self):
         done = self.run_tool("bench", "--list")
-        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only", "published", "elastic", "elastic_50", "without_replicas"):
+        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only", "published", "elastic", "elastic_fast", "without_replicas"):
             self.assertIn(word, done.stdout)
 
     def test_wrong_use_says_what_is_missing(self):

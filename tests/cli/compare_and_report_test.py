@@ -74,7 +74,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": 2, "epochs": 3,
             "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
             "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
-            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases,
+            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases, "decisions": [{"step": 5, "frozen_layers": 3, "explanation": "a <b> c"}],
             "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
             "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
             "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "executor/encoder_stage.h"
@@ -29,8 +32,23 @@ struct CacheCase {
   std::string dtype = "float64";
   std::string stored = "float32";  // a double run stores doubles
   Bytes memory_bytes = 1 << 20;
+  Bytes disk_bytes = 0;
+  bool damaged = false;  // by somebody who writes into the store while it is used
   double tolerance = 1e-9;
 };
+
+/// Turns over a bit in every 100th byte of every store of activations that this process has mapped.
+int damage_stores() {
+  int flipped = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/frostpipe-") == std::string::npos || line.find("rw-s") == std::string::npos) continue;
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    for (std::uintptr_t at = begin; at < end; at += 100, ++flipped) *reinterpret_cast<unsigned char*>(at) ^= 0x10;
+  }
+  return flipped;
+}
 
 /// Samples asked for: found at the boundary of their time, at an earlier one, not at all.
 struct Counts {
@@ -58,7 +76,8 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   std::iota(samples.begin(), samples.end(), 0);
   std::optional<NodeCache> cache;
   if (cached) {
-    cache.emplace(NodeCacheOptions{.limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = 0}, .disk_folder = {}, .node = 0,
+    cache.emplace(NodeCacheOptions{.limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
+                                   .disk_folder = std::filesystem::temp_directory_path(), .node = 0,
                                    .samples = samples, .hidden_size = config.hidden_size, .compute = compute},
                   data, communicator);
   }
@@ -81,6 +100,11 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     }
     if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.holders());
     for (int i = 0; i < part.steps; ++i, ++step) {
+      if (cached && with.damaged && part.first_trainable > 0 && i % 3 == 1) {
+        communicator.everyone().barrier();
+        if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
+        communicator.everyone().barrier();
+      }
       std::vector<int> order, next_order;
       const MiniBatch batch = batch_of(step, order), next = batch_of(step + 1, next_order);
       Trace trace;
@@ -155,6 +179,14 @@ const RegisterRankTest little("cache with little memory", [](const RankEnvironme
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
   CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
 });
+const RegisterRankTest spilled("cache on disk", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096, .disk_bytes = 1 << 20});
+  CHECK_RANK(counts.hits > 0 && counts.misses <= 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
+const RegisterRankTest damaged("cache damaged", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.damaged = true});
+  CHECK_RANK(counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
 const RegisterRankTest none("cache without memory", [](const RankEnvironment& self) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
@@ -166,6 +198,8 @@ TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("
 TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache 4 2 1", 4)); }
 TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache joined later", 4)); }
 TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }
+TEST(Cache, SpilledToDiskEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache on disk", 2)); }
+TEST(Cache, DamagedWhileInUseEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache damaged", 2)); }
 TEST(Cache, WithoutRoomEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache without memory", 2)); }
 
 }  // namespace

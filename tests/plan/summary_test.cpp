@@ -91,6 +91,7 @@ RunSummary example_run() {
   phase.measured_peak_memory_bytes = {1, 2};
   phase.measured_timeline = gpipe_trace();
   run.phases = {phase, PhaseSummary{}};
+  run.decisions = {{.step = 7, .frozen_layers = 2, .explanation = "two lines\nand \"quotes\""}};
   run.steps = {{.step = 0, .loss = 1.25, .learning_rate = 5e-5, .samples = 64, .tokens = 31, .iteration_ns = 90},
                {.step = 1, .loss = 1e-300, .learning_rate = -0.0, .samples = 64, .tokens = 31, .iteration_ns = 91}};
   run.evaluations = {{.step = 3, .accuracy = 0.9}};

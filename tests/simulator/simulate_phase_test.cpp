@@ -112,6 +112,8 @@ TEST(TransformationNs, MovesIntoOneRankFollowEachOther) {
   EXPECT_EQ(transformation_ns(change, cluster), 32);
   change.regroup = true;
   EXPECT_EQ(transformation_ns(change, cluster), 32 + kRegroupNs);
+  cluster.regroup_ns = 7000;  // measured
+  EXPECT_EQ(transformation_ns(change, cluster), 32 + 7000);
 }
 
 TEST(TransformationNs, NothingToDoTakesNoTime) { EXPECT_EQ(transformation_ns({}, free_cluster(1)), 0); }
