@@ -169,6 +169,7 @@ struct Communicator::State {
   std::unique_ptr<Heartbeat> heartbeat;
   int generation = 0;
   Group everyone, movers;
+  std::string posted;                // by this rank
   std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no schedule can turn into a
@@ -278,6 +279,20 @@ std::string Communicator::broadcast(const std::string& text, int from_rank) {
   everyone().broadcast(bytes, from_rank, "broadcast of a decision");
   const auto* data = reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>());
   return {data, data + bytes.numel()};
+}
+
+void Communicator::post(const std::string& line) {
+  state_->posted = line;
+  if (world_size() > 1) guarded(rank(), "posting progress", [&] { state_->store->set("progress", {line.begin(), line.end()}); });
+}
+
+std::string Communicator::posted() {
+  if (world_size() < 2 || !state_->posted.empty()) return state_->posted;
+  return guarded(rank(), "reading progress", [&] {
+    if (!state_->store->check({"progress"})) return std::string();
+    const std::vector<std::uint8_t> line = state_->store->get("progress");
+    return std::string(line.begin(), line.end());
+  });
 }
 
 std::vector<double> Communicator::sum(std::vector<double> values) {

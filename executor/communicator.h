@@ -86,6 +86,9 @@ class Communicator {
   std::string broadcast(const std::string& text, int from_rank);
   /// Sum over all ranks of equally long lists.
   std::vector<double> sum(std::vector<double> values);
+  /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written last, "" before that.
+  void post(const std::string& line);
+  std::string posted();
 
  private:
   Communicator();

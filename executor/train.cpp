@@ -226,11 +226,14 @@ class Run {
     if ((step + 1) % std::max(1, num_steps_ / 40) == 0) report(step);
   }
 
+  /// The loss is known where the last stage is: shown is that of one replica's samples, as it was posted last. Nobody waits for it, so that ranks of
+  /// frozen stages go on running ahead.
   void report(int step) {
-    const double loss = communicator_->sum({recent_loss_}).front() / recent_steps_;
+    const double replicas = session_->phase().layout.data_parallel_size;
+    if (session_->speaks() && !options_.emulation) communicator_->post(fmt::format(", loss {:.3f}", recent_loss_ * replicas / recent_steps_));
     recent_loss_ = 0;
     recent_steps_ = 0;
-    if (is_first()) progress_(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}, loss {:.3f}", step + 1, num_steps_, loss));
+    if (is_first()) progress_(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
   }
 
   void evaluate_after(int steps) {
