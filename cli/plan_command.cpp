@@ -193,7 +193,7 @@ Command add_plan_command(CLI::App& app) {
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--schedule", options->plan.schedule, "The only schedule to use: 1F1B or GPipe; default: the faster one")
-      ->check(CLI::IsMember(schedule_names()).description(""))
+      ->check(CLI::IsMember(runnable_schedule_names()).description(""))
       ->type_name("NAME");
   command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
       ->check(CLI::Range(1, kLargestCount).description(""))

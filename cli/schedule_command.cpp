@@ -5,6 +5,7 @@
 #include "cli/common_options.h"
 #include "cli/output.h"
 #include "plan/schedule.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -18,15 +19,20 @@ struct ScheduleOptions {
   std::string format;
 };
 
-int run_schedule(const ScheduleOptions& options) {
-  if (options.shape.first_trainable_stage >= options.shape.pipeline_parallel_size) {
-    throw UsageError("--first-trainable-stage: must be < --pp (the last stage always trains), is " +
-                     std::to_string(options.shape.first_trainable_stage));
+/// A shape that the schedule does not have is a matter of usage.
+Schedule built(const ScheduleOptions& options) {
+  try {
+    return build_schedule(options.name, options.shape);
+  } catch (const InvalidInput& error) {
+    throw UsageError(error.what());
   }
+}
+
+int run_schedule(const ScheduleOptions& options) {
   if (options.format == "grid" && options.actions != "compute_only") {
     throw UsageError("--format grid: shows compute only; use csv or text for --actions compute_comms");
   }
-  const Schedule compute = build_schedule(options.name, options.shape);
+  const Schedule compute = built(options);
   const Schedule shown = options.actions == "compute_comms" ? lower(compute) : compute;
   print_result(options.format == "grid" ? to_grid(shown) : options.format == "csv" ? to_csv(shown) : to_text(shown));
   return 0;
@@ -51,6 +57,9 @@ Command add_schedule_command(CLI::App& app) {
   };
   add_size("--pp", options->shape.pipeline_parallel_size, 1, "Pipeline-parallel size: number of ranks in a row");
   add_size("--micro-batches", options->shape.num_micro_batches, 1, "Micro-batches per iteration");
+  command->add_option("--virtual-stages", options->shape.virtual_stages, "Stages per rank; default: what the schedule needs, 2 where that is free")
+      ->check(CLI::Range(1, kLargestShape).description(""))
+      ->type_name("V");
   add_size("--first-trainable-stage", options->shape.first_trainable_stage, 0,
            "Stages before it are frozen: forward only");
   command->add_option("--actions", options->actions, "compute_only, or compute_comms with what passes between ranks")

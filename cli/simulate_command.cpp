@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/plan_files.h"
 #include "cli/predict.h"
+#include "cli/simulate_schedule.h"
 #include "cli/table.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct SimulateOptions {
   std::string plan;
+  ScheduleWhatIf what_if;
   SourceOverrides sources;
   std::string timeline;
   std::string format;
@@ -129,6 +131,11 @@ Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPh
 }
 
 int run_simulate(const SimulateOptions& options) {
+  if (options.plan.empty() == options.what_if.schedule.empty()) throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
+  if (!options.what_if.schedule.empty()) {
+    print_result(simulate_what_if(options.what_if, options.format));
+    return 0;
+  }
   TrainingPlan plan = load_plan(options.plan);
   const Profile profile = load_profile_of(plan, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
@@ -150,7 +157,7 @@ int run_simulate(const SimulateOptions& options) {
 Command add_simulate_command(CLI::App& app) {
   const auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
-  command->add_option("PLAN", options->plan, "Plan to simulate")->required()->type_name("");
+  command->add_option("PLAN", options->plan, "Plan to simulate")->type_name("");
   command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
       ->type_name("FILE");
   command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")
@@ -159,10 +166,13 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--timeline", options->timeline,
                    "Also write one iteration of each phase as a Chrome trace (Perfetto)")
       ->type_name("FILE");
+  add_what_if_options(*command, options->what_if);
   add_format_option(*command, options->format);
   command->footer(
       "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"
-      "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json");
+      "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
+      "  frostpipe simulate --schedule ZB-H1 --pp 8 --micro-batches 24 --forward-ms 18.522 --backward-input-ms 18.086 "
+      "--backward-weight-ms 9.337 --latency-ms 0.601");
   return {command, [options] { return run_simulate(*options); }};
 }
 

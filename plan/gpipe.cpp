@@ -3,7 +3,7 @@
 namespace frostpipe {
 
 Schedule gpipe(const ScheduleShape& shape) {
-  Schedule schedule = one_stage_per_position("GPipe", shape);
+  Schedule schedule = empty_schedule("GPipe", shape, virtual_stages_of("GPipe", shape, 1, 1, 1), StageMap::loop);
   for (int stage = 0; stage < shape.pipeline_parallel_size; ++stage) {
     auto& actions = schedule.body[stage];
     for (int i = 0; i < shape.num_micro_batches; ++i) actions.push_back(forward(stage, i));

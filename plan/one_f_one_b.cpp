@@ -5,7 +5,7 @@
 namespace frostpipe {
 
 Schedule one_f_one_b(const ScheduleShape& shape) {
-  Schedule schedule = one_stage_per_position("1F1B", shape);
+  Schedule schedule = empty_schedule("1F1B", shape, virtual_stages_of("1F1B", shape, 1, 1, 1), StageMap::loop);
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
   for (int stage = 0; stage < p; ++stage) {
     auto& actions = schedule.body[stage];

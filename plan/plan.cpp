@@ -119,6 +119,9 @@ class PhaseValidator {
     if (phase_.num_micro_batches < 1)
       throw InvalidInput(at("num_micro_batches"), "must be >= 1", std::to_string(phase_.num_micro_batches));
     // What a schedule can be of one micro-batch it can be of many: only name and shape are in question here.
+    if (!is_runnable(phase_.schedule))
+      throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(runnable_schedule_names(), ", ")),
+                         fmt::format("\"{}\"", phase_.schedule));
     try {
       build_schedule(phase_.schedule, {.pipeline_parallel_size = stages,
                                        .num_micro_batches = 1,

@@ -18,7 +18,15 @@ struct Builder {
   Schedule (*build)(const ScheduleShape&);
 };
 
-constexpr std::array<Builder, 2> kBuilders{{{"GPipe", gpipe}, {"1F1B", one_f_one_b}}};
+constexpr std::array<Builder, 9> kBuilders{{{"GPipe", gpipe},
+                                            {"1F1B", one_f_one_b},
+                                            {"Interleaved1F1B", interleaved_one_f_one_b},
+                                            {"LoopedBFS", looped_bfs},
+                                            {"ZB-H1", zero_bubble_h1},
+                                            {"ZB-H2", zero_bubble_h2},
+                                            {"InterleavedZeroBubble", interleaved_zero_bubble},
+                                            {"ZBVZeroBubble", zero_bubble_v},
+                                            {"DualPipeV", dual_pipe_v}}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
@@ -42,6 +50,13 @@ std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const auto& builder : kBuilders) names.emplace_back(builder.name);
   return names;
+}
+
+std::vector<std::string> runnable_schedule_names() { return {"GPipe", "1F1B"}; }
+
+bool is_runnable(std::string_view name) {
+  const std::vector<std::string> runnable = runnable_schedule_names();
+  return std::any_of(runnable.begin(), runnable.end(), [&](const std::string& one) { return equal_ignoring_case(one, name); });
 }
 
 }  // namespace frostpipe

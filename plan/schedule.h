@@ -38,7 +38,8 @@ int num_positions(const Schedule& schedule);
 struct ScheduleShape {
   int pipeline_parallel_size = 1;
   int num_micro_batches = 1;
-  int first_trainable_stage = 0;
+  int first_trainable_stage = 0;  // of all stages, p times the stages per rank
+  int virtual_stages = 0;         // per rank; 0 = what the schedule needs, 2 where that is free
 };
 
 /// All forwards, then all backwards, micro-batches in ascending order in both (Huang et al. 2019).
@@ -48,9 +49,37 @@ Schedule gpipe(const ScheduleShape& shape);
 /// (PipeDream-Flush, Narayanan et al. 2021). At most min(p - r, m) micro-batches in flight. Also valid for m < p.
 Schedule one_f_one_b(const ScheduleShape& shape);
 
-/// Builder by PyTorch's name, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known names.
+/// 1F1B with v stages per rank, stage s on position s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1 groups of m / rounds and 2 (p - 1 - r)
+/// forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
+Schedule interleaved_one_f_one_b(const ScheduleShape& shape);
+
+/// All micro-batches through a rank's first stage, then its second, ...; backwards from the last, micro-batches in descending order (Lamy-Poirier
+/// 2023, in PyTorch's order).
+Schedule looped_bfs(const ScheduleShape& shape);
+
+/// 1F1B whose W lags r micro-batches behind I on rank r: the bubble shrinks to (p - 1)(F + I - W) with 1F1B's memory of rank 0 on every rank (Qi et
+/// al. 2023).
+Schedule zero_bubble_h1(const ScheduleShape& shape);
+
+/// PyTorch's InterleavedZeroBubble: ZB-H1 with v stages per rank.
+Schedule interleaved_zero_bubble(const ScheduleShape& shape);
+
+/// Bubble (p - 1)(F + I - 2 W) for 2 p - 1 micro-batches in flight on every rank; needs m >= 2 p - 1 (Qi et al. 2023).
+Schedule zero_bubble_h2(const ScheduleShape& shape);
+
+/// Two stages per rank, placed as the letter V: r and 2 p - 1 - r. No bubble within a rank's span where F = I = W, p micro-batches in flight (Qi et al.
+/// 2024).
+Schedule zero_bubble_v(const ScheduleShape& shape);
+
+/// DualPipe's order on the V: pairs of a forward and a backward are joined, to be overlapped; needs m >= 2 p (DeepSeek-AI 2024).
+Schedule dual_pipe_v(const ScheduleShape& shape);
+
+/// Builder by PyTorch's name where it has one, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
+/// Those that plans may use and the executor runs: one stage per rank, whole backwards.
+std::vector<std::string> runnable_schedule_names();
+bool is_runnable(std::string_view name);
 
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between

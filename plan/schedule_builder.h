@@ -6,14 +6,33 @@
 
 namespace frostpipe {
 
-/// An empty schedule with stage s on position s. Throws InvalidInput if no schedule can have this shape.
-Schedule one_stage_per_position(std::string name, const ScheduleShape& shape);
+/// Which position a stage lives on: stage mod p, or down and up again as in the letter V.
+enum class StageMap { loop, v };
+
+/// An empty schedule with `virtual_stages` stages per position. Throws InvalidInput if no schedule can have this shape.
+Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map);
+
+/// shape.virtual_stages, or `fallback` where it is 0. Throws InvalidInput that names the rule unless it is within [least, most].
+int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fallback, int least, int most);
+
+/// Throws InvalidInput "schedule NAME: number of micro-batches: RULE, is ..." unless `holds`.
+void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule);
+
+/// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps its order, so it still makes
+/// progress.
+Schedule without_frozen_backwards(Schedule schedule);
 
 inline Action forward(int stage, int micro_batch) {
   return {.kind = ActionKind::forward, .stage = stage, .micro_batch = micro_batch};
 }
 inline Action backward(int stage, int micro_batch) {
   return {.kind = ActionKind::backward, .stage = stage, .micro_batch = micro_batch};
+}
+inline Action input_gradient(int stage, int micro_batch) {
+  return {.kind = ActionKind::input_gradient, .stage = stage, .micro_batch = micro_batch};
+}
+inline Action weight_gradient(int stage, int micro_batch) {
+  return {.kind = ActionKind::weight_gradient, .stage = stage, .micro_batch = micro_batch};
 }
 
 }  // namespace frostpipe

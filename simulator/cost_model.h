@@ -34,12 +34,13 @@ class CostModel {
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
 };
 
-/// Equal cost for every stage and micro-batch (B = input + weight gradient, on the first stage too), latency-only
-/// links: for closed forms and what-ifs without files. REDUCE_GRAD is free and nobody meets at OPTIMIZER_STEP.
+/// Equal cost for every stage and micro-batch (B = input + weight gradient, on the first stage too), equal
+/// messages: for closed forms and what-ifs without files. REDUCE_GRAD is free and nobody meets at OPTIMIZER_STEP.
 struct UniformCosts {
   Nanoseconds forward_ns = 0, input_gradient_ns = 0, weight_gradient_ns = 0;
   Nanoseconds latency_ns = 0;
   Nanoseconds update_ns = 0;
+  Nanoseconds occupancy_ns = 0;  // of a link, per message
 };
 class UniformCostModel final : public CostModel {
  public:

@@ -24,7 +24,7 @@ std::vector<Segment> UniformCostModel::segments(const Action& action, int /*posi
 }
 
 TransferCost UniformCostModel::transfer(const Action& /*send*/, int /*replica*/) const {
-  return {.occupancy_ns = 0, .latency_ns = costs_.latency_ns};
+  return {.occupancy_ns = costs_.occupancy_ns, .latency_ns = costs_.latency_ns};
 }
 
 }  // namespace frostpipe

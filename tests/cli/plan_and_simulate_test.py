@@ -142,5 +142,45 @@ class SimulateTest(CliTest):
         self.run_tool("simulate", "static.json", "--profile", "profile.json", "--cluster", "cluster.json")
 
 
+class SimulateScheduleTest(CliTest):
+    """A what-if without files."""
+
+    def simulate(self, *options):
+        return json.loads(self.run_tool("simulate", "--schedule", *options, "--format", "json").stdout)
+
+    def test_zero_bubbles_published_rate(self):
+        """Table 5 of Zero Bubble (Qi et al. 2023), 1.5B, p = 8, m = 24: ZB-H1 .1585, 1F1B .2431."""
+        times = ("--pp", 8, "--micro-batches", 24, "--forward-ms", 18.522, "--backward-input-ms", 18.086, "--backward-weight-ms", 9.337,
+                 "--latency-ms", 0.601)
+        found = self.simulate("ZB-H1", *times)
+        self.assertAlmostEqual(found["span_bubble_fraction"], 0.1585, delta=0.00005)
+        self.assertEqual(found["peak_in_flight"], [8] * 8)
+        self.assertAlmostEqual(self.simulate("1f1b", *times)["span_bubble_fraction"], 0.2431, delta=0.00005)
+
+    def test_closed_forms(self):
+        """GPipe: (m + p - 1)(F + I + W); messages that occupy their link: a hop costs bytes / bandwidth more."""
+        found = self.simulate("GPipe", "--pp", 4, "--micro-batches", 8)
+        self.assertEqual(found["makespan_ns"], 33_000_000)
+        self.assertAlmostEqual(found["bubble_overhead"], 3 / 8)
+        self.assertAlmostEqual(found["bubble_fraction"], 3 / 11)
+        two = ("GPipe", "--pp", 2, "--micro-batches", 1)
+        self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000, "--bandwidth-gbytes-per-second", 1)["makespan_ns"], 8_000_000)
+        self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000, "--latency-ms", 0.5)["makespan_ns"], 7_000_000)
+
+    def test_joined_pairs_may_be_split(self):
+        whole = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8)
+        split = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8, "--split-overlap")
+        self.assertEqual((whole["makespan_ns"], split["makespan_ns"]), (54_000_000, 51_000_000))  # two stages of 3 ms per rank: 2 x 27, 2 x 25.5
+
+    def test_text_names_its_figures(self):
+        text = self.run_tool("simulate", "--schedule", "ZBVZeroBubble").stdout
+        for word in ("makespan", "span_bubble_fraction", "peak in flight"):
+            self.assertIn(word, text)
+
+    def test_shapes_that_there_are_not_are_wrong_use(self):
+        self.assert_refused("simulate", "--schedule", "ZB-H2", "--pp", 8, "--micro-batches", 8, code=2, says="must be >= 2 p - 1")
+        self.assert_refused("simulate", "--pp", 8, "plan.json", code=2, says="--schedule")
+
+
 if __name__ == "__main__":
     unittest.main()

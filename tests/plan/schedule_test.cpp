@@ -19,10 +19,10 @@ struct Case {
   ScheduleShape shape;
 };
 
-/// Every builder with p = 1..6, m = 1..9 and every first trainable stage.
+/// Every builder of one stage per rank and whole backwards with p = 1..6, m = 1..9 and every first trainable stage.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const auto& name : schedule_names())
+  for (const auto& name : runnable_schedule_names())
     for (int p = 1; p <= 6; ++p)
       for (int m = 1; m <= 9; ++m)
         for (int first = 0; first < p; ++first) cases.push_back({name, {p, m, first}});
@@ -89,11 +89,11 @@ TEST(BuildSchedule, KnowsPyTorchsNamesInAnyCase) {
   EXPECT_EQ(build_schedule("1f1b", shape), one_f_one_b(shape));
   EXPECT_EQ(build_schedule("gpipe", shape).name, "GPipe");
   EXPECT_EQ(message_of([&] { build_schedule("zigzag", shape); }),
-            "schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
+            "schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, is \"zigzag\"");
 }
 
 TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
-  for (const auto& name : schedule_names()) {
+  for (const auto& name : runnable_schedule_names()) {
     EXPECT_EQ(message_of([&] {
                 build_schedule(name, {0, 1, 0});
               }),
@@ -139,13 +139,59 @@ TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
   // GPipe keeps m, 1F1B min(p - r, m) on position r; frozen positions keep nothing.
   for (const auto& c : all_cases()) {
     SCOPED_TRACE(describe(c));
-    const auto& [p, m, first] = c.shape;
+    const int p = c.shape.pipeline_parallel_size, m = c.shape.num_micro_batches, first = c.shape.first_trainable_stage;
     const auto peaks = peak_in_flight(lower(build_schedule(c.name, c.shape)));
     for (int r = 0; r < p; ++r) {
       const int expected = c.name == "GPipe" ? m : std::min(p - r, m);
       EXPECT_EQ(peaks[r], r < first ? 0 : expected);
     }
   }
+}
+
+/// What the schedule asks of its shape.
+bool has_shape(const std::string& name, int p, int m) {
+  if (name == "ZB-H2") return m >= 2 * p - 1;
+  if (name == "DualPipeV") return m >= 2 * p;
+  if (name.starts_with("Interleaved")) return m % std::max(1, m / p) == 0;
+  return true;
+}
+
+TEST(AnySchedule, RunsEveryStagesWorkOnceMakesProgressAndMayBeFrozen) {
+  // Every name, p = 1..5, m = 1..12, every first trainable stage: the validator counts F, B or I and W of every stage and finds cycles.
+  int checked = 0;
+  for (const auto& name : schedule_names()) {
+    for (int p = 1; p <= 5; ++p) {
+      for (int m = 1; m <= 12; ++m) {
+        if (!has_shape(name, p, m)) {
+          EXPECT_THAT(message_of([&] { build_schedule(name, {p, m, 0}); }), HasSubstr("schedule " + name + ": number of micro-batches: must be"));
+          continue;
+        }
+        const int stages = num_stages(build_schedule(name, {p, m, 0}));
+        for (int first = 0; first < stages; ++first, ++checked) {
+          SCOPED_TRACE(describe({name, {p, m, first}}));
+          EXPECT_NO_THROW(validate(lower(build_schedule(name, {p, m, first}))));
+        }
+      }
+    }
+  }
+  EXPECT_GT(checked, 1500);
+}
+
+TEST(AnySchedule, VirtualStagesAreWhatTheScheduleAllows) {
+  EXPECT_EQ(num_stages(interleaved_one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8, .virtual_stages = 3})), 12);
+  EXPECT_EQ(zero_bubble_v({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage, (std::vector<int>{0, 1, 2, 2, 1, 0}));
+  EXPECT_EQ(looped_bfs({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage, (std::vector<int>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(message_of([&] { build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .virtual_stages = 2}); }),
+            "schedule 1F1B: stages per rank: must be 1, is 2");
+  EXPECT_EQ(message_of([&] { build_schedule("DualPipeV", {.pipeline_parallel_size = 2, .num_micro_batches = 4, .virtual_stages = 3}); }),
+            "schedule DualPipeV: stages per rank: must be 2, is 3");
+}
+
+TEST(ZeroBubbleH1, IsTheFigureOfThePaper) {
+  // p = 2, m = 3 by the rule: 1 - r forwards ahead, W lags r micro-batches behind I.
+  EXPECT_EQ(to_text(zero_bubble_h1({.pipeline_parallel_size = 2, .num_micro_batches = 3})),
+            "rank 0: 0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
+            "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2\n");
 }
 
 TEST(AnySchedule, MissingAnyActionIsRejected) {
@@ -358,7 +404,7 @@ TEST(ToGrid, ShowsTheFigureOfTheMegatronPaper) {
 }
 
 TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
-  for (const auto& name : schedule_names())
+  for (const auto& name : runnable_schedule_names())
     for (int p = 1; p <= 5; ++p)
       for (int m = 1; m <= 12; ++m)
         EXPECT_THAT(to_grid(build_schedule(name, {p, m, 0})),

@@ -1,0 +1,137 @@
+#include "cli/simulate_schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/table.h"
+#include "profiles/error.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kLargestShape = 4096;
+constexpr double kLargestNumber = 1e9;
+constexpr int kIterations = 4;  // the period is the distance of the last two
+
+Nanoseconds nanoseconds(double milliseconds) { return static_cast<Nanoseconds>(std::llround(milliseconds * 1e6)); }
+
+UniformCosts costs_of(const ScheduleWhatIf& options) {
+  const Link link{.latency_ns = 0, .bandwidth_bytes_per_second = std::llround(options.bandwidth_gbytes_per_second * 1e9)};
+  return {.forward_ns = nanoseconds(options.forward_ms),
+          .input_gradient_ns = nanoseconds(options.backward_input_ms),
+          .weight_gradient_ns = nanoseconds(options.backward_weight_ms),
+          .latency_ns = nanoseconds(options.latency_ms),
+          .update_ns = 0,
+          .occupancy_ns = transfer_occupancy_ns(link, options.activation_bytes)};
+}
+
+Schedule schedule_of(const ScheduleWhatIf& options) {
+  Schedule schedule;
+  try {
+    schedule = build_schedule(options.schedule, options.shape);
+  } catch (const InvalidInput& error) {
+    throw UsageError(error.what());  // a shape that the schedule does not have
+  }
+  if (!options.split_overlap) return schedule;
+  for (auto& list : schedule.body) {
+    for (Action& action : list) action.joined_with_next = false;
+  }
+  return schedule;
+}
+
+struct Answer {
+  Schedule compute;
+  IterationSummary summary;  // of the first iteration; iteration_ns in the steady state
+  double span_bubble_fraction = 0;
+};
+
+Answer answer(const ScheduleWhatIf& options) {
+  Answer answer{.compute = schedule_of(options), .summary = {}};
+  const Schedule lowered = lower(answer.compute);
+  const ParallelLayout layout{.pipeline_parallel_size = num_positions(lowered)};
+  const UniformCostModel costs(costs_of(options));
+  answer.summary = summarize(simulate(lowered, layout, costs, 1), 0, lowered);
+  const Trace several = simulate(lowered, layout, costs, kIterations);
+  Nanoseconds last_end = 0, before = 0;
+  for (const Span& span : several.spans) {
+    if (span.step == kIterations - 1) last_end = std::max(last_end, span.end_ns);
+    if (span.step == kIterations - 2) before = std::max(before, span.end_ns);
+  }
+  answer.summary.iteration_ns = last_end - before;
+  const Nanoseconds span = answer.summary.longest_rank_span_ns;
+  const Nanoseconds busy = *std::max_element(answer.summary.busy_ns.begin(), answer.summary.busy_ns.end());
+  if (span > 0) answer.span_bubble_fraction = static_cast<double>(span - busy) / static_cast<double>(span);
+  return answer;
+}
+
+}  // namespace
+
+void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
+  CLI::Option* const schedule = command.add_option("--schedule", options.schedule, "Without a plan: simulate this schedule with equal times for every stage")
+      ->check(CLI::IsMember(schedule_names(), CLI::ignore_case).description(""))
+      ->type_name("NAME");
+  const auto add_size = [&](const std::string& name, int& value, const std::string& meaning) {
+    command.add_option(name, value, meaning)->check(CLI::Range(1, kLargestShape).description(""))->type_name("N")->needs(schedule);
+  };
+  const auto add_number = [&](const std::string& name, double& value, const std::string& meaning) {
+    command.add_option(name, value, meaning)->check(CLI::Range(0.0, kLargestNumber).description(""))->type_name("X")->capture_default_str()->needs(schedule);
+  };
+  add_size("--pp", options.shape.pipeline_parallel_size, "With --schedule: ranks in a row; default 4");
+  add_size("--micro-batches", options.shape.num_micro_batches, "With --schedule: micro-batches per iteration; default 8");
+  add_size("--virtual-stages", options.shape.virtual_stages, "With --schedule: stages per rank; default: what it needs, 2 where that is free");
+  add_number("--forward-ms", options.forward_ms, "F of one stage");
+  add_number("--backward-input-ms", options.backward_input_ms, "I of one stage; B = I + W");
+  add_number("--backward-weight-ms", options.backward_weight_ms, "W of one stage");
+  add_number("--latency-ms", options.latency_ms, "Of a message; never occupies the link");
+  command.add_option("--activation-bytes", options.activation_bytes, "Of a message, in both directions")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50).description(""))
+      ->type_name("BYTES")
+      ->needs(schedule);
+  add_number("--bandwidth-gbytes-per-second", options.bandwidth_gbytes_per_second, "Of each direction of each link; 0 = unlimited");
+  command.add_flag("--split-overlap", options.split_overlap, "Run joined forward-backward pairs (DualPipeV) one after the other")->needs(schedule);
+}
+
+std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& format) {
+  const Answer found = answer(options);
+  const IterationSummary& summary = found.summary;
+  if (format == "json") {
+    const nlohmann::ordered_json json = {{"format", "frostpipe.schedule_simulation"},
+                                         {"version", 1},
+                                         {"schedule", found.compute.name},
+                                         {"ranks", num_positions(found.compute)},
+                                         {"stages", num_stages(found.compute)},
+                                         {"num_micro_batches", found.compute.num_micro_batches},
+                                         {"makespan_ns", summary.makespan_ns},
+                                         {"iteration_ns", summary.iteration_ns},
+                                         {"longest_rank_span_ns", summary.longest_rank_span_ns},
+                                         {"bubble_fraction", summary.bubble_fraction},
+                                         {"bubble_overhead", summary.bubble_overhead},
+                                         {"span_bubble_fraction", found.span_bubble_fraction},
+                                         {"busy_ns", summary.busy_ns},
+                                         {"peak_in_flight", summary.peak_in_flight},
+                                         {"engine", "event"}};
+    return json.dump(2) + "\n";
+  }
+  return fmt::format(
+      "{}: {} ranks, {} stages, {} micro-batches\n\n"
+      "makespan              {} ms, one iteration alone\n"
+      "iteration             {} ms, in the steady state\n"
+      "longest rank's span   {} ms\n"
+      "bubble_fraction       {:.4f} (idle / ranks x makespan)\n"
+      "bubble_overhead       {:.4f} (idle / busy)\n"
+      "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
+      "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
+      found.compute.name, num_positions(found.compute), num_stages(found.compute), found.compute.num_micro_batches,
+      in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns), in_milliseconds(summary.longest_rank_span_ns),
+      summary.bubble_fraction, summary.bubble_overhead, found.span_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
+}
+
+}  // namespace frostpipe
