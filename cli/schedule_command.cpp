@@ -1,40 +1,63 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/output.h"
+#include "cli/schedule_choice.h"
+#include "cli/schedule_svg.h"
 #include "plan/schedule.h"
 #include "profiles/error.h"
+#include "profiles/files.h"
+#include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr int kLargestShape = 4096;  // positions, micro-batches: more is no picture
+constexpr Nanoseconds kUnit = 1000;
+constexpr UniformCosts kUnitCosts{.forward_ns = kUnit, .input_gradient_ns = kUnit, .weight_gradient_ns = kUnit};
+constexpr int kShownIterations = 3;  // where they overlap
 
 struct ScheduleOptions {
-  std::string name;
-  ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8, .first_trainable_stage = 0};
+  ScheduleChoice choice;
+  std::string file_to_check;
   std::string actions = "compute_only";
   std::string format;
 };
 
-/// A shape that the schedule does not have is a matter of usage.
-Schedule built(const ScheduleOptions& options) {
-  try {
-    return build_schedule(options.name, options.shape);
-  } catch (const InvalidInput& error) {
-    throw UsageError(error.what());
-  }
+std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
+  if (options.format == "grid") return to_grid(compute);
+  if (options.format == "text") return to_text(options.actions == "compute_comms" ? lower(compute) : compute);
+  // PyTorch and pictures know no iterations: what overlaps is written out.
+  const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
+  if (options.format == "csv") return to_csv(options.actions == "compute_comms" ? lower(flat) : flat);
+  const Trace trace = simulate(lower(flat), {.pipeline_parallel_size = num_positions(flat)}, UniformCostModel(kUnitCosts), 1);
+  return schedule_svg(flat, trace, kUnit);
+}
+
+std::string verdict(const std::string& file) {
+  const Schedule checked = checked_schedule(file);
+  const bool lowered = has_messages(schedule_from_csv(read_text_file(file), file));
+  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file, lowered ? "compute_comms" : "compute_only",
+                                 num_positions(checked), num_stages(checked), checked.num_micro_batches);
+  if (checked.num_slices > 1) text += fmt::format(" of {} token slices", checked.num_slices);
+  if (checked.first_trainable_stage > 0) text += fmt::format(", the first {} stages frozen", checked.first_trainable_stage);
+  return text + "\n";
 }
 
 int run_schedule(const ScheduleOptions& options) {
-  if (options.format == "grid" && options.actions != "compute_only") {
-    throw UsageError("--format grid: shows compute only; use csv or text for --actions compute_comms");
+  if (!options.file_to_check.empty()) {
+    if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
+    print_result(verdict(options.file_to_check));
+    return 0;
   }
-  const Schedule compute = built(options);
-  const Schedule shown = options.actions == "compute_comms" ? lower(compute) : compute;
-  print_result(options.format == "grid" ? to_grid(shown) : options.format == "csv" ? to_csv(shown) : to_text(shown));
+  if (options.choice.name.empty()) throw UsageError("schedule: needs a NAME (such as 1F1B), a CSV file, or --check FILE");
+  if ((options.format == "grid" || options.format == "svg") && options.actions != "compute_only") {
+    throw UsageError(fmt::format("--format {}: shows compute only; use csv or text for --actions compute_comms", options.format));
+  }
+  print_result(in_format(chosen_schedule(options.choice, kUnitCosts), options));
   return 0;
 }
 
@@ -43,33 +66,22 @@ int run_schedule(const ScheduleOptions& options) {
 Command add_schedule_command(CLI::App& app) {
   const auto options = std::make_shared<ScheduleOptions>();
   CLI::App* command = app.add_subcommand("schedule", "Show what each rank of a pipeline does, and in which order");
-  std::string names;
-  for (const std::string& name : schedule_names()) names += (names.empty() ? "" : ", ") + name;
-  command->add_option("NAME", options->name, "Schedule: " + names)
-      ->required()
-      ->type_name("")
-      ->check(CLI::IsMember(schedule_names(), CLI::ignore_case).description(""));
-  const auto add_size = [&](const std::string& name, int& value, int smallest, const std::string& meaning) {
-    command->add_option(name, value, meaning)
-        ->check(CLI::Range(smallest, kLargestShape).description(""))
-        ->type_name("N")
-        ->capture_default_str();
-  };
-  add_size("--pp", options->shape.pipeline_parallel_size, 1, "Pipeline-parallel size: number of ranks in a row");
-  add_size("--micro-batches", options->shape.num_micro_batches, 1, "Micro-batches per iteration");
-  command->add_option("--virtual-stages", options->shape.virtual_stages, "Stages per rank; default: what the schedule needs, 2 where that is free")
-      ->check(CLI::Range(1, kLargestShape).description(""))
-      ->type_name("V");
-  add_size("--first-trainable-stage", options->shape.first_trainable_stage, 0,
-           "Stages before it are frozen: forward only");
+  command->add_option("NAME", options->choice.name, "Schedule: " + known_schedules() + "; or a CSV file")->type_name("");
+  command->add_option("--check", options->file_to_check, "Say whether a CSV file is a schedule that can run, and if not why")->type_name("FILE");
+  add_shape_options(*command, options->choice);
+  command->add_option("--first-trainable-stage", options->choice.shape.first_trainable_stage, "Stages before it are frozen: forward only")
+      ->check(CLI::Range(0, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_option("--actions", options->actions, "compute_only, or compute_comms with what passes between ranks")
       ->check(CLI::IsMember({"compute_only", "compute_comms"}).description(""))
       ->type_name("ACTIONS")
       ->capture_default_str();
-  add_format_option(*command, options->format, {"grid", "csv", "text"});
+  add_format_option(*command, options->format, {"grid", "csv", "svg", "text"});
   command->footer(
-      "grid: one cell per unit of time, a backward is two. csv: as torch.distributed.pipelining reads it.\n\n"
-      "Example:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid");
+      "grid and svg: every F, I and W takes one unit of time, a B two. csv: as torch.distributed.pipelining reads it.\n\n"
+      "Example:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
+      "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n  frostpipe schedule --check zbv.csv");
   return {command, [options] { return run_schedule(*options); }};
 }
 

@@ -8,6 +8,7 @@
 #include "cli/common_options.h"
 #include "cli/output.h"
 #include "cli/plan_files.h"
+#include "cli/plan_what_ifs.h"
 #include "cli/predict.h"
 #include "cli/simulate_schedule.h"
 #include "cli/table.h"
@@ -23,6 +24,7 @@ struct SimulateOptions {
   ScheduleWhatIf what_if;
   SourceOverrides sources;
   std::string timeline;
+  std::vector<std::string> sets;
   std::string format;
 };
 
@@ -131,14 +133,19 @@ Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPh
 }
 
 int run_simulate(const SimulateOptions& options) {
-  if (options.plan.empty() == options.what_if.schedule.empty()) throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
-  if (!options.what_if.schedule.empty()) {
+  if (options.plan.empty() == options.what_if.choice.name.empty()) throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
+  if (!options.what_if.choice.name.empty()) {
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
   }
   TrainingPlan plan = load_plan(options.plan);
   const Profile profile = load_profile_of(plan, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
+  if (!options.sets.empty()) {
+    if (!options.timeline.empty()) throw UsageError("--timeline: is of the plan as it is, not of --set");
+    print_result(simulate_plan_what_ifs(plan, profile, cluster, options.sets, options.format));
+    return 0;
+  }
   const std::vector<PredictedPhase> phases = predict_phases(plan, profile, cluster);
   for (std::size_t i = 0; i < phases.size(); ++i) {
     plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns,
@@ -166,11 +173,18 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--timeline", options->timeline,
                    "Also write one iteration of each phase as a Chrome trace (Perfetto)")
       ->type_name("FILE");
+  command
+      ->add_option("--set", options->sets,
+                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, "
+                   "jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a row against the plan as it is")
+      ->type_name("CHANGES")
+      ->take_all();
   add_what_if_options(*command, options->what_if);
   add_format_option(*command, options->format);
   command->footer(
       "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"
       "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
+      "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2\n"
       "  frostpipe simulate --schedule ZB-H1 --pp 8 --micro-batches 24 --forward-ms 18.522 --backward-input-ms 18.086 "
       "--backward-weight-ms 9.337 --latency-ms 0.601");
   return {command, [options] { return run_simulate(*options); }};

@@ -7,17 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/table.h"
+#include "plan/memory.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr int kLargestShape = 4096;
 constexpr double kLargestNumber = 1e9;
 constexpr int kIterations = 4;  // the period is the distance of the last two
 
@@ -34,12 +35,7 @@ UniformCosts costs_of(const ScheduleWhatIf& options) {
 }
 
 Schedule schedule_of(const ScheduleWhatIf& options) {
-  Schedule schedule;
-  try {
-    schedule = build_schedule(options.schedule, options.shape);
-  } catch (const InvalidInput& error) {
-    throw UsageError(error.what());  // a shape that the schedule does not have
-  }
+  Schedule schedule = chosen_schedule(options.choice, costs_of(options));
   if (!options.split_overlap) return schedule;
   for (auto& list : schedule.body) {
     for (Action& action : list) action.joined_with_next = false;
@@ -50,43 +46,50 @@ Schedule schedule_of(const ScheduleWhatIf& options) {
 struct Answer {
   Schedule compute;
   IterationSummary summary;  // of the first iteration; iteration_ns in the steady state
-  double span_bubble_fraction = 0;
+  double span_bubble_fraction = 0, steady_bubble_fraction = 0;
+  std::string_view engine;
 };
+
+Timing run(const Schedule& lowered, const CostModel& costs, int iterations) {
+  return simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, costs, iterations);
+}
+
+/// What the last of several iterations adds, where they overlap.
+Nanoseconds period_ns(const Schedule& compute, const CostModel& costs) {
+  const auto makespan = [&](int iterations) { return run(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front(); };
+  return makespan(kIterations) - makespan(kIterations - 1);
+}
+
+double idle_share(Nanoseconds busy, Nanoseconds all) {
+  return all > 0 ? std::max(0.0, static_cast<double>(all - busy) / static_cast<double>(all)) : 0;
+}
 
 Answer answer(const ScheduleWhatIf& options) {
   Answer answer{.compute = schedule_of(options), .summary = {}};
-  const Schedule lowered = lower(answer.compute);
-  const ParallelLayout layout{.pipeline_parallel_size = num_positions(lowered)};
   const UniformCostModel costs(costs_of(options));
-  answer.summary = summarize(simulate(lowered, layout, costs, 1), 0, lowered);
-  const Trace several = simulate(lowered, layout, costs, kIterations);
-  Nanoseconds last_end = 0, before = 0;
-  for (const Span& span : several.spans) {
-    if (span.step == kIterations - 1) last_end = std::max(last_end, span.end_ns);
-    if (span.step == kIterations - 2) before = std::max(before, span.end_ns);
-  }
-  answer.summary.iteration_ns = last_end - before;
-  const Nanoseconds span = answer.summary.longest_rank_span_ns;
-  const Nanoseconds busy = *std::max_element(answer.summary.busy_ns.begin(), answer.summary.busy_ns.end());
-  if (span > 0) answer.span_bubble_fraction = static_cast<double>(span - busy) / static_cast<double>(span);
+  const bool overlap = !answer.compute.epilogue.empty();
+  const Schedule lowered = lower(overlap ? unrolled(answer.compute, 1) : answer.compute);
+  answer.summary = summarize(run(lowered, costs, overlap ? 1 : kIterations), lowered);
+  answer.engine = engine_of(lowered);
+  if (overlap) answer.summary.iteration_ns = period_ns(answer.compute, costs);
+  answer.summary.peak_in_flight = peak_in_flight(answer.compute, weight_gradient_share_of(options.choice));
+  const std::vector<Nanoseconds>& busy = answer.summary.busy_ns;
+  answer.span_bubble_fraction = idle_share(*std::max_element(busy.begin(), busy.end()), answer.summary.longest_rank_span_ns);
+  answer.steady_bubble_fraction =
+      idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}), answer.summary.iteration_ns * num_positions(lowered));
   return answer;
 }
 
 }  // namespace
 
 void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
-  CLI::Option* const schedule = command.add_option("--schedule", options.schedule, "Without a plan: simulate this schedule with equal times for every stage")
-      ->check(CLI::IsMember(schedule_names(), CLI::ignore_case).description(""))
-      ->type_name("NAME");
-  const auto add_size = [&](const std::string& name, int& value, const std::string& meaning) {
-    command.add_option(name, value, meaning)->check(CLI::Range(1, kLargestShape).description(""))->type_name("N")->needs(schedule);
-  };
+  CLI::Option* const schedule =
+      command.add_option("--schedule", options.choice.name, "Without a plan: simulate this schedule (NAME or a CSV file) with equal times for every stage")
+          ->type_name("NAME");
+  for (CLI::Option* const option : add_shape_options(command, options.choice)) option->needs(schedule);
   const auto add_number = [&](const std::string& name, double& value, const std::string& meaning) {
     command.add_option(name, value, meaning)->check(CLI::Range(0.0, kLargestNumber).description(""))->type_name("X")->capture_default_str()->needs(schedule);
   };
-  add_size("--pp", options.shape.pipeline_parallel_size, "With --schedule: ranks in a row; default 4");
-  add_size("--micro-batches", options.shape.num_micro_batches, "With --schedule: micro-batches per iteration; default 8");
-  add_size("--virtual-stages", options.shape.virtual_stages, "With --schedule: stages per rank; default: what it needs, 2 where that is free");
   add_number("--forward-ms", options.forward_ms, "F of one stage");
   add_number("--backward-input-ms", options.backward_input_ms, "I of one stage; B = I + W");
   add_number("--backward-weight-ms", options.backward_weight_ms, "W of one stage");
@@ -115,9 +118,10 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
                                          {"bubble_fraction", summary.bubble_fraction},
                                          {"bubble_overhead", summary.bubble_overhead},
                                          {"span_bubble_fraction", found.span_bubble_fraction},
+                                         {"steady_bubble_fraction", found.steady_bubble_fraction},
                                          {"busy_ns", summary.busy_ns},
                                          {"peak_in_flight", summary.peak_in_flight},
-                                         {"engine", "event"}};
+                                         {"engine", found.engine}};
     return json.dump(2) + "\n";
   }
   return fmt::format(
@@ -128,10 +132,11 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
       "bubble_fraction       {:.4f} (idle / ranks x makespan)\n"
       "bubble_overhead       {:.4f} (idle / busy)\n"
       "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
+      "steady bubble         {:.4f} (idle / ranks x iteration)\n"
       "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
       found.compute.name, num_positions(found.compute), num_stages(found.compute), found.compute.num_micro_batches,
       in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns), in_milliseconds(summary.longest_rank_span_ns),
-      summary.bubble_fraction, summary.bubble_overhead, found.span_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
+      summary.bubble_fraction, summary.bubble_overhead, found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
 }
 
 }  // namespace frostpipe

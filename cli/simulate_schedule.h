@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plan/schedule.h"
+#include "cli/schedule_choice.h"
 
 namespace CLI {
 class App;
@@ -10,10 +10,9 @@ class App;
 
 namespace frostpipe {
 
-/// A what-if without files: a schedule by name, equal times for every stage.
+/// A what-if without files: a schedule by name or from a CSV file, equal times for every stage.
 struct ScheduleWhatIf {
-  std::string schedule;  // empty: none is asked for
-  ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8};
+  ScheduleChoice choice;  // its name is empty where none is asked for
   double forward_ms = 1, backward_input_ms = 1, backward_weight_ms = 1;  // of one action of one stage
   double latency_ms = 0;
   std::int64_t activation_bytes = 0;             // of a message

@@ -12,39 +12,61 @@ Action of_stage(Action action, int stage) {
   return action;
 }
 
-/// The action of `stage` that makes the input gradient of `action`'s micro-batch: I where the schedule splits, else B.
-Action input_gradient(const Schedule& schedule, const Action& action, int stage) {
-  const Action split = of_stage(of_kind(action, ActionKind::input_gradient), stage);
-  const auto& list = schedule.body[schedule.position_of_stage[stage]];
-  const auto same = [&](const Action& a) { return of_kind(a, a.kind) == split; };
-  return std::any_of(list.begin(), list.end(), same) ? split : of_kind(split, ActionKind::backward);
-}
-
-std::vector<Action> backwards_of(const Schedule& schedule, int stage) {
-  std::vector<Action> found;
-  for (const auto& action : schedule.body[schedule.position_of_stage[stage]])
-    if (action.stage == stage && (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient))
-      found.push_back(of_kind(action, action.kind));
-  return found;
+/// Causal attention: a slice's forward reads what the slices before it left on this stage.
+std::vector<Action> earlier_slice(Action action) {
+  if (!action.slice || *action.slice == 0) return {};
+  --*action.slice;
+  return {of_kind(action, action.kind)};
 }
 
 }  // namespace
 
-std::vector<Action> dependencies(const Schedule& lowered, const Action& action) {
+Dependencies::Dependencies(const Schedule& lowered) : schedule_(lowered), input_gradients_(num_stages(lowered)), backwards_(num_stages(lowered)) {
+  for (const auto& list : lowered.body) {
+    for (const Action& action : list) {
+      if (action.stage < 0 || action.stage >= num_stages(lowered)) continue;  // for the validator to say
+      const Action plain = of_kind(action, action.kind);
+      if (action.kind == ActionKind::input_gradient) input_gradients_[action.stage].push_back(plain);
+      if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient) backwards_[action.stage].push_back(plain);
+    }
+  }
+  for (auto& actions : input_gradients_) std::sort(actions.begin(), actions.end());
+}
+
+Action Dependencies::input_gradient(const Action& action, int stage) const {
+  const Action split = of_stage(of_kind(action, ActionKind::input_gradient), stage);
+  const auto& splits = input_gradients_[stage];
+  return std::binary_search(splits.begin(), splits.end(), split) ? split : of_kind(split, ActionKind::backward);
+}
+
+/// A slice's backward needs what those after it gave back to it.
+std::vector<Action> Dependencies::later_slice(Action action) const {
+  if (!action.slice || *action.slice + 1 >= schedule_.num_slices) return {};
+  ++*action.slice;
+  return {input_gradient(action, action.stage)};
+}
+
+std::vector<Action> Dependencies::of(const Action& action) const {
   const int stage = action.stage;
   const auto own = [&](ActionKind kind) { return of_kind(action, kind); };
   const auto same_position = [&](int other) {
-    return lowered.position_of_stage[stage] == lowered.position_of_stage[other];
+    return schedule_.position_of_stage[stage] == schedule_.position_of_stage[other];
   };
   switch (action.kind) {
-    case ActionKind::forward:
-      if (stage == 0) return lowered.reads_cache ? std::vector{own(ActionKind::cache_read)} : std::vector<Action>{};
-      return {same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1) : own(ActionKind::recv_forward)};
+    case ActionKind::forward: {
+      std::vector<Action> needed = earlier_slice(action);
+      if (stage == 0 && schedule_.reads_cache) needed.push_back(own(ActionKind::cache_read));
+      if (stage > 0) needed.push_back(same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1) : own(ActionKind::recv_forward));
+      return needed;
+    }
     case ActionKind::backward:
-    case ActionKind::input_gradient:
-      if (stage + 1 == num_stages(lowered)) return {own(ActionKind::forward)};
-      return {own(ActionKind::forward),
-              same_position(stage + 1) ? input_gradient(lowered, action, stage + 1) : own(ActionKind::recv_backward)};
+    case ActionKind::input_gradient: {
+      std::vector<Action> needed = later_slice(action);
+      needed.push_back(own(ActionKind::forward));
+      if (stage + 1 < num_stages(schedule_))
+        needed.push_back(same_position(stage + 1) ? input_gradient(action, stage + 1) : own(ActionKind::recv_backward));
+      return needed;
+    }
     case ActionKind::weight_gradient:
       return {own(ActionKind::input_gradient)};
     case ActionKind::recompute:
@@ -52,12 +74,12 @@ std::vector<Action> dependencies(const Schedule& lowered, const Action& action) 
     case ActionKind::send_forward:
       return {own(ActionKind::forward)};
     case ActionKind::send_backward:
-      return {input_gradient(lowered, action, stage)};
+      return {input_gradient(action, stage)};
     case ActionKind::recv_forward:
     case ActionKind::recv_backward:
       return {of_kind(matching(action), matching(action).kind)};
     case ActionKind::reduce_gradient:
-      return backwards_of(lowered, stage);
+      return backwards_[stage];
     case ActionKind::optimizer_step:
       return {own(ActionKind::reduce_gradient)};
     case ActionKind::unshard:

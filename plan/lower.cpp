@@ -18,6 +18,7 @@ class Lowering {
 
   std::vector<Action> lower_list(const std::vector<Action>& actions) const {
     std::vector<Action> lowered;
+    lowered.reserve(3 * actions.size() + 2);  // most compute receives and sends
     for (std::size_t begin = 0; begin < actions.size();) {
       std::size_t end = begin;  // a joined pair is one: receives before both, sends behind both
       while (end + 1 < actions.size() && actions[end].joined_with_next) ++end;
@@ -71,8 +72,9 @@ Schedule lower(const Schedule& compute_only) {
   Schedule lowered = compute_only;
   for (auto* part : {&lowered.prologue, &lowered.body, &lowered.epilogue})
     for (auto& actions : *part) actions = lowering.lower_list(actions);
-  for (int position = 0; position < num_positions(lowered); ++position)
-    lowering.append_end_of_iteration(position, lowered.body[position]);
+  for (auto* part : {&lowered.body, &lowered.epilogue})  // each ends an iteration, where there is one
+    for (std::size_t position = 0; position < part->size(); ++position)
+      lowering.append_end_of_iteration(static_cast<int>(position), (*part)[position]);
   return lowered;
 }
 

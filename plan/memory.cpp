@@ -11,19 +11,6 @@ namespace frostpipe {
 
 namespace {
 
-/// How many micro-batches one action adds to what its stage keeps.
-int stashed_by(const Action& action) {
-  switch (action.kind) {
-    case ActionKind::forward:
-      return 1;
-    case ActionKind::backward:
-    case ActionKind::weight_gradient:
-      return -1;
-    default:
-      return 0;
-  }
-}
-
 class PositionMemory {
  public:
   PositionMemory(const Phase& phase, int micro_batch_size, std::string_view optimizer, std::string_view dtype,
@@ -107,21 +94,24 @@ int optimizer_moments(std::string_view optimizer) {
   throw InvalidInput("optimizer", "must be adamw or sgd", fmt::format("\"{}\"", optimizer));
 }
 
-std::vector<double> peak_in_flight(const Schedule& schedule) {
+std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share) {
   std::vector<int> stages_on(num_positions(schedule), 0);
   for (const int position : schedule.position_of_stage) ++stages_on.at(position);
   std::vector<double> peaks;
   for (int position = 0; position < num_positions(schedule); ++position) {
-    int now = 0, peak = 0;  // in chunks
+    int before_backward = 0, before_weights = 0;  // in chunks
+    double peak = 0;
     for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
       if (part->empty()) continue;
       for (const auto& action : (*part)[position]) {
         if (action.stage < schedule.first_trainable_stage) continue;
-        now += stashed_by(action);
-        peak = std::max(peak, now);
+        before_backward += action.kind == ActionKind::forward;
+        before_backward -= action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient;
+        before_weights += (action.kind == ActionKind::input_gradient) - (action.kind == ActionKind::weight_gradient);
+        peak = std::max(peak, before_backward + weight_gradient_share * before_weights);
       }
     }
-    peaks.push_back(static_cast<double>(peak) / std::max(1, stages_on[position]));
+    peaks.push_back(peak / (std::max(1, stages_on[position]) * schedule.num_slices));
   }
   return peaks;
 }

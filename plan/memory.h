@@ -25,8 +25,8 @@ int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
 
 /// Peak micro-batches in flight per pipeline position: stash of one micro-batch lives from its F to its B.
 /// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages stash
-/// nothing.
-std::vector<double> peak_in_flight(const Schedule& schedule);
+/// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
+std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
 /// `global_batch_size`, padded to the run's longest sample.

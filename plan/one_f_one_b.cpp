@@ -9,6 +9,7 @@ Schedule one_f_one_b(const ScheduleShape& shape) {
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
   for (int stage = 0; stage < p; ++stage) {
     auto& actions = schedule.body[stage];
+    actions.reserve(2 * m);
     const bool trains = stage >= shape.first_trainable_stage;
     const int warm_up = std::min(p - 1 - stage, m);
     for (int i = 0; i < m; ++i) {

@@ -18,15 +18,18 @@ struct Builder {
   Schedule (*build)(const ScheduleShape&);
 };
 
-constexpr std::array<Builder, 9> kBuilders{{{"GPipe", gpipe},
-                                            {"1F1B", one_f_one_b},
-                                            {"Interleaved1F1B", interleaved_one_f_one_b},
-                                            {"LoopedBFS", looped_bfs},
-                                            {"ZB-H1", zero_bubble_h1},
-                                            {"ZB-H2", zero_bubble_h2},
-                                            {"InterleavedZeroBubble", interleaved_zero_bubble},
-                                            {"ZBVZeroBubble", zero_bubble_v},
-                                            {"DualPipeV", dual_pipe_v}}};
+constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe},
+                                             {"1F1B", one_f_one_b},
+                                             {"Interleaved1F1B", interleaved_one_f_one_b},
+                                             {"LoopedBFS", looped_bfs},
+                                             {"ZB-H1", zero_bubble_h1},
+                                             {"ZB-H2", zero_bubble_h2},
+                                             {"InterleavedZeroBubble", interleaved_zero_bubble},
+                                             {"ZBVZeroBubble", zero_bubble_v},
+                                             {"DualPipeV", dual_pipe_v},
+                                             {"PipeDream-2BW", pipedream_2bw},
+                                             {"TeraPipe", terapipe},
+                                             {"Seq1F1B", seq_one_f_one_b}}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
@@ -34,6 +37,23 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+bool has_messages(const Schedule& schedule) {
+  for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+    for (const auto& list : *part) {
+      if (std::any_of(list.begin(), list.end(), [](const Action& action) { return is_send(action.kind) || is_receive(action.kind); })) return true;
+    }
+  }
+  return false;
+}
+
+Schedule compute_only(const Schedule& schedule) {
+  Schedule compute = schedule;
+  for (auto* part : {&compute.prologue, &compute.body, &compute.epilogue}) {
+    for (auto& list : *part) std::erase_if(list, [](const Action& action) { return !is_compute(action.kind); });
+  }
+  return compute;
+}
 
 int num_stages(const Schedule& schedule) { return static_cast<int>(schedule.position_of_stage.size()); }
 

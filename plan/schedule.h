@@ -12,13 +12,20 @@ namespace frostpipe {
 /// may wait, never reorder compute.
 ///
 /// Each part lists the actions per pipeline position; all replicas and tensor ranks of a position share its list.
-/// The body repeats every iteration (one iteration = one optimizer step); GPipe and 1F1B have only a body.
+/// The body repeats every iteration (one iteration = one optimizer step). Where iterations overlap (PipeDream-2BW) the prologue starts the first one
+/// and the epilogue ends the last: n iterations are prologue, n - 1 bodies, epilogue, and a body's actions with iteration_offset 1 belong to the next
+/// iteration. All others have only a body, n of them.
 /// Invariants (checked by validate): every stage lives on one position; each trainable stage runs F then B (or I and W)
 /// of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued and
 /// never blocks, a RECV stands before the compute that needs it.
 struct Schedule {
   std::string name;  // PyTorch's where it has one: "GPipe", "1F1B"
   int num_micro_batches = 1;
+  /// Token slices per micro-batch. More than one: every compute action and message is of one slice, forwards of a stage in ascending order (causal
+  /// attention reads what earlier slices left), backwards in descending.
+  int num_slices = 1;
+  /// Iteration t uses the weights of iteration t - weight_delay, forward and backward on every stage: 1 = two buffers of weights (PipeDream-2BW).
+  int weight_delay = 0;
   /// Stages before this one are frozen: forward only, and nothing is sent back to them. At most num_stages - 1:
   /// the head, and so the last stage, always trains.
   int first_trainable_stage = 0;
@@ -40,6 +47,7 @@ struct ScheduleShape {
   int num_micro_batches = 1;
   int first_trainable_stage = 0;  // of all stages, p times the stages per rank
   int virtual_stages = 0;         // per rank; 0 = what the schedule needs, 2 where that is free
+  int token_slices = 0;           // per micro-batch; 0 = what the schedule needs, 4 where that is free
 };
 
 /// All forwards, then all backwards, micro-batches in ascending order in both (Huang et al. 2019).
@@ -74,6 +82,26 @@ Schedule zero_bubble_v(const ScheduleShape& shape);
 /// DualPipe's order on the V: pairs of a forward and a backward are joined, to be overlapped; needs m >= 2 p (DeepSeek-AI 2024).
 Schedule dual_pipe_v(const ScheduleShape& shape);
 
+/// GPipe over (micro-batch, token slice): all forwards, slices ascending, then all backwards in the opposite order (Li et al. 2021).
+Schedule terapipe(const ScheduleShape& shape);
+
+/// 1F1B over (micro-batch, token slice): min(p - 1 - r + n - 1, m n) forwards first, n = token slices; the backwards of a micro-batch take its slices
+/// in descending order (Sun et al. 2024).
+Schedule seq_one_f_one_b(const ScheduleShape& shape);
+
+/// 1F1B without a flush: the next mini-batch's forwards fill the bubble, and each mini-batch uses the weights of the one before (double-buffered).
+/// Needs m >= p (Narayanan et al. 2021).
+Schedule pipedream_2bw(const ScheduleShape& shape);
+
+/// `iterations` repetitions written out as one body: micro-batches count through, weight_version = max(iteration - weight_delay, 0), and of the
+/// actions of whole stages only the last iteration's stay. `schedule` may be lowered or not.
+Schedule unrolled(const Schedule& schedule, int iterations);
+
+/// 1F1B with its messages where DeepSpeed's pipeline engine has them: a forward first sends the gradient of the backward before it, then receives its
+/// activation; a backward receives its gradient, then sends the activation of the forward before it. Lowered. With these neighbours never wait for each
+/// other for ever even where every message is a rendezvous.
+Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
+
 /// Builder by PyTorch's name where it has one, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
@@ -91,14 +119,26 @@ Schedule lower(const Schedule& compute_only);
 /// What must have finished before `action` may start, apart from the order of its own position's list: its input (RECV
 /// or the same rank's neighbour stage), its own forward for a backward, all backwards of a stage for REDUCE_GRAD,
 /// REDUCE_GRAD for OPTIMIZER_STEP (of its own stage; that all positions meet there is a collective's business), the
-/// matching SEND for a RECV. The one definition that the validator and both interpreters use. Scans the position's list
-/// for some kinds: ask once per action of the body, not once per iteration.
-std::vector<Action> dependencies(const Schedule& lowered, const Action& action);
+/// matching SEND for a RECV; of a token slice the ones before it, of its backward the ones behind it. The one definition that the validator and the event
+/// engine use.
+class Dependencies {
+ public:
+  /// Keeps a reference to the schedule.
+  explicit Dependencies(const Schedule& lowered);
+  std::vector<Action> of(const Action& action) const;
+
+ private:
+  /// The action of `stage` that makes the input gradient of `action`'s micro-batch: I where the schedule splits, else B.
+  Action input_gradient(const Action& action, int stage) const;
+  std::vector<Action> later_slice(Action action) const;
+
+  const Schedule& schedule_;
+  std::vector<std::vector<Action>> input_gradients_, backwards_;  // [stage]; the former ascend
+};
 
 /// Throws InvalidInput (place: "schedule NAME", position, index) if an invariant above is broken, a RECV has no SEND or
 /// a SEND no RECV, an action that it waits for is missing, or if positions would wait for each other for ever: then the
-/// message prints the cycle of actions. Schedules with a prologue or an epilogue are rejected: no builder makes one
-/// yet.
+/// message prints the cycle of actions. A schedule with a prologue is checked over three iterations, written out.
 void validate(const Schedule& lowered);
 
 /// One line per position: "rank 0: 0F0 0F1 0B0 ...".
@@ -112,5 +152,14 @@ std::string to_grid(const Schedule& compute_only);
 /// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP and the cache's actions, which PyTorch does
 /// not have, left out).
 std::string to_csv(const Schedule& schedule);
+
+/// Inverse of to_csv: reads either of PyTorch's formats, as written there or by hand; empty fields are idle slots. Stages and micro-batches are
+/// counted; stages at the front without backwards are frozen. A file with messages is taken to be lowered, and REDUCE_GRAD and OPTIMIZER_STEP are
+/// appended where they are missing. Throws InvalidInput that names row and field (from 1); whether the schedule can run is for validate to say.
+Schedule schedule_from_csv(std::string_view csv, std::string_view source);
+
+bool has_messages(const Schedule& schedule);
+/// Only F, B, I, W and RECOMPUTE, in their order.
+Schedule compute_only(const Schedule& schedule);
 
 }  // namespace frostpipe

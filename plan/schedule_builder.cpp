@@ -17,10 +17,11 @@ bool belongs_to_backward(ActionKind kind) {
 
 }  // namespace
 
-Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map) {
+Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map, bool sliced) {
   const int p = shape.pipeline_parallel_size, stages = p * virtual_stages;
   if (p < 1) fail(name, "pipeline-parallel size", "must be >= 1", p);
   if (shape.num_micro_batches < 1) fail(name, "number of micro-batches", "must be >= 1", shape.num_micro_batches);
+  if (shape.token_slices > 1 && !sliced) fail(name, "token slices", "must be 1 (TeraPipe and Seq1F1B have more)", shape.token_slices);
   if (shape.first_trainable_stage < 0 || shape.first_trainable_stage >= stages)
     fail(name, "first trainable stage",
          fmt::format("must be >= 0 and < {} (the head, and so the last stage, always trains)", stages),
@@ -47,21 +48,29 @@ int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fal
        least == most ? fmt::format("must be {}", least) : fmt::format("must be >= {} and <= {}", least, most), wanted);
 }
 
+int token_slices_of(std::string_view name, const ScheduleShape& shape) {
+  if (shape.token_slices < 0) fail(name, "token slices", "must be >= 1", shape.token_slices);
+  return shape.token_slices == 0 ? 4 : shape.token_slices;
+}
+
 void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule) {
   if (!holds) fail(name, "number of micro-batches", rule, shape.num_micro_batches);
 }
 
 Schedule without_frozen_backwards(Schedule schedule) {
-  for (auto& list : schedule.body) {
-    std::vector<Action> kept;
-    bool after_a_joined_one = false;
-    for (const Action& action : list) {
-      const bool goes = belongs_to_backward(action.kind) && action.stage < schedule.first_trainable_stage;
-      if (!goes) kept.push_back(action);
-      else if (after_a_joined_one) kept.back().joined_with_next = false;
-      after_a_joined_one = !goes && action.joined_with_next;
+  for (auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+    for (auto& list : *part) {
+      std::vector<Action> kept;
+      kept.reserve(list.size());
+      bool after_a_joined_one = false;
+      for (const Action& action : list) {
+        const bool goes = belongs_to_backward(action.kind) && action.stage < schedule.first_trainable_stage;
+        if (!goes) kept.push_back(action);
+        else if (after_a_joined_one) kept.back().joined_with_next = false;
+        after_a_joined_one = !goes && action.joined_with_next;
+      }
+      list = std::move(kept);
     }
-    list = std::move(kept);
   }
   return schedule;
 }

@@ -2,36 +2,23 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "plan/schedule.h"
+#include "plan/schedule_fields.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 
 namespace {
 
-/// Actions as PyTorch writes them: a joined pair is one field, "(0F7;7B0)OVERLAP_F_B".
-std::vector<std::string> texts_of(const std::vector<Action>& actions) {
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    std::string group = to_string(actions[i]);
-    if (actions[i].joined_with_next && i + 1 < actions.size()) {
-      while (actions[i].joined_with_next && i + 1 < actions.size())
-        group += fmt::format(";{}", to_string(actions[++i]));
-      group = fmt::format("({})OVERLAP_F_B", group);
-    }
-    texts.push_back(std::move(group));
-  }
-  return texts;
-}
-
 std::string lines_of(const std::vector<std::vector<Action>>& lists) {
   std::string text;
   for (std::size_t position = 0; position < lists.size(); ++position)
-    text += fmt::format("rank {}: {}\n", position, fmt::join(texts_of(lists[position]), " "));
+    text += fmt::format("rank {}: {}\n", position, fmt::join(schedule_fields(lists[position]), " "));
   return text;
 }
+
+constexpr int kShownIterations = 3;  // where they overlap
 
 int units_of(const Action& action) { return action.kind == ActionKind::backward ? 2 : 1; }
 
@@ -43,6 +30,7 @@ struct Block {
 /// When every compute action runs if F, I and W take one unit, B two, and messages none.
 std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
   const int positions = num_positions(lowered);
+  const Dependencies dependencies(lowered);
   std::vector<std::vector<Block>> blocks(positions);
   std::vector<std::size_t> next(positions, 0);
   std::vector<int> free_at(positions, 0);
@@ -54,7 +42,7 @@ std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
     action.joined_with_next = false;
     // Only compute holds up a position; a message is there when its sender is done.
     int begin = is_compute(action.kind) ? free_at[position] : 0;
-    for (const auto& needed : dependencies(lowered, action)) {
+    for (const auto& needed : dependencies.of(action)) {
       const auto found = end_of.find(needed);
       if (found == end_of.end()) return false;
       begin = std::max(begin, found->second);
@@ -85,7 +73,8 @@ std::string label_of(const Schedule& schedule, const Action& action) {
   std::string_view letter = to_string(action.kind);
   if (action.kind == ActionKind::forward && action.stage < schedule.first_trainable_stage) letter = "f";
   if (action.kind == ActionKind::recompute) letter = "R";
-  const std::string label = fmt::format("{}{}", letter, action.micro_batch.value_or(0));
+  std::string label = fmt::format("{}{}", letter, action.micro_batch.value_or(0));
+  if (action.slice) label += fmt::format("s{}", *action.slice);
   const bool one_stage_each = num_stages(schedule) == num_positions(schedule);
   return one_stage_each ? label : fmt::format("{}{}", action.stage, label);
 }
@@ -125,7 +114,9 @@ std::string to_text(const Schedule& schedule) {
                      lines_of(schedule.epilogue));
 }
 
-std::string to_grid(const Schedule& compute_only) {
+std::string to_grid(const Schedule& schedule) {
+  const bool overlap = !schedule.epilogue.empty();
+  const Schedule compute_only = overlap ? unrolled(schedule, kShownIterations) : schedule;
   const Schedule lowered = lower(compute_only);
   const auto blocks = unit_times(lowered);
   int makespan = 0, busy = 0;
@@ -140,8 +131,9 @@ std::string to_grid(const Schedule& compute_only) {
 
   const int positions = num_positions(compute_only);
   const std::size_t margin = fmt::format("rank {}", positions - 1).size() + 2;
-  std::string text = fmt::format("{}: {} stages, {} micro-batches\n{}\n", compute_only.name, num_stages(compute_only),
-                                 compute_only.num_micro_batches, legend(compute_only));
+  std::string text = fmt::format("{}: {} stages, {} micro-batches{}\n{}\n", compute_only.name, num_stages(compute_only),
+                                 compute_only.num_micro_batches, overlap ? fmt::format(" of {} iterations", kShownIterations) : "",
+                                 legend(compute_only));
   text += time_axis(margin, makespan, cell_width);
   for (int position = 0; position < positions; ++position) {
     std::string line = fmt::format("{:<{}}", fmt::format("rank {}", position), margin);
@@ -168,28 +160,6 @@ std::string to_grid(const Schedule& compute_only) {
       makespan, total - busy, total, static_cast<double>(total - busy) / busy,
       static_cast<double>(total - busy) / total);
   return text;
-}
-
-namespace {
-
-bool pytorch_has(ActionKind kind) {
-  return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
-}
-
-}  // namespace
-
-std::string to_csv(const Schedule& schedule) {
-  std::string csv;
-  for (int position = 0; position < num_positions(schedule); ++position) {
-    std::vector<Action> row;
-    for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
-      if (part->empty()) continue;
-      for (const auto& action : (*part)[position])
-        if (pytorch_has(action.kind)) row.push_back(action);
-    }
-    csv += fmt::format("{}\n", fmt::join(texts_of(row), ","));
-  }
-  return csv;
 }
 
 }  // namespace frostpipe

@@ -4,6 +4,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/depth_first_search.hpp>
 #include <map>
+#include <set>
 
 #include "plan/schedule.h"
 #include "profiles/error.h"
@@ -39,7 +40,7 @@ struct CycleFinder : boost::default_dfs_visitor {
 
 class Validator {
  public:
-  explicit Validator(const Schedule& schedule) : schedule_(schedule) {}
+  explicit Validator(const Schedule& schedule) : schedule_(schedule), dependencies_(schedule) {}
 
   void run() {
     require_consistent_shape();
@@ -72,8 +73,7 @@ class Validator {
       if (position < 0 || position >= positions)
         fail(fmt::format("stage {}: must live on one of {} positions, is on {}", stage, positions, position));
     }
-    if (!schedule_.prologue.empty() || !schedule_.epilogue.empty())
-      fail("must have no prologue and no epilogue: no schedule that this version knows has one");
+    if (schedule_.num_slices < 1) fail(fmt::format("number of token slices: must be >= 1, is {}", schedule_.num_slices));
   }
 
   void enter_list(int position) {
@@ -90,13 +90,17 @@ class Validator {
         fail_at(spot, action.micro_batch ? "must have no micro-batch" : "must have a micro-batch");
       if (action.micro_batch && (*action.micro_batch < 0 || *action.micro_batch >= schedule_.num_micro_batches))
         fail_at(spot, fmt::format("must be of a micro-batch < {}", schedule_.num_micro_batches));
+      if (action.micro_batch && action.slice.value_or(0) >= schedule_.num_slices)
+        fail_at(spot, fmt::format("must be of a token slice < {}", schedule_.num_slices));
       if (action.joined_with_next && index + 1 == static_cast<int>(list.size()))
         fail_at(spot, "is joined with the next action, but is the last");
       if (action.stage < schedule_.first_trainable_stage && belongs_to_training(action.kind))
         fail_at(spot, fmt::format("must not be there: stages before {} are frozen and run F only",
                                   schedule_.first_trainable_stage));
+      present_.insert(Action{.kind = action.kind, .stage = action.stage, .micro_batch = action.micro_batch, .slice = action.slice});
       const auto [earlier, is_new] = spot_of_.emplace(key(action), spot);
-      if (!is_new) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
+      const bool may_repeat = action.kind == ActionKind::unshard || action.kind == ActionKind::reshard;
+      if (!is_new && !may_repeat) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
     }
   }
 
@@ -111,43 +115,42 @@ class Validator {
     return action;
   }
 
-  bool contains(ActionKind kind, int stage, std::optional<int> micro_batch) const {
-    // Slices, weight versions and iterations may differ: any of them counts.
-    const auto& list = schedule_.body[schedule_.position_of_stage[stage]];
-    return std::any_of(list.begin(), list.end(), [&](const Action& a) {
-      return a.kind == kind && a.stage == stage && a.micro_batch == micro_batch;
-    });
+  bool contains(ActionKind kind, int stage, std::optional<int> micro_batch, std::optional<int> slice) const {
+    // Weight versions and iterations may differ: any of them counts.
+    return present_.contains(Action{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice});
   }
 
   void require_complete_stage(int stage) const {
     const auto place = fmt::format("position {}, stage {}", schedule_.position_of_stage[stage], stage);
-    const auto require = [&](ActionKind kind, std::optional<int> micro_batch) {
-      if (contains(kind, stage, micro_batch)) return;
-      const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch};
+    const auto require = [&](ActionKind kind, std::optional<int> micro_batch, std::optional<int> slice) {
+      if (contains(kind, stage, micro_batch, slice)) return;
+      const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice};
       fail(fmt::format("{}: {} is missing", place, to_string(absent)));
     };
-    for (int i = 0; i < schedule_.num_micro_batches; ++i) {
-      require(ActionKind::forward, i);
+    for (int unit = 0; unit < schedule_.num_micro_batches * schedule_.num_slices; ++unit) {
+      const int i = unit / schedule_.num_slices;
+      const auto slice = schedule_.num_slices > 1 ? std::optional(unit % schedule_.num_slices) : std::nullopt;
+      require(ActionKind::forward, i, slice);
       if (stage < schedule_.first_trainable_stage) continue;
       const bool splits =
-          contains(ActionKind::input_gradient, stage, i) || contains(ActionKind::weight_gradient, stage, i);
+          contains(ActionKind::input_gradient, stage, i, slice) || contains(ActionKind::weight_gradient, stage, i, slice);
       if (!splits) {
-        require(ActionKind::backward, i);
+        require(ActionKind::backward, i, slice);
         continue;
       }
-      require(ActionKind::input_gradient, i);
-      require(ActionKind::weight_gradient, i);
-      if (contains(ActionKind::backward, stage, i))
+      require(ActionKind::input_gradient, i, slice);
+      require(ActionKind::weight_gradient, i, slice);
+      if (contains(ActionKind::backward, stage, i, slice))
         fail(fmt::format("{}: micro-batch {} must run either B or I and W, has both", place, i));
     }
     if (stage < schedule_.first_trainable_stage) return;
-    require(ActionKind::reduce_gradient, std::nullopt);
-    require(ActionKind::optimizer_step, std::nullopt);
+    require(ActionKind::reduce_gradient, std::nullopt, std::nullopt);
+    require(ActionKind::optimizer_step, std::nullopt, std::nullopt);
   }
 
   void require_dependencies(Spot spot) const {
     const Action& action = action_at(spot);
-    for (const auto& needed : dependencies(schedule_, action)) {
+    for (const auto& needed : dependencies_.of(action)) {
       if (needed.stage < 0 || needed.stage >= num_stages(schedule_))
         fail_at(spot, fmt::format("waits for {}, which no stage can give", to_string(needed)));
       const auto found = spot_of_.find(key(needed));
@@ -178,7 +181,7 @@ class Validator {
     WaitsFor graph(spots.size());
     for (const Spot spot : spots) {
       if (spot.index > 0) add_edge(vertex(spot), vertex({spot.position, spot.index - 1}), graph);
-      for (const auto& needed : dependencies(schedule_, action_at(spot)))
+      for (const auto& needed : dependencies_.of(action_at(spot)))
         add_edge(vertex(spot), vertex(spot_of_.at(key(needed))), graph);
       if (action_at(spot).kind != ActionKind::optimizer_step) continue;
       // Gradient clipping needs the norm over all stages: every optimizer step waits for all reductions.
@@ -213,11 +216,23 @@ class Validator {
   }
 
   const Schedule& schedule_;
+  Dependencies dependencies_;
   std::map<Action, Spot> spot_of_;
+  std::set<Action> present_;  // without weight version and iteration
 };
 
 }  // namespace
 
-void validate(const Schedule& lowered) { Validator(lowered).run(); }
+void validate(const Schedule& lowered) {
+  if (lowered.prologue.empty() && lowered.epilogue.empty()) return Validator(lowered).run();
+  for (const auto* part : {&lowered.prologue, &lowered.epilogue}) {
+    if (part->size() != lowered.body.size())
+      throw InvalidInput(fmt::format("schedule {}: must have a prologue and an epilogue for each of {} positions, or neither", lowered.name,
+                                     lowered.body.size()));
+  }
+  constexpr int kIterations = 3;  // the first, one between, the last
+  const Schedule flat = unrolled(lowered, kIterations);
+  Validator(flat).run();
+}
 
 }  // namespace frostpipe

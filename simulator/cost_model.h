@@ -21,6 +21,9 @@ struct Segment {
 struct TransferCost {
   Nanoseconds occupancy_ns = 0;
   Nanoseconds latency_ns = 0;
+  /// Rendezvous: it begins when the sender stands at its SEND and the receiver at its RECV, and holds both for occupancy and latency. Else the sender
+  /// goes on at once.
+  bool holds_both = false;
   bool operator==(const TransferCost&) const = default;
 };
 
@@ -30,6 +33,12 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; none = takes no time.
   virtual std::vector<Segment> segments(const Action& action, int position, int replica) const = 0;
+  /// Of F, B, I, W and RECOMPUTE, which have no collective: the sum of the segments. Override it where that needs no list.
+  virtual Nanoseconds compute_ns(const Action& action, int position, int replica) const {
+    Nanoseconds sum = 0;
+    for (const Segment& segment : segments(action, position, replica)) sum += segment.duration_ns;
+    return sum;
+  }
   /// Cost of a SEND from the action's stage to its neighbour.
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
 };
@@ -46,6 +55,7 @@ class UniformCostModel final : public CostModel {
  public:
   explicit UniformCostModel(const UniformCosts& costs) : costs_(costs) {}
   std::vector<Segment> segments(const Action& action, int position, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
 
  private:
@@ -72,6 +82,7 @@ class ProfileCostModel final : public CostModel {
   ProfileCostModel(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype,
                    const Profile& profile, const Cluster& cluster);
   std::vector<Segment> segments(const Action& action, int position, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
 
  private:

@@ -137,16 +137,8 @@ const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& ac
 
 std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*position*/, int replica) const {
   const auto compute = [](Nanoseconds duration) { return Segment{.duration_ns = duration, .collective_ranks = {}}; };
+  if (is_compute(action.kind)) return {compute(compute_ns(action, 0, replica))};
   switch (action.kind) {
-    case ActionKind::forward:
-    case ActionKind::recompute:
-      return {compute(stage_cost(action, replica).forward_ns)};
-    case ActionKind::backward:
-      return {compute(stage_cost(action, replica).input_gradient_ns + stage_cost(action, replica).weight_gradient_ns)};
-    case ActionKind::input_gradient:
-      return {compute(stage_cost(action, replica).input_gradient_ns)};
-    case ActionKind::weight_gradient:
-      return {compute(stage_cost(action, replica).weight_gradient_ns)};
     case ActionKind::cache_read:
       return {compute(stage_cost(action, replica).cache_read_ns)};
     case ActionKind::cache_write:
@@ -159,6 +151,20 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*posi
       return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};
     default:
       throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "none is defined");
+  }
+}
+
+Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*position*/, int replica) const {
+  const StageCost& cost = stage_cost(action, replica);
+  switch (action.kind) {
+    case ActionKind::backward:
+      return cost.input_gradient_ns + cost.weight_gradient_ns;
+    case ActionKind::input_gradient:
+      return cost.input_gradient_ns;
+    case ActionKind::weight_gradient:
+      return cost.weight_gradient_ns;
+    default:
+      return cost.forward_ns;
   }
 }
 

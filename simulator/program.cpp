@@ -101,6 +101,7 @@ std::vector<Program> resolve(const Schedule& lowered) {
   std::vector<Names> names;
   for (int position = 0; position < num_positions(lowered); ++position) names.push_back(names_of(lowered, position));
 
+  const Dependencies dependencies(lowered);
   std::vector<Program> programs(names.size());
   for (int position = 0; position < static_cast<int>(names.size()); ++position) {
     Program& program = programs[position];
@@ -110,7 +111,7 @@ std::vector<Program> resolve(const Schedule& lowered) {
                 .kind = kind_of(action.kind),
                 .first_dependency = static_cast<int>(program.dependencies.size())};
       // A SEND stands behind what it sends, so that the order of the list is enough.
-      const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies(lowered, action);
+      const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
         const int holder = position_of(lowered, dependency);
         const int index = slot_of(names[holder], dependency);
@@ -118,6 +119,14 @@ std::vector<Program> resolve(const Schedule& lowered) {
       }
       slot.end_dependency = static_cast<int>(program.dependencies.size());
       if (slot.kind == SlotKind::send) slot.link = link_to(program, position_of(lowered, matching(action)));
+      if (slot.kind != SlotKind::work) {
+        const Action other = matching(action);
+        if (other.stage >= 0 && other.stage < num_stages(lowered)) {
+          const int holder = position_of(lowered, other);
+          const int index = slot_of(names[holder], of_kind(other, other.kind));
+          if (index >= 0) slot.partner = {holder, index};
+        }
+      }
       program.slots.push_back(slot);
     }
     program.prologue = slots_of(list_of(lowered.prologue, position), names[position]);

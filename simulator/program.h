@@ -22,6 +22,7 @@ struct Slot {
   SlotKind kind = SlotKind::work;
   int first_dependency = 0, end_dependency = 0;  // range in Program::dependencies
   int link = -1;                                 // of a SEND: index into Program::link_positions
+  SlotAddress partner;                           // of a SEND its RECV, and the other way round
 };
 
 /// One position's lists.

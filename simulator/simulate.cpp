@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "plan/memory.h"
 #include "profiles/error.h"
 #include "simulator/event_queue.h"
+#include "simulator/position_program.h"
 #include "simulator/program.h"
 
 namespace frostpipe {
@@ -46,6 +48,7 @@ struct Runner {
   std::size_t next = 0;                   // index into the whole run: prologue, body x iterations, epilogue
   int next_work = -1;                     // of the action that runs; -1 = it has not started
   Nanoseconds reached_ns = 0;             // when the rank came to the action
+  bool in_rendezvous = false;             // its SEND is under way with the receiver
   std::size_t next_span = 0;              // index into the trace's spans
 };
 
@@ -143,12 +146,21 @@ class Simulation {
       const auto [slot_index, step] = current(runner);
       const Slot& slot = runner.program->slots[slot_index];
       if (runner.next_work < 0) {
-        if (!inputs_are_there(runner, slot_index)) return;
+        if (!inputs_are_there(runner, slot_index)) {
+          if (slot.kind == SlotKind::receive) meet_sender(runner, slot);
+          return;
+        }
         ++runner.started[slot_index];
         runner.next_work = runner.costs[slot_index].first_work;
       }
-      if (slot.kind == SlotKind::send) {
+      if (slot.kind == SlotKind::send && !runner.costs[slot_index].transfer.holds_both) {
         issue(runner, slot_index, step);
+      } else if (slot.kind == SlotKind::send) {
+        if (runner.finished[slot_index] < runner.started[slot_index]) {
+          meet_receiver(runner, slot_index);
+          return;
+        }
+        trace_.spans[runner.next_span++] = {runner.rank, step, slot.action, runner.reached_ns, queue_.now()};
       } else {
         if (!work_is_done(index, slot_index)) return;
         trace_.spans[runner.next_span++] = {runner.rank, step, slot.action, runner.reached_ns, queue_.now()};
@@ -207,6 +219,37 @@ class Simulation {
     for (const int member : members) advance(member);
   }
 
+  Runner* partner_of(const Runner& runner, const Slot& slot) {
+    if (!slot.partner.exists()) return nullptr;
+    return &runners_[slot.partner.position * layout_.data_parallel_size + runner.replica];
+  }
+
+  bool stands_at(const Runner& runner, int slot_index) const { return runner.next < length_of(runner) && current(runner).first == slot_index; }
+
+  /// A rendezvous starts with whoever comes second.
+  void meet_receiver(Runner& sender, int slot_index) {
+    const Slot& slot = sender.program->slots[slot_index];
+    Runner* const receiver = partner_of(sender, slot);
+    if (receiver != nullptr && stands_at(*receiver, slot.partner.slot) && receiver->next_work < 0) start_rendezvous(sender, slot_index);
+  }
+  void meet_sender(Runner& receiver, const Slot& slot) {
+    Runner* const sender = partner_of(receiver, slot);
+    if (sender == nullptr || !stands_at(*sender, slot.partner.slot)) return;
+    const int send = slot.partner.slot;
+    if (sender->costs[send].transfer.holds_both && sender->finished[send] < sender->started[send]) start_rendezvous(*sender, send);
+  }
+  void start_rendezvous(Runner& sender, int slot_index) {
+    if (sender.in_rendezvous) return;
+    sender.in_rendezvous = true;
+    const TransferCost& cost = sender.costs[slot_index].transfer;
+    const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
+    queue_.schedule(queue_.now() + cost.occupancy_ns + cost.latency_ns, [this, sender_index, slot_index] {
+      runners_[sender_index].in_rendezvous = false;
+      deliver(sender_index, slot_index);
+      advance(sender_index);
+    });
+  }
+
   /// The link serves in issue order: occupied for bytes / bandwidth, the message arrives latency later.
   void issue(Runner& sender, int slot_index, int step) {
     const Slot& slot = sender.program->slots[slot_index];
@@ -256,7 +299,9 @@ class Simulation {
 
 }  // namespace
 
-Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+namespace {
+
+void require_run(const Schedule& lowered, const ParallelLayout& layout, int iterations) {
   if (iterations < 1) throw InvalidInput("iterations", "must be >= 1", std::to_string(iterations));
   if (layout.pipeline_parallel_size < 1 || layout.data_parallel_size < 1) {
     throw InvalidInput(
@@ -269,7 +314,61 @@ Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const Cost
         "must have one list per pipeline position, the layout has " + std::to_string(layout.pipeline_parallel_size),
         std::to_string(num_positions(lowered)));
   }
+}
+
+Timing timing_of(const Trace& trace, int iterations) {
+  Timing timing;
+  timing.iteration_end_ns.assign(iterations, 0);
+  for (const Span& span : trace.spans) {
+    if (timing.ranks.empty() || timing.ranks.back().rank != span.rank) timing.ranks.push_back({.rank = span.rank});
+    Timing::Rank& rank = timing.ranks.back();
+    timing.iteration_end_ns[span.step] = std::max(timing.iteration_end_ns[span.step], span.end_ns);
+    if (span.step > 0 || !is_compute(span.action.kind)) continue;
+    if (rank.compute_end_ns == 0) rank.compute_begin_ns = span.begin_ns;
+    rank.compute_end_ns = span.end_ns;
+    rank.busy_ns += span.end_ns - span.begin_ns;
+  }
+  return timing;
+}
+
+}  // namespace
+
+Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+  require_run(lowered, layout, iterations);
   return Simulation(lowered, layout, costs, iterations).run();
 }
+
+Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+  require_run(lowered, layout, iterations);
+  if (auto trace = simulate_on_fast_path(lowered, layout, costs, iterations)) return *std::move(trace);
+  return Simulation(lowered, layout, costs, iterations).run();
+}
+
+Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+  require_run(lowered, layout, iterations);
+  if (auto timing = time_on_fast_path(lowered, layout, costs, iterations)) return *std::move(timing);
+  return timing_of(Simulation(lowered, layout, costs, iterations).run(), iterations);
+}
+
+IterationSummary summarize(const Timing& timing, const Schedule& schedule) {
+  const std::vector<Nanoseconds>& ends = timing.iteration_end_ns;
+  IterationSummary summary;
+  summary.makespan_ns = ends.front();
+  summary.iteration_ns = ends.size() > 1 ? ends.back() - ends[ends.size() - 2] : summary.makespan_ns;
+  summary.busy_ns.assign(timing.ranks.back().rank + 1, 0);
+  Nanoseconds busy = 0;
+  for (const Timing::Rank& rank : timing.ranks) {
+    summary.busy_ns[rank.rank] = rank.busy_ns;
+    busy += rank.busy_ns;
+    summary.longest_rank_span_ns = std::max(summary.longest_rank_span_ns, rank.compute_end_ns - rank.compute_begin_ns);
+  }
+  const auto ideal = static_cast<double>(busy), total = static_cast<double>(timing.ranks.size()) * static_cast<double>(summary.makespan_ns);
+  if (ideal > 0) summary.bubble_overhead = (total - ideal) / ideal;
+  if (total > 0) summary.bubble_fraction = (total - ideal) / total;
+  summary.peak_in_flight = peak_in_flight(schedule);
+  return summary;
+}
+
+std::string_view engine_of(const Schedule& lowered) { return position_programs(lowered) ? "fast path" : "event"; }
 
 }  // namespace frostpipe

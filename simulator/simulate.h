@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+#include <memory>
 #include <string_view>
 
 #include "plan/plan.h"
@@ -6,6 +8,7 @@
 #include "plan/trace.h"
 #include "plan/transformation.h"
 #include "simulator/cost_model.h"
+#include "simulator/fast_path.h"
 
 namespace frostpipe {
 
@@ -16,10 +19,24 @@ namespace frostpipe {
 /// in issue order; the message arrives latency after the link is done. A RECV holds its rank until the message is
 /// there. A collective starts when all its ranks have arrived.
 ///
+/// On the fast path where it applies, else by events; to the nanosecond the same.
+///
 /// Trace: a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND spans
 /// cover occupancy and latency, RECV spans the wait (maybe none), spans of a collective the wait for the others too.
 /// Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
+
+/// The same by the event engine alone.
+Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
+
+/// simulate() without a span for every action: for searches and large pipelines.
+Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
+
+/// Figures of the first iteration; iteration_ns is the distance of the last two iterations' ends, or the makespan where there is one.
+IterationSummary summarize(const Timing& timing, const Schedule& schedule);
+
+/// "fast path" or "event".
+std::string_view engine_of(const Schedule& lowered);
 
 /// A phase by its profile.
 struct SimulatedPhase {
@@ -33,6 +50,11 @@ SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::st
 /// summary.iteration_ns of simulate_phase alone, for searches.
 Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                    std::string_view dtype, const Profile& profile, const Cluster& cluster);
+
+/// The same with costs that are made of the profile's.
+using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_profile)>;
+Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype, const Profile& profile,
+                              const Cluster& cluster, const WrapCosts& wrap);
 
 /// What building the process groups anew is taken to cost. An estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;

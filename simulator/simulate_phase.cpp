@@ -34,6 +34,13 @@ SeveralIterations simulate_until_steady(const Phase& phase, int global_batch_siz
   return result;
 }
 
+Nanoseconds period_ns(const Phase& phase, const CostModel& costs) {
+  const Schedule schedule = schedule_of(phase);
+  const int iterations = iterations_until_steady(schedule);
+  const auto ends = simulate_timing(schedule, phase.layout, costs, iterations).iteration_end_ns;
+  return ends[iterations - 1] - ends[iterations - 2];
+}
+
 }  // namespace
 
 SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::string_view optimizer,
@@ -48,7 +55,13 @@ SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::st
 
 Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                    std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  return simulate_until_steady(phase, global_batch_size, optimizer, dtype, profile, cluster).period_ns;
+  return period_ns(phase, ProfileCostModel(phase, global_batch_size, optimizer, dtype, profile, cluster));
+}
+
+Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype, const Profile& profile,
+                              const Cluster& cluster, const WrapCosts& wrap) {
+  const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
+  return period_ns(phase, *wrap(costs));
 }
 
 }  // namespace frostpipe

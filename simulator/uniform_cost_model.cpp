@@ -4,22 +4,27 @@
 namespace frostpipe {
 
 std::vector<Segment> UniformCostModel::segments(const Action& action, int /*position*/, int /*replica*/) const {
+  if (is_compute(action.kind)) return {{.duration_ns = compute_ns(action, 0, 0), .collective_ranks = {}}};
   switch (action.kind) {
-    case ActionKind::forward:
-    case ActionKind::recompute:
-      return {{.duration_ns = costs_.forward_ns, .collective_ranks = {}}};
-    case ActionKind::backward:
-      return {{.duration_ns = costs_.input_gradient_ns + costs_.weight_gradient_ns, .collective_ranks = {}}};
-    case ActionKind::input_gradient:
-      return {{.duration_ns = costs_.input_gradient_ns, .collective_ranks = {}}};
-    case ActionKind::weight_gradient:
-      return {{.duration_ns = costs_.weight_gradient_ns, .collective_ranks = {}}};
     case ActionKind::optimizer_step:
       return {{.duration_ns = costs_.update_ns, .collective_ranks = {}}};
     case ActionKind::reduce_gradient:
       return {};
     default:
       throw InvalidInput("action " + to_string(action), "must have a uniform cost", "none is defined");
+  }
+}
+
+Nanoseconds UniformCostModel::compute_ns(const Action& action, int /*position*/, int /*replica*/) const {
+  switch (action.kind) {
+    case ActionKind::backward:
+      return costs_.input_gradient_ns + costs_.weight_gradient_ns;
+    case ActionKind::input_gradient:
+      return costs_.input_gradient_ns;
+    case ActionKind::weight_gradient:
+      return costs_.weight_gradient_ns;
+    default:
+      return costs_.forward_ns;
   }
 }
 

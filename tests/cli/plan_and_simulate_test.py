@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 import unittest
 
@@ -142,6 +143,46 @@ class SimulateTest(CliTest):
         self.run_tool("simulate", "static.json", "--profile", "profile.json", "--cluster", "cluster.json")
 
 
+class SimulateWhatIfsTest(CliTest):
+    """Changes to a plan, against the plan as it is."""
+
+    def rows(self, *sets):
+        arguments = [part for one in sets for part in ("--set", one)]
+        return json.loads(self.run_tool("simulate", "static.json", *arguments, "--format", "json").stdout)["rows"]
+
+    def test_each_set_is_a_row_against_the_base(self):
+        self.plan("static.json", "static")
+        base, faster, slow, both = self.rows("compute=x2", "rank0=x0.5", "compute=x2,bandwidth=x1000000,latency=0")
+        self.assertEqual(base["times_base"], 1)
+        self.assertLess(faster["training_seconds"], base["training_seconds"])
+        self.assertGreater(slow["training_seconds"], 1.2 * base["training_seconds"])
+        self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # nothing but compute is left, and that is halved
+        self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
+
+    def test_jitter_is_seeded_and_slows_down(self):
+        self.plan("static.json", "static")
+        once = self.rows("jitter=0.2")[1]
+        self.assertEqual(once, self.rows("jitter=0.2")[1])
+        self.assertGreater(once["times_base"], 1)  # the slowest rank of each meeting counts
+        self.assertIn("95 %", once["note"])
+
+    def test_failures_cost_checkpoints_and_lost_work(self):
+        """Daly 2006 with Young's distance."""
+        self.plan("static.json", "static")
+        base, failing = self.rows("failures=24,checkpoint=10")
+        rate, cost = 24 / 86400, 10
+        distance = min(base["training_seconds"], math.sqrt(2 * cost / rate))
+        expected = math.exp(rate * cost) * math.expm1(rate * (distance + cost)) / rate * base["training_seconds"] / distance
+        self.assertAlmostEqual(failing["training_seconds"], expected, delta=1e-6 * expected)
+
+    def test_wrong_changes_are_named(self):
+        self.plan("static.json", "static")
+        for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"), ("compute=2", "factor"),
+                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
+            with self.subTest(change):
+                self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
+
+
 class SimulateScheduleTest(CliTest):
     """A what-if without files."""
 
@@ -171,6 +212,37 @@ class SimulateScheduleTest(CliTest):
         whole = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8)
         split = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8, "--split-overlap")
         self.assertEqual((whole["makespan_ns"], split["makespan_ns"]), (54_000_000, 51_000_000))  # two stages of 3 ms per rank: 2 x 27, 2 x 25.5
+
+    def test_token_slices_shrink_the_bubble(self):
+        """(m n + p - 1) (F + B), times of one slice."""
+        for name in ("TeraPipe", "Seq1F1B"):
+            found = self.simulate(name, "--pp", 4, "--micro-batches", 2, "--token-slices", 4)
+            self.assertEqual(found["makespan_ns"], (2 * 4 + 3) * 3_000_000)
+
+    def test_double_buffered_weights_leave_no_bubble(self):
+        """PipeDream-2BW: an iteration costs its work, m (F + B); alone it is 1F1B."""
+        found = self.simulate("PipeDream-2BW", "--pp", 4, "--micro-batches", 4)
+        self.assertEqual((found["makespan_ns"], found["iteration_ns"]), (21_000_000, 12_000_000))
+        self.assertEqual(found["steady_bubble_fraction"], 0)
+        self.assertEqual(found["peak_in_flight"], [4, 3, 2, 1])
+
+    def test_automatic_schedule_uses_the_memory_that_it_may(self):
+        """Table 5 of Zero Bubble, ZB-2p .0433 + .005; with p micro-batches no worse than ZB-H1."""
+        times = ("--pp", 8, "--micro-batches", 24, "--forward-ms", 18.522, "--backward-input-ms", 18.086, "--backward-weight-ms", 9.337,
+                 "--latency-ms", 0.601)
+        found = self.simulate("AutoZeroBubble", *times, "--max-in-flight", 16)
+        self.assertLessEqual(found["span_bubble_fraction"], 0.0483)
+        self.assertLessEqual(max(found["peak_in_flight"]), 16)
+        tight = self.simulate("AutoZeroBubble", *times, "--max-in-flight", 8)
+        self.assertLessEqual(tight["span_bubble_fraction"], 0.1586)
+        self.assertLessEqual(max(tight["peak_in_flight"]), 8)
+
+    def test_a_csv_file_is_simulated(self):
+        (self.folder / "mine.csv").write_text(self.run_tool("schedule", "1F1B", "--pp", 4, "--micro-batches", 8, "--actions", "compute_comms",
+                                                            "--format", "csv").stdout)
+        found = self.simulate("mine.csv")
+        self.assertEqual((found["makespan_ns"], found["ranks"], found["num_micro_batches"]), (33_000_000, 4, 8))
+        self.assertEqual(found["engine"], "fast path")
 
     def test_text_names_its_figures(self):
         text = self.run_tool("simulate", "--schedule", "ZBVZeroBubble").stdout

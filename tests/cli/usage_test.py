@@ -1,4 +1,5 @@
 import unittest
+import xml.etree.ElementTree
 
 from support import CliTest
 
@@ -36,6 +37,10 @@ class UsageTest(CliTest):
             (["schedule", "DualPipeV", "--pp", "4", "--micro-batches", "7"], "must be >= 2 p"),
             (["simulate", "--schedule", "ZB-H9"], "ZB-H9"),
             (["simulate", "plan.json", "--schedule", "ZB-H1"], "--schedule NAME instead of it"),
+            (["schedule"], "--check FILE"),
+            (["schedule", "1F1B", "--token-slices", "2"], "token slices: must be 1"),
+            (["schedule", "1F1B", "--max-in-flight", "2"], "AutoZeroBubble only"),
+            (["schedule", "1F1B", "--actions", "compute_comms", "--format", "svg"], "svg"),
             (["schedule", "1F1B", "--format", "xml"], "xml"),
             (["schedule", "1F1B", "--actions", "compute_comms"], "grid"),
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "-4", "--method", "static", "-o", "x"], "-4"),
@@ -82,6 +87,21 @@ class ScheduleTest(CliTest):
 
     def test_grid_is_the_default(self):
         self.assertIn("rank 1", self.run_tool("schedule", "GPipe", "--pp", 2).stdout)
+
+    def test_schedule_check(self):
+        made = self.run_tool("schedule", "ZBVZeroBubble", "--pp", 2, "--micro-batches", 3, "--actions", "compute_comms", "--format", "csv").stdout
+        (self.folder / "zbv.csv").write_text(made)
+        self.assertIn("valid compute_comms with 2 ranks, 4 stages, 3 micro-batches", self.run_tool("schedule", "--check", "zbv.csv").stdout)
+        self.assertEqual(self.run_tool("schedule", "zbv.csv", "--format", "csv", "--actions", "compute_comms").stdout, made)
+        (self.folder / "stuck.csv").write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
+        self.assert_refused("schedule", "--check", "stuck.csv", code=1, says=["wait for each other for ever", "1RECV_F1", "waits for"])
+        self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
+
+    def test_schedule_as_a_picture(self):
+        svg = self.run_tool("schedule", "Seq1F1B", "--pp", 2, "--micro-batches", 2, "--format", "svg").stdout
+        root = xml.etree.ElementTree.fromstring(svg)  # well-formed
+        boxes = list(root.iter("{http://www.w3.org/2000/svg}g"))
+        self.assertEqual(len(boxes), 2 * 2 * 4 * 2)  # ranks x micro-batches x slices x (F, B)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ TEST(BuildSchedule, KnowsPyTorchsNamesInAnyCase) {
   EXPECT_EQ(build_schedule("1f1b", shape), one_f_one_b(shape));
   EXPECT_EQ(build_schedule("gpipe", shape).name, "GPipe");
   EXPECT_EQ(message_of([&] { build_schedule("zigzag", shape); }),
-            "schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, is \"zigzag\"");
+            "schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, PipeDream-2BW, TeraPipe, Seq1F1B, is \"zigzag\"");
 }
 
 TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
@@ -152,6 +152,7 @@ TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
 bool has_shape(const std::string& name, int p, int m) {
   if (name == "ZB-H2") return m >= 2 * p - 1;
   if (name == "DualPipeV") return m >= 2 * p;
+  if (name == "PipeDream-2BW") return m >= p;
   if (name.starts_with("Interleaved")) return m % std::max(1, m / p) == 0;
   return true;
 }
@@ -194,6 +195,65 @@ TEST(ZeroBubbleH1, IsTheFigureOfThePaper) {
             "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2\n");
 }
 
+TEST(PipeDream2BW, UsesThePublishedWeightVersions) {
+  // Narayanan et al. 2021, 3.1: micro-batch k (from 1) uses version max(floor((k - 1) / m) - 1, 0), forward and backward on every stage.
+  const Schedule schedule = unrolled(pipedream_2bw({.pipeline_parallel_size = 4, .num_micro_batches = 4}), 4);
+  const int published[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+  for (const auto& list : schedule.body) {
+    EXPECT_EQ(list.size(), 2 * 16);
+    int newest = 0;
+    for (const Action& action : list) {
+      EXPECT_EQ(action.weight_version, published[*action.micro_batch]) << to_string(action);
+      newest = std::max(newest, action.weight_version);
+      EXPECT_LE(newest - action.weight_version, 1);  // two buffers are enough
+    }
+  }
+}
+
+TEST(PipeDream2BW, FillsTheBubbleWithTheNextMiniBatch) {
+  EXPECT_EQ(to_text(pipedream_2bw({.pipeline_parallel_size = 2, .num_micro_batches = 2})),
+            "prologue\nrank 0: 0F0\nrank 1: \n"
+            "body\nrank 0: 0F1 0B0 0F0+1 0B1\nrank 1: 1F0 1B0 1F1 1B1\n"
+            "epilogue\nrank 0: 0F1 0B0 0B1\nrank 1: 1F0 1B0 1F1 1B1\n");
+  EXPECT_EQ(to_text(unrolled(pipedream_2bw({.pipeline_parallel_size = 2, .num_micro_batches = 2}), 3)),
+            "rank 0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4@1 0B3 0F5@1 0B4@1 0B5@1\n"
+            "rank 1: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4@1 1B4@1 1F5@1 1B5@1\n");
+}
+
+TEST(TeraPipe, BackwardsAreTheExactReverse) {
+  EXPECT_EQ(to_text(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 2, .token_slices = 2})),
+            "rank 0: 0F0s0 0F0s1 0F1s0 0F1s1 0B1s1 0B1s0 0B0s1 0B0s0\n");
+}
+
+TEST(Seq1F1B, TakesSlicesOfAMicroBatchBackInDescendingOrder) {
+  EXPECT_EQ(to_text(seq_one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2})),
+            "rank 0: 0F0s0 0F0s1 0F1s0 0B0s1 0F1s1 0B0s0 0B1s1 0B1s0\n"
+            "rank 1: 1F0s0 1F0s1 1B0s1 1F1s0 1B0s0 1F1s1 1B1s1 1B1s0\n");
+}
+
+TEST(TokenSlices, AreInOrderOrRejected) {
+  Schedule schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
+  std::swap(schedule.body[0][0], schedule.body[0][1]);  // 0F0s1 before 0F0s0
+  EXPECT_THAT(message_of([&] { validate(schedule); }), HasSubstr("0F0s1 waits for 0F0s0, which stands behind it"));
+  schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
+  remove(schedule, 0, "0B0s0");
+  EXPECT_THAT(message_of([&] { validate(schedule); }), HasSubstr("0B0s0 is missing"));
+  EXPECT_EQ(message_of([&] { build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2}); }),
+            "schedule 1F1B: token slices: must be 1 (TeraPipe and Seq1F1B have more), is 2");
+}
+
+TEST(DeepSpeedOrder, IsThatOf1F1BWithMessagesOneTickLater) {
+  for (int p = 1; p <= 5; ++p) {
+    for (int m = 1; m <= 7; ++m) {
+      const Schedule schedule = one_f_one_b_of_deepspeed({.pipeline_parallel_size = p, .num_micro_batches = m});
+      EXPECT_NO_THROW(validate(schedule));
+      EXPECT_EQ(compute_only(schedule).body, one_f_one_b({.pipeline_parallel_size = p, .num_micro_batches = m}).body);
+    }
+  }
+  EXPECT_THAT(to_text(one_f_one_b_of_deepspeed({.pipeline_parallel_size = 2, .num_micro_batches = 2})),
+              HasSubstr("rank 0: 0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1 "));
+}
+
 TEST(AnySchedule, MissingAnyActionIsRejected) {
   for (const auto& c : {Case{"GPipe", {3, 3, 0}}, Case{"1F1B", {3, 4, 0}}, Case{"1F1B", {4, 3, 2}}}) {
     const Schedule good = lower(build_schedule(c.name, c.shape));
@@ -217,7 +277,7 @@ bool makes_progress(const Schedule& schedule) {
       const auto& list = schedule.body[position];
       while (next[position] < list.size()) {
         const Action& action = list[next[position]];
-        auto needed = dependencies(schedule, action);
+        auto needed = Dependencies(schedule).of(action);
         if (action.kind == ActionKind::optimizer_step)
           for (int stage = schedule.first_trainable_stage; stage < num_stages(schedule); ++stage)
             needed.push_back({.kind = ActionKind::reduce_gradient, .stage = stage});
@@ -311,7 +371,7 @@ TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
             "schedule 1F1B: stage 1: must live on one of 2 positions, is on 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.num_micro_batches = 3; }),
             "schedule 1F1B: position 0, stage 0: 0F2 is missing");
-  EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }), HasSubstr("must have no prologue"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }), HasSubstr("must have a prologue and an epilogue for each of 2 positions"));
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().joined_with_next = true; }), HasSubstr("is the last"));
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch.reset(); }), HasSubstr("must have a micro-batch"));
 }
@@ -354,7 +414,7 @@ TEST(Dependencies, AreInputForwardAndMatchingSend) {
   const Schedule schedule = lower(zig_zag());
   const auto of = [&](const char* text) {
     std::string found;
-    for (const auto& action : dependencies(schedule, parse_action(text, ""))) found += to_string(action) + " ";
+    for (const auto& action : Dependencies(schedule).of(parse_action(text, ""))) found += to_string(action) + " ";
     return found;
   };
   EXPECT_EQ(of("0F0"), "");

@@ -2,14 +2,18 @@
 // rates follow from the times of its Table 9.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "plan/memory.h"
 #include "plan/schedule.h"
 #include "simulator/simulate.h"
+#include "tests/support/zero_bubble_table5.h"
 
 namespace frostpipe {
 namespace {
+
+using test::bubble_rate;
+using test::costs_of;
+using test::kTable5;
+using test::PublishedRow;
 
 constexpr Nanoseconds kUnit = 4;  // divides by the stages per rank
 
@@ -63,6 +67,35 @@ TEST(GoldenSchedules, HaveTheDerivedMakespans) {
   }
 }
 
+TEST(GoldenSchedules, TokenSlicesShrinkTheBubbleAsMoreMicroBatchesWould) {
+  // Equal slices: (m n + p - 1) (F + B) with the times of one slice.
+  const UniformCosts costs{.forward_ns = 3, .input_gradient_ns = 2, .weight_gradient_ns = 2};
+  for (int p = 1; p <= 6; ++p) {
+    for (int m = 1; m <= 5; ++m) {
+      for (int n = 1; n <= 4; ++n) {
+        const ScheduleShape shape{.pipeline_parallel_size = p, .num_micro_batches = m, .token_slices = n};
+        EXPECT_EQ(run(terapipe(shape), costs).makespan_ns, (m * n + p - 1) * 7) << p << " " << m << " " << n;
+        EXPECT_EQ(run(seq_one_f_one_b(shape), costs).makespan_ns, (m * n + p - 1) * 7) << p << " " << m << " " << n;
+      }
+    }
+  }
+  const ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8, .token_slices = 4};
+  EXPECT_EQ(peak_in_flight(terapipe(shape)), (std::vector<double>{8, 8, 8, 8}));
+  EXPECT_EQ(peak_in_flight(seq_one_f_one_b(shape)), (std::vector<double>{1.75, 1.5, 1.25, 1}));  // (p - 1 - r + n) / n
+}
+
+TEST(GoldenSchedules, PipeDream2BWHasNoBubbleBetweenIterations) {
+  for (const int p : {1, 2, 4, 7}) {
+    for (const int m : {p, p + 1, 3 * p}) {
+      const Schedule schedule = pipedream_2bw({.pipeline_parallel_size = p, .num_micro_batches = m});
+      const double flush = makespan(unrolled(schedule, 1));
+      EXPECT_EQ(flush, 3 * (m + p - 1));                                                   // alone it is 1F1B
+      for (int n = 2; n <= 4; ++n) EXPECT_EQ(makespan(unrolled(schedule, n)), 3 * (n * m + p - 1));  // every further one costs its work alone
+      for (int r = 0; r < p; ++r) EXPECT_EQ(peak_in_flight(schedule)[r], p - r);
+    }
+  }
+}
+
 TEST(GoldenSchedules, KeepTheDerivedNumbersInFlight) {
   const ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8};
   const auto peaks = [](const Schedule& compute) { return peak_in_flight(lower(compute)); };
@@ -76,35 +109,6 @@ TEST(GoldenSchedules, KeepTheDerivedNumbersInFlight) {
   EXPECT_EQ(peaks(zero_bubble_h2(shape)), (Peaks{7, 7, 7, 7}));
   EXPECT_EQ(peaks(zero_bubble_v(shape)), (Peaks{4, 4, 4, 4}));
   EXPECT_EQ(peaks(dual_pipe_v(shape)), (Peaks{4.5, 4.5, 4.5, 4.5}));
-}
-
-/// A row of Zero Bubble's Tables 9 and 5: times in ms, stages per rank of its interleaved column, bubble rates.
-struct PublishedRow {
-  int p, m, v;
-  double forward, input_gradient, weight_gradient, latency;
-  double one_f_one_b, interleaved, h1, h2;
-};
-
-const PublishedRow kTable5[] = {
-    {8, 24, 3, 18.522, 18.086, 9.337, .601, .2431, .1055, .1585, .1083},   {8, 32, 3, 18.513, 18.086, 9.331, .626, .1985, .0818, .1242, .0837},
-    {8, 64, 3, 18.546, 18.097, 9.321, .762, .1240, .0443, .0674, .0444},   {8, 24, 4, 29.718, 29.444, 19.927, .527, .2347, .0808, .1323, .0698},
-    {8, 32, 4, 29.802, 29.428, 19.530, .577, .1898, .0628, .1045, .0559},  {8, 64, 4, 29.935, 29.621, 19.388, .535, .1091, .0320, .0554, .0294},
-    {16, 48, 3, 11.347, 11.248, 8.132, .377, .2552, .1104, .1397, .0672},  {16, 64, 3, 11.307, 11.254, 8.101, .379, .2082, .0852, .1088, .0516},
-    {16, 128, 3, 11.325, 11.308, 8.109, .378, .1251, .0445, .0576, .0266}, {32, 96, 2, 10.419, 10.207, 7.715, .408, .2646, .1493, .1421, .0641},
-    {32, 128, 2, 10.408, 10.204, 7.703, .408, .2168, .1164, .1106, .0490}, {32, 256, 2, 10.402, 10.248, 7.698, .460, .1352, .0624, .0594, .0257},
-};
-
-UniformCosts costs_of(const PublishedRow& row) {
-  const auto nanoseconds = [](double ms) { return static_cast<Nanoseconds>(std::llround(ms * 1e6)); };
-  return {.forward_ns = nanoseconds(row.forward), .input_gradient_ns = nanoseconds(row.input_gradient),
-          .weight_gradient_ns = nanoseconds(row.weight_gradient), .latency_ns = nanoseconds(row.latency)};
-}
-
-/// (cost - m T) / cost with the paper's cost: the longest span of one rank.
-double bubble_rate(double cost_ns, const PublishedRow& row) {
-  const UniformCosts costs = costs_of(row);
-  const auto work = static_cast<double>(row.m * (costs.forward_ns + costs.input_gradient_ns + costs.weight_gradient_ns));
-  return (cost_ns - work) / cost_ns;
 }
 
 TEST(ZeroBubbleTable5, AllThirtySixRatesToFourDigits) {

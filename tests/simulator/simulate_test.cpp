@@ -308,7 +308,7 @@ TEST(Simulate, NeverOverlapsOnARankAndNeverUsesWhatHasNotArrived) {
       busy_until.at(span.rank) = span.end_ns;
     }
     for (const auto& [key, span] : span_of) {
-      for (const Action& dependency : dependencies(schedule, span.action)) {
+      for (const Action& dependency : Dependencies(schedule).of(span.action)) {
         const auto before = span_of.find({span.step, dependency});
         ASSERT_NE(before, span_of.end());
         EXPECT_LE(before->second.end_ns, span.end_ns) << to_string(span.action);

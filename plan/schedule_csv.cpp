@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "plan/schedule.h"
+#include "plan/schedule_fields.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kMostStages = 65536, kMostMicroBatches = 1 << 20, kMostSlices = 65536;  // what the simulator can name
+constexpr std::string_view kJoin = "OVERLAP_F_B";
+
+bool pytorch_has(ActionKind kind) {
+  return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// "2F0", or "(0F7;7B0)OVERLAP_F_B".
+void read_field(std::string_view field, const std::string& place, std::vector<Action>& row) {
+  if (!field.starts_with('(')) {
+    row.push_back(parse_action(field, place));
+    return;
+  }
+  const std::size_t close = field.find(')');
+  if (close == std::string_view::npos || field.substr(close + 1) != kJoin)
+    throw InvalidInput(place, "must close a joined pair as in (0F7;7B0)OVERLAP_F_B", fmt::format("\"{}\"", field));
+  for (const std::string_view part : split(field.substr(1, close - 1), ';')) {
+    row.push_back(parse_action(part, place));
+    row.back().joined_with_next = true;
+  }
+  row.back().joined_with_next = false;
+}
+
+/// Counts what the actions name, and finds where each stage lives.
+class Census {
+ public:
+  void add(const Action& action, int position, const std::string& place) {
+    require(action.stage, kMostStages, "stage", place);
+    require(action.micro_batch.value_or(0), kMostMicroBatches, "micro-batch", place);
+    require(action.slice.value_or(0), kMostSlices, "token slice", place);
+    num_micro_batches_ = std::max(num_micro_batches_, action.micro_batch.value_or(-1) + 1);
+    num_slices_ = std::max(num_slices_, action.slice.value_or(-1) + 1);
+    const auto [at, is_new] = position_of_.emplace(action.stage, position);
+    if (at->second != position)
+      throw InvalidInput(place, fmt::format("must stand in row {}, where stage {} began (a stage lives on one rank)", at->second + 1, action.stage),
+                         to_string(action));
+    const bool trains = action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient || action.kind == ActionKind::weight_gradient;
+    if (trains) first_trained_ = std::min(first_trained_, action.stage);
+  }
+
+  void finish(Schedule& schedule, std::string_view source) const {
+    if (position_of_.empty()) throw InvalidInput(std::string(source), "must have an action such as 0F0", "none");
+    for (int stage = 0; stage <= position_of_.rbegin()->first; ++stage) {
+      const auto at = position_of_.find(stage);
+      if (at == position_of_.end())
+        throw InvalidInput(fmt::format("{}: stage {}", source, stage), fmt::format("must be there: there is a stage {}", position_of_.rbegin()->first), "on no rank");
+      schedule.position_of_stage.push_back(at->second);
+    }
+    schedule.num_micro_batches = std::max(1, num_micro_batches_);
+    schedule.num_slices = std::max(1, num_slices_);
+    schedule.first_trainable_stage = std::min(first_trained_, position_of_.rbegin()->first);
+  }
+
+ private:
+  static void require(int value, int limit, std::string_view what, const std::string& place) {
+    if (value >= limit) throw InvalidInput(place, fmt::format("must be of a {} < {}", what, limit), std::to_string(value));
+  }
+
+  std::map<int, int> position_of_;
+  int num_micro_batches_ = 0, num_slices_ = 0, first_trained_ = kMostStages;
+};
+
+void append_missing_end(Schedule& schedule) {
+  for (const auto kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step}) {
+    for (int stage = schedule.first_trainable_stage; stage < num_stages(schedule); ++stage) {
+      auto& list = schedule.body[schedule.position_of_stage[stage]];
+      const Action end{.kind = kind, .stage = stage, .micro_batch = std::nullopt};
+      if (std::find(list.begin(), list.end(), end) == list.end()) list.push_back(end);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_fields(const std::vector<Action>& actions) {
+  std::vector<std::string> fields;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    std::string field = to_string(actions[i]);
+    if (actions[i].joined_with_next && i + 1 < actions.size()) {
+      while (actions[i].joined_with_next && i + 1 < actions.size()) field += fmt::format(";{}", to_string(actions[++i]));
+      field = fmt::format("({}){}", field, kJoin);
+    }
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
+std::string to_csv(const Schedule& schedule) {
+  std::string csv;
+  for (int position = 0; position < num_positions(schedule); ++position) {
+    std::vector<Action> row;
+    for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+      if (part->empty()) continue;
+      for (const auto& action : (*part)[position])
+        if (pytorch_has(action.kind)) row.push_back(action);
+    }
+    csv += fmt::format("{}\n", fmt::join(schedule_fields(row), ","));
+  }
+  return csv;
+}
+
+Schedule schedule_from_csv(std::string_view csv, std::string_view source) {
+  Schedule schedule{.name = std::string(source), .position_of_stage = {}, .prologue = {}, .body = {}, .epilogue = {}};
+  while (csv.ends_with('\n') || csv.ends_with('\r')) csv.remove_suffix(1);
+  Census census;
+  for (const std::string_view line : split(csv, '\n')) {
+    const int position = num_positions(schedule);
+    auto& row = schedule.body.emplace_back();
+    int column = 0;
+    for (const std::string_view field : split(line, ',')) {
+      const std::string place = fmt::format("{}, row {}, field {}", source, position + 1, ++column);
+      if (field.empty()) continue;  // an idle slot
+      const std::size_t before = row.size();
+      read_field(field, place, row);
+      for (std::size_t i = before; i < row.size(); ++i) census.add(row[i], position, place);
+    }
+  }
+  census.finish(schedule, source);
+  if (has_messages(schedule)) append_missing_end(schedule);
+  return schedule;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,261 @@
+#include "simulator/fast_path.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "simulator/position_program.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr Nanoseconds kNotThere = -1;  // arrival times; -2 - r = runner r waits to receive it, -2 - R - r = to send it, R = number of runners
+
+/// Ranks that meet in collectives, one at a time.
+struct Group {
+  std::size_t size = 0;
+  std::vector<int> arrived;
+  Nanoseconds begin_ns = 0, duration_ns = 0;
+};
+
+/// One rank on its way through its list.
+struct Runner {
+  int rank = 0, position = 0, replica = 0;
+  int iteration = 0;
+  std::size_t next = 0;         // index into the list
+  std::size_t next_segment = 0; // of the action that runs
+  Nanoseconds now = 0, reached_ns = 0;
+  std::vector<Nanoseconds> link_free_at;
+};
+
+/// Keeps a span for every action; ranks ascend.
+class Spans {
+ public:
+  Spans(const Schedule& schedule, const std::vector<Runner>& runners, int iterations) : schedule_(schedule), next_(runners.size()) {
+    std::vector<int> by_rank(runners.size());
+    for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = static_cast<int>(i);
+    std::sort(by_rank.begin(), by_rank.end(), [&](int a, int b) { return runners[a].rank < runners[b].rank; });
+    std::size_t num_spans = 0;
+    for (const int index : by_rank) {
+      next_[index] = num_spans;
+      num_spans += schedule.body[runners[index].position].size() * iterations;
+    }
+    trace_.num_ranks = runners[by_rank.back()].rank + 1;
+    trace_.spans.resize(num_spans);
+  }
+  void add(int index, const Runner& runner, Nanoseconds begin, Nanoseconds end) {
+    trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.position][runner.next], begin, end};
+  }
+  Trace take() { return std::move(trace_); }
+
+ private:
+  const Schedule& schedule_;
+  std::vector<std::size_t> next_;
+  Trace trace_;
+};
+
+class Times {
+ public:
+  Times(const std::vector<PositionProgram>& programs, const std::vector<Runner>& runners, int iterations) : programs_(programs) {
+    for (const Runner& runner : runners) timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
+    timing_.iteration_end_ns.assign(iterations, 0);
+  }
+  void add(int index, const Runner& runner, Nanoseconds begin, Nanoseconds end) {
+    Nanoseconds& last = timing_.iteration_end_ns[runner.iteration];
+    last = std::max(last, end);
+    if (runner.iteration > 0 || programs_[runner.position].steps[runner.next].kind != StepKind::compute) return;
+    Timing::Rank& rank = timing_.ranks[index];
+    if (rank.compute_begin_ns == kNotThere) rank.compute_begin_ns = begin;
+    rank.compute_end_ns = end;
+    rank.busy_ns += end - begin;
+  }
+  Timing take() {
+    for (Timing::Rank& rank : timing_.ranks) rank.compute_begin_ns = std::max<Nanoseconds>(0, rank.compute_begin_ns);
+    std::sort(timing_.ranks.begin(), timing_.ranks.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    return std::move(timing_);
+  }
+
+ private:
+  const std::vector<PositionProgram>& programs_;
+  Timing timing_;
+};
+
+std::vector<Runner> runners_of(const std::vector<PositionProgram>& programs, const ParallelLayout& layout) {
+  std::vector<Runner> runners;
+  for (int position = 0; position < static_cast<int>(programs.size()); ++position) {
+    for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
+      runners.push_back({.rank = rank_of(layout, position, replica), .position = position, .replica = replica,
+                         .link_free_at = std::vector<Nanoseconds>(programs[position].num_links)});
+    }
+  }
+  return runners;
+}
+
+template <class Record>
+class Pass {
+ public:
+  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const ParallelLayout& layout, const CostModel& costs, int iterations,
+       std::vector<Runner>& runners, Record& record)
+      : schedule_(schedule), programs_(programs), costs_(costs), replicas_(layout.data_parallel_size), iterations_(iterations), runners_(runners),
+        record_(record), messages_(num_messages(programs)) {
+    arrivals_.assign(messages_ * replicas_ * iterations, kNotThere);
+    for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
+  }
+
+  /// False if ranks wait for ever.
+  bool run() {
+    while (!ready_.empty()) {
+      const int index = ready_.back();
+      ready_.pop_back();
+      advance(index);
+    }
+    return std::all_of(runners_.begin(), runners_.end(), [&](const Runner& runner) { return runner.iteration == iterations_; });
+  }
+
+ private:
+  void advance(int index) {
+    Runner& runner = runners_[index];
+    const PositionProgram& program = programs_[runner.position];
+    const std::vector<Action>& actions = schedule_.body[runner.position];
+    for (; runner.iteration < iterations_; ++runner.iteration, runner.next = 0) {
+      for (; runner.next < actions.size(); ++runner.next) {
+        const Step& step = program.steps[runner.next];
+        switch (step.kind) {
+          case StepKind::compute:
+            runner.now += costs_.compute_ns(actions[runner.next], runner.position, runner.replica);
+            break;
+          case StepKind::send: {
+            const TransferCost cost = costs_.transfer(actions[runner.next], runner.replica);
+            if (!cost.holds_both) {
+              send(index, runner, step, cost);
+              continue;
+            }
+            if (!meet(index, runner, step, cost)) return;
+            break;
+          }
+          case StepKind::receive:
+            if (!receive(index, runner, step, actions[runner.next])) return;
+            break;
+          case StepKind::other:
+            if (!run_segments(index, runner, actions[runner.next])) return;
+        }
+        record_.add(index, runner, runner.reached_ns, runner.now);
+        runner.reached_ns = runner.now;
+      }
+    }
+  }
+
+  Nanoseconds& arrival(const Runner& runner, const Step& step) {
+    return arrivals_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * messages_ + step.message];
+  }
+
+  int receiver(Nanoseconds there) const { return static_cast<int>(-2 - there); }
+  int sender(Nanoseconds there) const { return receiver(there) - static_cast<int>(runners_.size()); }
+
+  void send(int index, Runner& runner, const Step& step, const TransferCost& cost) {
+    Nanoseconds& free_at = runner.link_free_at[step.link];
+    const Nanoseconds begin = std::max(runner.now, free_at);
+    free_at = begin + cost.occupancy_ns;
+    const Nanoseconds arrives = free_at + cost.latency_ns;
+    record_.add(index, runner, begin, arrives);
+    Nanoseconds& there = arrival(runner, step);
+    if (there < kNotThere) ready_.push_back(receiver(there));
+    there = arrives;
+  }
+
+  /// The sender's side of a rendezvous; false where the receiver is not there yet.
+  bool meet(int index, Runner& runner, const Step& step, const TransferCost& cost) {
+    Nanoseconds& there = arrival(runner, step);
+    if (there == kNotThere) {
+      there = -2 - static_cast<Nanoseconds>(runners_.size()) - index;
+      return false;
+    }
+    if (there < kNotThere) {
+      const int waiting = receiver(there);
+      there = std::max(runner.now, runners_[waiting].now) + cost.occupancy_ns + cost.latency_ns;
+      ready_.push_back(waiting);
+    }
+    runner.now = there;
+    return true;
+  }
+
+  bool receive(int index, Runner& runner, const Step& step, const Action& action) {
+    Nanoseconds& there = arrival(runner, step);
+    if (there == kNotThere) {
+      there = -2 - index;
+      return false;
+    }
+    if (there < kNotThere) {  // the sender stands at its SEND
+      const int waiting = sender(there);
+      const TransferCost cost = costs_.transfer(matching(action), runner.replica);
+      there = std::max(runner.now, runners_[waiting].now) + cost.occupancy_ns + cost.latency_ns;
+      ready_.push_back(waiting);
+    }
+    runner.now = std::max(runner.now, there);
+    return true;
+  }
+
+  /// Goes on with an action that is no compute; false where the rank has to wait for others.
+  bool run_segments(int index, Runner& runner, const Action& action) {
+    const std::vector<Segment> segments = costs_.segments(action, runner.position, runner.replica);
+    while (runner.next_segment < segments.size()) {
+      const Segment& segment = segments[runner.next_segment];
+      if (!segment.collective_ranks.empty()) {
+        arrive(index, segment);
+        return false;
+      }
+      runner.now += segment.duration_ns;
+      ++runner.next_segment;
+    }
+    runner.next_segment = 0;
+    return true;
+  }
+
+  void arrive(int index, const Segment& segment) {
+    Group& group = groups_[segment.collective_ranks];
+    group.size = segment.collective_ranks.size();
+    group.arrived.push_back(index);
+    group.begin_ns = std::max(group.begin_ns, runners_[index].now);
+    group.duration_ns = std::max(group.duration_ns, segment.duration_ns);
+    if (group.arrived.size() < group.size) return;
+    for (const int member : group.arrived) {
+      runners_[member].now = group.begin_ns + group.duration_ns;
+      ++runners_[member].next_segment;
+      ready_.push_back(member);
+    }
+    group = {};
+  }
+
+  const Schedule& schedule_;
+  const std::vector<PositionProgram>& programs_;
+  const CostModel& costs_;
+  int replicas_, iterations_;
+  std::vector<Runner>& runners_;
+  Record& record_;
+  std::size_t messages_;
+  std::vector<Nanoseconds> arrivals_;  // [iteration][replica][message]
+  std::map<std::vector<int>, Group> groups_;
+  std::vector<int> ready_;
+};
+
+}  // namespace
+
+std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+  const auto programs = position_programs(lowered);
+  if (!programs) return std::nullopt;
+  std::vector<Runner> runners = runners_of(*programs, layout);
+  Spans spans(lowered, runners, iterations);
+  if (!Pass<Spans>(lowered, *programs, layout, costs, iterations, runners, spans).run()) return std::nullopt;
+  return spans.take();
+}
+
+std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+  const auto programs = position_programs(lowered);
+  if (!programs) return std::nullopt;
+  std::vector<Runner> runners = runners_of(*programs, layout);
+  Times times(*programs, runners, iterations);
+  if (!Pass<Times>(lowered, *programs, layout, costs, iterations, runners, times).run()) return std::nullopt;
+  return times.take();
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,187 @@
+// Oracles: the event engine, which the fast path must equal to the nanosecond; and what holds for any schedule, cost and topology.
+#include "simulator/fast_path.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "simulator/simulate.h"
+#include "tests/support/random_schedules.h"
+
+namespace frostpipe {
+namespace {
+
+/// Places in any order.
+ParallelLayout random_layout(std::mt19937& random, int positions) {
+  ParallelLayout layout{.pipeline_parallel_size = positions, .data_parallel_size = static_cast<int>(random() % 3) + 1};
+  layout.placement.resize(num_ranks(layout));
+  std::iota(layout.placement.begin(), layout.placement.end(), 0);
+  if (random() % 2) std::shuffle(layout.placement.begin(), layout.placement.end(), random);
+  return layout;
+}
+
+TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
+  std::mt19937 random(1);
+  for (int run = 0; run < 4000; ++run) {
+    const Schedule schedule = test::random_schedule(random);
+    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const test::RandomCostModel costs(random(), schedule, layout);
+    const int iterations = static_cast<int>(random() % 3) + 1;
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule) << " x " << layout.data_parallel_size << ", "
+                                      << schedule.num_micro_batches << " micro-batches");
+    const auto fast = simulate_on_fast_path(schedule, layout, costs, iterations);
+    ASSERT_TRUE(fast.has_value());
+    ASSERT_EQ(*fast, simulate_by_events(schedule, layout, costs, iterations));
+  }
+}
+
+TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
+  // A rendezvous may make neighbours wait for each other for ever: then neither engine finds a way. DeepSpeed's order never does.
+  std::mt19937 random(5);
+  int applied = 0, stuck = 0;
+  for (int run = 0; run < 3000; ++run) {
+    const bool safe = run % 2 == 0;
+    const Schedule schedule = safe ? one_f_one_b_of_deepspeed({.pipeline_parallel_size = static_cast<int>(random() % 5) + 1, .num_micro_batches = static_cast<int>(random() % 7) + 1})
+                                   : test::random_schedule(random);
+    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const test::RandomCostModel costs(random(), schedule, layout, /*holds_both_percent=*/static_cast<int>(random() % 101));
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule) << " x " << layout.data_parallel_size);
+    const auto fast = simulate_on_fast_path(schedule, layout, costs, 2);
+    (fast ? applied : stuck) += 1;
+    ASSERT_TRUE(fast.has_value() || !safe);
+    if (fast) {
+      ASSERT_EQ(*fast, simulate_by_events(schedule, layout, costs, 2));
+    } else {
+      ASSERT_ANY_THROW(simulate_by_events(schedule, layout, costs, 2));
+    }
+  }
+  EXPECT_GT(applied, 1500);
+  EXPECT_GT(stuck, 100);
+}
+
+TEST(FastPath, RefusesOrEqualsWhereListsAreOutOfOrder) {
+  // Two neighbours of one list change places: where the fast path still applies, it must agree, errors included.
+  std::mt19937 random(2);
+  int applied = 0, refused = 0, stuck = 0;
+  for (int run = 0; run < 3000; ++run) {
+    Schedule schedule = test::random_schedule(random);
+    auto& list = schedule.body[random() % schedule.body.size()];
+    if (list.size() < 2) continue;
+    const std::size_t at = random() % (list.size() - 1);
+    std::swap(list[at], list[at + 1]);
+    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const test::RandomCostModel costs(random(), schedule, layout);
+    const auto fast = simulate_on_fast_path(schedule, layout, costs, 2);
+    try {
+      const Trace events = simulate_by_events(schedule, layout, costs, 2);
+      (fast ? applied : refused) += 1;
+      if (fast) {
+        ASSERT_EQ(*fast, events) << "run " << run << ": " << to_text(schedule);
+      }
+    } catch (const std::exception&) {
+      ++stuck;
+      ASSERT_FALSE(fast.has_value()) << "run " << run << ": " << to_text(schedule);
+    }
+  }
+  EXPECT_GT(applied, 500);
+  EXPECT_GT(stuck, 100);
+}
+
+TEST(SimulateTiming, IsTheTraceWithoutItsSpans) {
+  std::mt19937 random(3);
+  for (int run = 0; run < 300; ++run) {
+    const Schedule schedule = test::random_schedule(random);
+    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const test::RandomCostModel costs(random(), schedule, layout);
+    const Timing timing = simulate_timing(schedule, layout, costs, 3);
+    const Trace trace = simulate(schedule, layout, costs, 3);
+    IterationSummary expected = summarize(trace, 0, schedule), summary = summarize(timing, schedule);
+    for (int step = 0; step < 3; ++step) {
+      Nanoseconds end = 0;
+      for (const Span& span : trace.spans)
+        if (span.step == step) end = std::max(end, span.end_ns);
+      ASSERT_EQ(timing.iteration_end_ns[step], end);
+    }
+    expected.iteration_ns = summary.iteration_ns;
+    ASSERT_EQ(summary, expected);
+  }
+}
+
+/// The longest chain of inputs that ends with the action, as if every rank and link were free.
+Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependencies, const test::RandomCostModel& costs, const Action& action, int replica, std::map<Action, Nanoseconds>& known) {
+  if (const auto found = known.find(action); found != known.end()) return found->second;
+  Nanoseconds longest = 0;
+  for (const Action& needed : dependencies.of(action)) longest = std::max(longest, critical_path(schedule, dependencies, costs, needed, replica, known));
+  if (is_compute(action.kind)) longest += costs.compute_ns(action, schedule.position_of_stage[action.stage], replica);
+  if (is_send(action.kind)) longest += costs.transfer(action, replica).occupancy_ns + costs.transfer(action, replica).latency_ns;
+  return known[action] = longest;
+}
+
+TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
+  std::mt19937 random(4);
+  for (int run = 0; run < 500; ++run) {
+    const Schedule schedule = test::random_schedule(random);
+    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const test::RandomCostModel costs(random(), schedule, layout);
+    const Trace trace = simulate(schedule, layout, costs, 1);
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name);
+
+    const Dependencies dependencies(schedule);
+    std::map<std::pair<int, Action>, Span> span_of;  // by replica
+    std::map<int, Nanoseconds> rank_is_free, busy;
+    std::map<std::pair<int, int>, Nanoseconds> link_is_free;
+    Nanoseconds makespan = 0, serial = 0;  // serial: everything one after the other
+    for (const Span& span : trace.spans) {
+      Place place;
+      ASSERT_TRUE(find_place(layout, span.rank, place));
+      Action action = span.action;
+      action.joined_with_next = false;
+      span_of[{place.replica, action}] = span;
+      makespan = std::max(makespan, span.end_ns);
+      if (is_send(span.action.kind)) {
+        const TransferCost cost = costs.transfer(span.action, place.replica);
+        auto& free_at = link_is_free[{span.rank, schedule.position_of_stage[matching(span.action).stage]}];
+        ASSERT_GE(span.begin_ns, free_at);
+        free_at = span.begin_ns + cost.occupancy_ns;
+        ASSERT_EQ(span.end_ns, free_at + cost.latency_ns);
+        serial += cost.occupancy_ns + cost.latency_ns;
+        continue;
+      }
+      ASSERT_GE(span.begin_ns, rank_is_free[span.rank]);
+      rank_is_free[span.rank] = span.end_ns;
+      if (!is_receive(span.action.kind))
+        for (const Segment& segment : costs.segments(span.action, place.position, place.replica)) serial += segment.duration_ns;
+      if (is_compute(span.action.kind)) {
+        ASSERT_EQ(span.end_ns - span.begin_ns, costs.compute_ns(span.action, place.position, place.replica));
+        busy[span.rank] += span.end_ns - span.begin_ns;
+      }
+    }
+    for (const auto& [key, span] : span_of) {
+      const bool waits_within = is_receive(span.action.kind);  // its span is the wait: it ends no earlier
+      for (const Action& needed : dependencies.of(key.second)) {
+        const Span& input = span_of.at({key.first, needed});
+        ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns) << to_string(needed) << " before " << to_string(key.second);
+      }
+    }
+    for (const auto& [rank, time] : busy) ASSERT_LE(time, makespan);
+    ASSERT_LE(makespan, serial);
+    std::vector<std::map<Action, Nanoseconds>> known(layout.data_parallel_size);
+    for (const auto& [key, span] : span_of)
+      ASSERT_LE(critical_path(schedule, dependencies, costs, key.second, key.first, known[key.first]), span.end_ns) << to_string(key.second);
+    for (const auto& list : schedule.body) {
+      int kept = 0;
+      for (const Action& action : list) {
+        if (action.stage < schedule.first_trainable_stage) continue;
+        kept += (action.kind == ActionKind::forward) - (action.kind == ActionKind::backward) - (action.kind == ActionKind::weight_gradient);
+        ASSERT_GE(kept, 0);
+      }
+      ASSERT_EQ(kept, 0);
+    }
+    EXPECT_EQ(trace, simulate(schedule, layout, costs, 1));  // the same input, the same output
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,87 @@
+#pragma once
+// Schedules, costs and topologies by chance, for tests that compare engines or look for invariants.
+#include <algorithm>
+#include <random>
+
+#include "plan/schedule.h"
+#include "simulator/cost_model.h"
+
+namespace frostpipe::test {
+
+/// Any builder with a shape that it has, sometimes with frozen stages, or its pairs split.
+inline Schedule random_schedule(std::mt19937& random) {
+  const auto up_to = [&](int most) { return static_cast<int>(random() % most) + 1; };
+  const std::vector<std::string> names = schedule_names();
+  for (;;) {
+    ScheduleShape shape{.pipeline_parallel_size = up_to(5), .num_micro_batches = up_to(11)};
+    const std::string& name = names[random() % names.size()];
+    if (name.starts_with("Interleaved") || name == "LoopedBFS") shape.virtual_stages = up_to(3);
+    if (name == "TeraPipe" || name == "Seq1F1B") shape.token_slices = up_to(4);
+    try {
+      const int stages = num_stages(build_schedule(name, shape));
+      if (random() % 3 == 0) shape.first_trainable_stage = static_cast<int>(random() % stages);
+      Schedule schedule = build_schedule(name, shape);
+      if (!schedule.epilogue.empty()) schedule = unrolled(schedule, up_to(3));
+      if (random() % 4 == 0) {
+        for (auto& list : schedule.body)
+          for (Action& action : list) action.joined_with_next = false;
+      }
+      return lower(schedule);
+    } catch (const std::exception&) {
+      continue;  // too few micro-batches for it
+    }
+  }
+}
+
+/// Times by chance, the same for the same action of the same replica; stages reduce over their replicas and all ranks meet at the step.
+class RandomCostModel final : public CostModel {
+ public:
+  RandomCostModel(std::uint32_t seed, const Schedule& schedule, const ParallelLayout& layout, int holds_both_percent = 0)
+      : seed_(seed), schedule_(schedule), layout_(layout), holds_both_percent_(holds_both_percent) {}
+
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override { return draw(action, position, replica, 50); }
+
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
+    if (is_compute(action.kind)) return {{.duration_ns = compute_ns(action, position, replica), .collective_ranks = {}}};
+    if (action.kind == ActionKind::reduce_gradient) {
+      const std::vector<int> ranks = replicas_of(layout_, position);
+      if (ranks.size() < 2) return {};
+      std::vector<int> ascending = ranks;
+      std::sort(ascending.begin(), ascending.end());
+      return {{.duration_ns = draw(action, position, 0, 40), .collective_ranks = ascending}};
+    }
+    if (action.kind == ActionKind::optimizer_step) {
+      std::vector<Segment> segments{{.duration_ns = draw(action, position, replica, 9), .collective_ranks = {}}};
+      if (seed_ % 2 == 0 && schedule_.first_trainable_stage == 0 && num_stages(schedule_) == num_positions(schedule_)) {
+        std::vector<int> all;
+        for (int p = 0; p < layout_.pipeline_parallel_size; ++p)
+          for (int d = 0; d < layout_.data_parallel_size; ++d) all.push_back(rank_of(layout_, p, d));
+        std::sort(all.begin(), all.end());
+        if (all.size() > 1) segments.insert(segments.begin(), {.duration_ns = 3, .collective_ranks = all});
+      }
+      return segments;
+    }
+    return {};
+  }
+
+  TransferCost transfer(const Action& send, int replica) const override {
+    return {.occupancy_ns = draw(send, 0, replica, 60), .latency_ns = draw(send, 1, replica, 30), .holds_both = draw(send, 2, replica, 100) < holds_both_percent_};
+  }
+
+ private:
+  Nanoseconds draw(const Action& action, int position, int replica, int below) const {
+    std::seed_seq seed{seed_, static_cast<std::uint32_t>(action.kind), static_cast<std::uint32_t>(action.stage),
+                       static_cast<std::uint32_t>(action.micro_batch.value_or(-1)), static_cast<std::uint32_t>(action.slice.value_or(-1)),
+                       static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(replica)};
+    std::uint32_t value = 0;
+    seed.generate(&value, &value + 1);
+    return value % below;
+  }
+
+  std::uint32_t seed_;
+  const Schedule& schedule_;
+  const ParallelLayout& layout_;
+  int holds_both_percent_;
+};
+
+}  // namespace frostpipe::test
