@@ -15,6 +15,7 @@
 #include "cli/common_options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/published_suites.h"
 #include "cli/table.h"
 #include "plan/bench_table.h"
 #include "profiles/error.h"
@@ -29,7 +30,7 @@ constexpr int kSst2Phrases = 8000;
 
 struct BenchOptions {
   bool list = false;
-  std::string suite, model, sections, sst2, output;
+  std::string suite, model, sections, sst2, data, output;
   std::string budget;
   bool full = false;
   int epochs = 0;  // 0 = the suite's
@@ -246,6 +247,10 @@ std::string list_text() {
   for (const BenchConfiguration& one : pipetransformer_configurations(6)) text += fmt::format("  {:<18} {}{}\n", one.name, one.meaning, one.is_frontier ? " (--full)" : "");
   text += "rehearsal: the same components on 8 emulated ranks, models like ViT-B/16 and BERT-large; needs nothing but -o FOLDER\n";
   for (const BenchConfiguration& one : rehearsal_configurations(10)) text += fmt::format("  {:<18} {}\n", one.name, one.meaning);
+  text += "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their files\n";
+  text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
+  text += "megatron: against Table 1 of Megatron-LM's paper (up to 3,072 GPUs)\n";
+  text += "terapipe: against Figure 6 of TeraPipe's paper (token slices)\n";
   return text;
 }
 
@@ -254,6 +259,16 @@ int run_bench(const BenchOptions& options) {
     print_result(list_text());
     return 0;
   }
+  if (options.suite == "megatron" || options.suite == "terapipe") {
+    print_result(published_text(options.suite == "megatron" ? megatron_table() : terapipe_table(), options.format));
+    return 0;
+  }
+  if (options.suite == "sailor" || options.suite == "vtrain") {
+    if (options.data.empty()) throw UsageError(fmt::format("bench {}: needs --data FOLDER with the published files", options.suite));
+    print_result(published_text(options.suite == "sailor" ? sailor_table(options.data) : vtrain_table(options.data), options.format));
+    return 0;
+  }
+  if (options.format == "csv") throw UsageError("--format csv: is for the suites of published measurements");
   if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
   if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
   return Bench(options).run();
@@ -265,7 +280,8 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  command->add_option("SUITE", options->suite, "pipetransformer or rehearsal")->check(CLI::IsMember({"pipetransformer", "rehearsal"}).description(""))->type_name("");
+  command->add_option("SUITE", options->suite, "pipetransformer, rehearsal, sailor, vtrain, megatron or terapipe")
+      ->check(CLI::IsMember({"pipetransformer", "rehearsal", "sailor", "vtrain", "megatron", "terapipe"}).description(""))->type_name("");
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
   command->add_option("--sections", options->sections, "The quickstart's texts (scripts/debian-sections makes them)")->type_name("TSV");
   command->add_option("--sst2", options->sst2, "GLUE's SST-2: train.tsv, of which 8,000 phrases are drawn, and dev.tsv to test on")->type_name("FOLDER");
@@ -275,7 +291,8 @@ Command add_bench_command(CLI::App& app) {
   command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90m, 600s")->type_name("TIME");
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
-  add_format_option(*command, options->format);
+  command->add_option("--data", options->data, "sailor, vtrain: the published files")->type_name("FOLDER");
+  add_format_option(*command, options->format, {"text", "json", "csv"});
   command->footer("Example:\n  frostpipe bench pipetransformer --model minilm/ --sections sections.tsv --sst2 sst2/ --budget 1h -o runs/bench");
   return {command, [options] { return run_bench(*options); }};
 }

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "cli/published_suites.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "simulator/megatron_prediction.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr std::string_view kSingleHeader =
+    "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)";
+constexpr std::string_view kMultiHeader =
+    "Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline "
+    "parallelism,iteration time (ms)";
+
+/// Rows of numbers under the header that is expected.
+std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, std::string_view header) {
+  std::string text = read_text_file(path);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  std::vector<std::vector<double>> rows;
+  int line_number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    ++line_number;
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string place = fmt::format("{}, line {}", path.string(), line_number);
+    if (line_number == 1) {
+      if (line != header) throw InvalidInput(place, fmt::format("must be \"{}\"", header), fmt::format("\"{}\"", line.substr(0, 60)));
+      continue;
+    }
+    if (line.empty()) continue;
+    auto& row = rows.emplace_back();
+    for (const char* at = line.data(); at <= line.data() + line.size();) {
+      double number = 0;
+      const auto [stop, error] = std::from_chars(at, line.data() + line.size(), number);
+      if (error != std::errc()) throw InvalidInput(place, "must be numbers with commas between", fmt::format("\"{}\"", line));
+      row.push_back(number);
+      at = stop + 1;
+    }
+    const auto columns = static_cast<std::size_t>(std::count(header.begin(), header.end(), ',')) + 1;
+    if (row.size() != columns) throw InvalidInput(place, fmt::format("must have {} columns", columns), std::to_string(row.size()));
+  }
+  return rows;
+}
+
+/// Columns from "global batch" on, in the order of both files.
+MegatronRun run_of(const double* column) {
+  const auto whole = [&](int index) { return static_cast<int>(column[index]); };
+  return {.hidden = whole(2), .heads = whole(3), .layers = whole(4), .tokens = whole(5), .tensor_parallel_size = whole(6),
+          .data_parallel_size = whole(7), .pipeline_parallel_size = whole(8), .global_batch_size = whole(0), .micro_batch_size = whole(1)};
+}
+
+std::string name_of(const MegatronRun& run) {
+  return fmt::format("h {} l {} t {} d {} p {} B {} b {}", run.hidden, run.layers, run.tensor_parallel_size, run.data_parallel_size, run.pipeline_parallel_size,
+                     run.global_batch_size, run.micro_batch_size);
+}
+
+double predicted_seconds(const MegatronRun& run, const MegatronConstants& constants = {}) {
+  return 1e-9 * static_cast<double>(predict_iteration_ns(run, constants));
+}
+
+}  // namespace
+
+PublishedTable vtrain_table(const std::string& folder) {
+  PublishedTable table{.suite = "vtrain", .source = "vTrain (Bang et al., MICRO 2024): Megatron-DeepSpeed on A100s", .rows = {}};
+  for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_multi.csv", kMultiHeader)) {
+    const MegatronRun run = run_of(row.data() + 2);
+    table.rows.push_back({.group = "several nodes", .what = "time [s]", .run = fmt::format("{}B, {}", row[0], name_of(run)), .base = {},
+                          .measured = 1e-3 * row.back(), .predicted = predicted_seconds(run), .note = {}});
+  }
+  for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_single.csv", kSingleHeader)) {
+    const MegatronRun run = run_of(row.data() + 1);
+    // The rows follow exactly from one measurement per micro-batch size, width and degrees: they count as one.
+    table.rows.push_back({.group = "one node", .what = "time [s]", .run = name_of(run),
+                          .base = fmt::format("{} {} {} {}", run.micro_batch_size, run.hidden, run.tensor_parallel_size, run.pipeline_parallel_size),
+                          .measured = 1e-3 * row.back(), .predicted = predicted_seconds(run), .note = {}});
+  }
+  return table;
+}
+
+PublishedTable megatron_table() {
+  // Micro-batch size and stages per rank are not published: the fastest of 1, 2, 4 and 8, and one stage.
+  struct Row {
+    const char* name;
+    int heads, hidden, layers, t, p, devices, batch;
+    double teraflops;
+  };
+  constexpr Row kTable1[] = {{"1.7B", 24, 2304, 24, 1, 1, 32, 512, 137},       {"3.6B", 32, 3072, 30, 2, 1, 64, 512, 138},
+                             {"7.5B", 32, 4096, 36, 4, 1, 128, 512, 142},      {"18.4B", 48, 6144, 40, 8, 1, 256, 1024, 135},
+                             {"39.1B", 64, 8192, 48, 8, 2, 512, 1536, 138},    {"76.1B", 80, 10240, 60, 8, 4, 1024, 1792, 140},
+                             {"145.6B", 96, 12288, 80, 8, 8, 1536, 2304, 148}, {"310.1B", 128, 16384, 96, 8, 16, 1920, 2160, 155},
+                             {"529.6B", 128, 20480, 105, 8, 35, 2520, 2520, 163}, {"1008.0B", 160, 25600, 128, 8, 64, 3072, 3072, 163}};
+  PublishedTable table{.suite = "megatron", .source = "Narayanan et al., SC 2021, Table 1: GPT on Selene (A100 80 GB)", .rows = {}};
+  MegatronConstants constants;
+  constants.memory_bytes_per_second = 2.04e12;
+  constants.gemm_efficiency = 0.77;  // fitted to this table alone: one factor for all rows
+  for (const Row& row : kTable1) {
+    MegatronRun run{.hidden = row.hidden, .heads = row.heads, .layers = row.layers, .tensor_parallel_size = row.t,
+                    .data_parallel_size = row.devices / (row.t * row.p), .pipeline_parallel_size = row.p, .global_batch_size = row.batch};
+    double best = 0;
+    std::string note;
+    for (const int size : {1, 2, 4, 8}) {
+      run.micro_batch_size = size;
+      if (run.global_batch_size % (run.data_parallel_size * size) != 0) continue;
+      const double achieved = iteration_flops(run) / predicted_seconds(run, constants) / row.devices / 1e12;
+      if (achieved <= best) continue;
+      best = achieved;
+      note = fmt::format("micro-batch size {}", size);
+    }
+    table.rows.push_back({.group = "Table 1", .what = "TFLOP/s per GPU", .run = row.name, .base = {}, .measured = row.teraflops, .predicted = best, .note = note});
+  }
+  return table;
+}
+
+}  // namespace frostpipe

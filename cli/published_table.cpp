@@ -1,0 +1,109 @@
+#include "cli/published_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/table.h"
+#include "plan/prediction_errors.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr std::size_t kMostShownRows = 60;  // of a group, as text
+
+struct Group {
+  std::string name, what;
+  std::size_t num_rows = 0;
+  PredictionErrors errors;
+};
+
+/// Rows of one base become one: their mean error.
+PredictionErrors errors_of(const std::vector<const PublishedRow*>& rows) {
+  std::map<std::string, std::vector<const PublishedRow*>> bases;
+  for (std::size_t i = 0; i < rows.size(); ++i) bases[rows[i]->base.empty() ? fmt::format("#{:08}", i) : rows[i]->base].push_back(rows[i]);
+  std::vector<Predicted> pairs;
+  for (const auto& [base, members] : bases) {
+    double ratio = 0, measured = 0;
+    for (const PublishedRow* row : members) {
+      ratio += row->predicted / row->measured / static_cast<double>(members.size());
+      measured += row->measured / static_cast<double>(members.size());
+    }
+    pairs.push_back({ratio * measured, measured});
+  }
+  return prediction_errors(pairs);
+}
+
+std::vector<Group> groups_of(const std::vector<PublishedRow>& rows) {
+  std::vector<std::pair<std::string, std::string>> keys, totals;
+  const auto add = [](auto& list, std::pair<std::string, std::string> key) {
+    if (std::find(list.begin(), list.end(), key) == list.end()) list.push_back(std::move(key));
+  };
+  for (const PublishedRow& row : rows) {
+    add(keys, {row.group, row.what});
+    add(totals, {"", row.what});
+  }
+  if (keys.size() > totals.size()) keys.insert(keys.end(), totals.begin(), totals.end());
+  std::vector<Group> groups;
+  for (const auto& [name, what] : keys) {
+    std::vector<const PublishedRow*> members;
+    std::size_t all = 0;
+    for (const PublishedRow& row : rows) {
+      if ((!name.empty() && row.group != name) || row.what != what) continue;
+      ++all;
+      if (row.counts) members.push_back(&row);
+    }
+    groups.push_back({name.empty() ? "all" : name, what, all, errors_of(members)});
+  }
+  return groups;
+}
+
+std::string percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
+
+std::string text_of(const PublishedTable& published) {
+  using enum Table::Align;
+  const std::vector<Group> groups = groups_of(published.rows);
+  Table rows({{"run", left}, {"of", left}, {"measured", right}, {"predicted", right}, {"error [%]", right}, {"note", left}});
+  for (const PublishedRow& row : published.rows) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.name == row.group && g.what == row.what; });
+    if (group->num_rows > kMostShownRows) continue;
+    rows.add_row({row.run, row.what, fmt::format("{:.3f}", row.measured), fmt::format("{:.3f}", row.predicted),
+                  row.counts ? percent(row.predicted / row.measured - 1) : "-", row.note});
+  }
+  Table figures({{"group", left}, {"of", left}, {"count", right}, {"mean |error| [%]", right}, {"median", right}, {"largest", right}, {"bias", right}, {"rank order", right}});
+  for (const Group& group : groups) {
+    const PredictionErrors& errors = group.errors;
+    figures.add_row({group.name, group.what, std::to_string(errors.count), fmt::format("{:.1f}", 100 * errors.mean), fmt::format("{:.1f}", 100 * errors.median),
+                     fmt::format("{:.1f}", 100 * errors.largest), percent(errors.bias), fmt::format("{:.2f}", errors.rank_correlation)});
+  }
+  return fmt::format("Source: {}\n\n{}{}{}", published.source, rows.empty() ? "" : rows.to_string(), rows.empty() ? "" : "\n", figures.to_string());
+}
+
+std::string json_of(const PublishedTable& published) {
+  nlohmann::ordered_json json = {{"format", "frostpipe.published_bench"}, {"version", 1}, {"suite", published.suite}, {"source", published.source}};
+  for (const PublishedRow& row : published.rows)
+    json["rows"].push_back({{"group", row.group}, {"of", row.what}, {"run", row.run}, {"measured", row.measured}, {"predicted", row.predicted},
+                            {"counts", row.counts}, {"note", row.note}});
+  for (const Group& group : groups_of(published.rows))
+    json["groups"].push_back({{"group", group.name}, {"of", group.what}, {"count", group.errors.count}, {"mean_error", group.errors.mean},
+                              {"median_error", group.errors.median}, {"largest_error", group.errors.largest}, {"bias", group.errors.bias},
+                              {"rank_correlation", group.errors.rank_correlation}});
+  return json.dump(2) + "\n";
+}
+
+std::string csv_of(const PublishedTable& published) {
+  std::string csv = "group,of,run,measured,predicted,counts,note\n";
+  for (const PublishedRow& row : published.rows)
+    csv += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},\"{}\"\n", row.group, row.what, row.run, row.measured, row.predicted, row.counts, row.note);
+  return csv;
+}
+
+}  // namespace
+
+std::string published_text(const PublishedTable& table, const std::string& format) {
+  return format == "json" ? json_of(table) : format == "csv" ? csv_of(table) : text_of(table);
+}
+
+}  // namespace frostpipe

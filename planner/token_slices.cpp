@@ -1,0 +1,91 @@
+#include "planner/token_slices.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+void require_positive(const char* what, int value) {
+  if (value < 1) throw InvalidInput(what, "must be >= 1", std::to_string(value));
+}
+
+/// Times by length and context, both in steps.
+class Grid {
+ public:
+  Grid(int size, int step, const SliceTime& time) : size_(size), times_(static_cast<std::size_t>(size + 1) * size) {
+    for (int length = 1; length <= size; ++length)
+      for (int context = 0; context + length <= size; ++context) times_[index(length, context)] = time(length * step, context * step);
+  }
+  int size() const { return size_; }
+  Nanoseconds at(int length, int context) const { return times_[index(length, context)]; }
+
+ private:
+  std::size_t index(int length, int context) const { return static_cast<std::size_t>(length) * size_ + context; }
+  int size_;
+  std::vector<Nanoseconds> times_;
+};
+
+/// Lengths of the cut with the least sum among those without a slice above `bound`; none if there is none.
+std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
+  std::vector<Nanoseconds> best(grid.size() + 1, kNever);
+  std::vector<int> last(grid.size() + 1, 0);
+  best[0] = 0;
+  for (int end = 1; end <= grid.size(); ++end) {
+    for (int length = 1; length <= end; ++length) {
+      const Nanoseconds time = grid.at(length, end - length);
+      if (time > bound || best[end - length] == kNever || best[end - length] + time >= best[end]) continue;
+      best[end] = best[end - length] + time;
+      last[end] = length;
+    }
+  }
+  std::vector<int> lengths;
+  if (best[grid.size()] == kNever) return lengths;
+  for (int end = grid.size(); end > 0; end -= last[end]) lengths.push_back(last[end]);
+  std::reverse(lengths.begin(), lengths.end());
+  return lengths;
+}
+
+}  // namespace
+
+TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time, Nanoseconds tolerance_ns) {
+  require_positive("tokens", tokens);
+  require_positive("step", step);
+  require_positive("stages", stages);
+  require_positive("sequences", sequences);
+  if (tokens % step != 0) throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
+  const Grid grid(tokens / step, step, time);
+  std::vector<Nanoseconds> bounds;
+  for (int length = 1; length <= grid.size(); ++length)
+    for (int context = 0; context + length <= grid.size(); ++context) bounds.push_back(grid.at(length, context));
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+
+  TokenSlices best{.lengths = {}, .time_ns = kNever};
+  Nanoseconds previous = -1;
+  for (const Nanoseconds bound : bounds) {
+    // The sum holds the longest slice as well.
+    if (best.time_ns != kNever && (sequences + stages - 1) * bound >= best.time_ns) break;
+    if (previous >= 0 && bound - previous < tolerance_ns) continue;
+    const std::vector<int> lengths = least_sum(grid, bound);
+    if (lengths.empty()) continue;
+    previous = bound;
+    Nanoseconds sum = 0, longest = 0;
+    int context = 0;
+    for (const int length : lengths) {
+      sum += grid.at(length, context);
+      longest = std::max(longest, grid.at(length, context));
+      context += length;
+    }
+    const Nanoseconds total = sequences * sum + (stages - 1) * longest;
+    if (total < best.time_ns) best = {lengths, total};
+  }
+  for (int& length : best.lengths) length *= step;
+  return best;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,47 @@
+#pragma once
+// Implementation header: JSON of others, whose keys are data. Include it from .cpp files only.
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frostpipe::foreign {
+
+/// A value and where it stands; every access that fails throws InvalidInput "FILE: path[3]: must be a number, is ...".
+class Value {
+ public:
+  Value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
+  Value operator[](std::string_view key) const;
+  Value operator[](int index) const;
+  bool has(std::string_view key) const { return json_->is_object() && json_->contains(std::string(key)); }
+  /// Keys ascend as text.
+  std::vector<std::pair<std::string, Value>> members() const;
+  std::vector<Value> elements() const;
+  double number() const;
+  int integer() const;
+  std::string text() const;
+
+ private:
+  [[noreturn]] void fail(std::string_view rule) const;
+  const nlohmann::json* json_;
+  std::string place_;
+};
+
+/// A file, parsed. Values must not outlive it.
+class File {
+ public:
+  explicit File(const std::filesystem::path& path);
+  Value root() const { return {*json_, place_}; }
+
+ private:
+  std::unique_ptr<nlohmann::json> json_;
+  std::string place_;
+};
+
+/// A whole number that stands as a key. Throws InvalidInput.
+int number_in(std::string_view key);
+
+}  // namespace frostpipe::foreign

@@ -1,0 +1,125 @@
+#include "simulator/megatron_prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiles/error.h"
+#include "simulator/simulate.h"
+#include "simulator/table_cost_model.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr double kValueBytes = 2;                // fp16
+constexpr double kOptimizerBytesPerParameter = 30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
+constexpr int kDevicesPerNode = 8;
+
+Nanoseconds nanoseconds(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
+
+class LayerTimes {
+ public:
+  LayerTimes(const MegatronRun& run, const MegatronConstants& constants) : run_(run), constants_(constants) {}
+
+  /// Of one layer and micro-batch on one tensor rank, without the launch floor.
+  double forward_seconds() const {
+    const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
+    const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) + product(rows, 4 * h / t, h);
+    return products + attention() + elementwise() + 2 * all_reduce(rows * h * kValueBytes);
+  }
+
+  /// Vocabulary product and loss: forward.
+  double head_seconds() const {
+    const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens, columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
+    return product(rows, run_.hidden, columns) + by_memory(3 * 4 * rows * columns);  // the loss works in fp32
+  }
+
+  double by_memory(double bytes) const { return bytes / (constants_.memory_bytes_per_second * constants_.memory_efficiency); }
+
+ private:
+  double product(double rows, double inner, double columns) const {
+    const double flops = 2 * rows * inner * columns;
+    const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency);
+    return std::max(by_flops, by_memory(kValueBytes * (rows * inner + inner * columns + rows * columns)));
+  }
+
+  /// Scores and their product with the values: half the efficiency of large products, or the memory's time.
+  double attention() const {
+    const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
+    const double flops = 2 * b * s * s * h / t, scores = kValueBytes * b * run_.heads / t * s * s;
+    const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency / 2);
+    return 2 * std::max(by_flops, by_memory(scores + 2 * kValueBytes * b * s * h / t));
+  }
+
+  /// Two norms, two residuals with dropout, biases, GELU, softmax with mask and dropout.
+  double elementwise() const {
+    const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
+    const double values = b * s * h, scores = b * run_.heads / t * s * s;
+    return by_memory(kValueBytes * (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
+  }
+
+  double all_reduce(double bytes) const {
+    const double t = run_.tensor_parallel_size;
+    if (t < 2) return 0;
+    const double speed = t > kDevicesPerNode ? constants_.network_bytes_per_second : constants_.nvlink_bytes_per_second;
+    return 2 * (t - 1) / t * bytes / speed + 1e-9 * static_cast<double>(constants_.ring_step_ns) * 2 * (t - 1);
+  }
+
+  const MegatronRun& run_;
+  const MegatronConstants& constants_;
+};
+
+void require(bool holds, const char* rule, int value) {
+  if (!holds) throw InvalidInput("run", rule, std::to_string(value));
+}
+
+void check(const MegatronRun& run) {
+  for (const int size : {run.hidden, run.heads, run.layers, run.tokens, run.vocabulary, run.tensor_parallel_size, run.data_parallel_size,
+                         run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
+    require(size >= 1, "must have sizes >= 1", size);
+  require(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0, "must have layers that divide by the stages", run.layers);
+  require(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0, "must have a batch that divides by replicas x micro-batch size",
+          run.global_batch_size);
+}
+
+}  // namespace
+
+double iteration_flops(const MegatronRun& run) {
+  const double b = run.global_batch_size, s = run.tokens, l = run.layers, h = run.hidden, v = run.vocabulary;
+  return 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants) {
+  check(run);
+  const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size, stages = p * run.virtual_stages;
+  const double layers = static_cast<double>(run.layers) / stages, h = run.hidden;
+  const LayerTimes times(run, constants);
+  const double launch = 1e-9 * static_cast<double>(constants.launch_ns), forward = times.forward_seconds();
+  const double stage_forward = layers * std::max(forward, launch);
+  const double stage_backward = layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
+
+  const bool within_node = t * d * p <= kDevicesPerNode;
+  const double message_bytes = kValueBytes * run.micro_batch_size * run.tokens * h;
+  const TransferCost message{.occupancy_ns = nanoseconds(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
+                             .latency_ns = 20'000};
+  StageTimes inner{.forward_ns = nanoseconds(stage_forward), .backward_ns = nanoseconds(stage_backward), .send_forward = message, .send_backward = message};
+  StageTimes last = inner;
+  last.forward_ns += nanoseconds(times.head_seconds());
+  last.backward_ns += nanoseconds(2 * times.head_seconds());
+
+  const double parameters = run.layers * 12.0 * h * h / (p * t), embedding = static_cast<double>(run.vocabulary) * h / t;
+  const double largest = parameters + embedding;  // on the first and on the last position
+  const Nanoseconds update = nanoseconds(times.by_memory(kOptimizerBytesPerParameter * largest));
+  const double ring_speed = t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
+  const Nanoseconds reduction = d < 2 ? 0 : nanoseconds(2.0 * (d - 1) / d * kValueBytes * largest / ring_speed);
+
+  std::vector<std::vector<StageTimes>> table(stages, {inner});
+  table.back() = {last};
+  const ScheduleShape shape{.pipeline_parallel_size = p, .num_micro_batches = run.global_batch_size / (d * run.micro_batch_size), .virtual_stages = run.virtual_stages};
+  const Schedule schedule = lower(run.virtual_stages > 1 ? interleaved_one_f_one_b(shape) : one_f_one_b(shape));
+  const TableCostModel costs(std::move(table), std::vector<Segment>(stages));
+  return simulate_timing(schedule, {.pipeline_parallel_size = p}, costs, 1).iteration_end_ns.front() + reduction + update + constants.iteration_ns;
+}
+
+}  // namespace frostpipe

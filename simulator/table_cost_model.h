@@ -1,0 +1,29 @@
+#pragma once
+#include <vector>
+
+#include "simulator/cost_model.h"
+
+namespace frostpipe {
+
+/// Times of each stage on each replica as given, the same for every micro-batch: for measurements of others.
+struct StageTimes {
+  Nanoseconds forward_ns = 0, backward_ns = 0;  // backward: I and W together; W alone costs nothing
+  TransferCost send_forward, send_backward;
+  Nanoseconds update_ns = 0;
+};
+
+class TableCostModel final : public CostModel {
+ public:
+  /// times[stage][replica]; reduce_gradient[stage] starts when all its ranks have arrived.
+  TableCostModel(std::vector<std::vector<StageTimes>> times, std::vector<Segment> reduce_gradient)
+      : times_(std::move(times)), reduce_gradient_(std::move(reduce_gradient)) {}
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
+  TransferCost transfer(const Action& send, int replica) const override;
+
+ private:
+  std::vector<std::vector<StageTimes>> times_;
+  std::vector<Segment> reduce_gradient_;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,89 @@
+// Oracles: all 2^11 cuts of 12 tokens, and optima derived by hand for four made-up cost functions.
+#include "planner/token_slices.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kTokens = 12;
+
+Nanoseconds total_of(const std::vector<int>& lengths, int stages, int sequences, const SliceTime& time) {
+  Nanoseconds sum = 0, longest = 0;
+  int context = 0;
+  for (const int length : lengths) {
+    sum += time(length, context);
+    longest = std::max(longest, time(length, context));
+    context += length;
+  }
+  return sequences * sum + (stages - 1) * longest;
+}
+
+Nanoseconds brute_force(int stages, int sequences, const SliceTime& time) {
+  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+  for (int cuts = 0; cuts < 1 << (kTokens - 1); ++cuts) {
+    std::vector<int> lengths{1};
+    for (int i = 0; i + 1 < kTokens; ++i) {
+      if (cuts >> i & 1) lengths.push_back(1);
+      else ++lengths.back();
+    }
+    best = std::min(best, total_of(lengths, stages, sequences, time));
+  }
+  return best;
+}
+
+// In hundredths.
+Nanoseconds triangle(int length, int context) { return 100 * (length * context + length * (length + 1) / 2); }
+Nanoseconds triangle_and_length(int length, int context) { return triangle(length, context) + 200 * length; }
+Nanoseconds with_start(int length, int context) { return 400 + 100 * length + 25 * length * context; }
+Nanoseconds with_floor(int length, int context) { return std::max(600, 200 + 100 * length) + 10 * context + 5 * length * context; }
+
+TEST(SliceTokens, FindsTheDerivedOptima) {
+  const auto time = [](int stages, const SliceTime& cost) { return slice_tokens(kTokens, 1, stages, 1, cost).time_ns; };
+  EXPECT_EQ(time(3, triangle), 10200);
+  EXPECT_EQ(time(3, triangle_and_length), 13000);
+  EXPECT_EQ(time(8, triangle_and_length), 20000);
+  EXPECT_EQ(time(3, with_start), 4800);
+  EXPECT_EQ(time(8, with_start), 11425);
+  EXPECT_EQ(time(3, with_floor), 3735);
+  EXPECT_EQ(time(8, with_floor), 7980);
+  EXPECT_EQ(slice_tokens(kTokens, 1, 8, 1, with_start).lengths, (std::vector<int>{6, 2, 2, 1, 1}));
+  EXPECT_EQ(total_of({4, 4, 4}, 3, 1, triangle), 16200);
+}
+
+TEST(SliceTokens, EqualsBruteForceOnRandomCosts) {
+  std::mt19937 random(1);
+  for (int run = 0; run < 60; ++run) {
+    std::vector<Nanoseconds> table((kTokens + 1) * kTokens);
+    for (auto& cost : table) cost = 1 + random() % 500;
+    const SliceTime time = [&](int length, int context) { return table[length * kTokens + context]; };
+    const int stages = 1 + static_cast<int>(random() % 20), sequences = 1 + static_cast<int>(random() % 4);
+    const TokenSlices found = slice_tokens(kTokens, 1, stages, sequences, time);
+    EXPECT_EQ(found.time_ns, brute_force(stages, sequences, time));
+    EXPECT_EQ(found.time_ns, total_of(found.lengths, stages, sequences, time));
+    EXPECT_EQ(std::accumulate(found.lengths.begin(), found.lengths.end(), 0), kTokens);
+  }
+}
+
+TEST(SliceTokens, ToleranceBoundsTheLoss) {
+  for (const int stages : {3, 8, 40}) {
+    const Nanoseconds exact = slice_tokens(kTokens, 1, stages, 1, with_floor).time_ns, near = slice_tokens(kTokens, 1, stages, 1, with_floor, 50).time_ns;
+    EXPECT_GE(near, exact);
+    EXPECT_LE(near, exact + (kTokens + stages) * 50);
+  }
+}
+
+TEST(SliceTokens, RefusesWhatDoesNotDivide) {
+  EXPECT_THROW(slice_tokens(12, 5, 2, 1, triangle), InvalidInput);
+  EXPECT_THROW(slice_tokens(12, 1, 0, 1, triangle), InvalidInput);
+}
+
+}  // namespace
+}  // namespace frostpipe
