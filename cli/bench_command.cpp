@@ -268,7 +268,7 @@ int run_bench(const BenchOptions& options) {
     print_result(published_text(options.suite == "sailor" ? sailor_table(options.data) : vtrain_table(options.data), options.format));
     return 0;
   }
-  if (options.format == "csv") throw UsageError("--format csv: is for the suites of published measurements");
+  if (options.format == "csv" || options.format == "html") throw UsageError(fmt::format("--format {}: is for the suites of published measurements", options.format));
   if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
   if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
   return Bench(options).run();
@@ -292,7 +292,7 @@ Command add_bench_command(CLI::App& app) {
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
   command->add_option("--data", options->data, "sailor, vtrain: the published files")->type_name("FOLDER");
-  add_format_option(*command, options->format, {"text", "json", "csv"});
+  add_format_option(*command, options->format, {"text", "json", "csv", "html"});
   command->footer("Example:\n  frostpipe bench pipetransformer --model minilm/ --sections sections.tsv --sst2 sst2/ --budget 1h -o runs/bench");
   return {command, [options] { return run_bench(*options); }};
 }

@@ -11,10 +11,7 @@
 namespace frostpipe {
 namespace {
 
-std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan, const Profile& profile,
-                                        const Cluster& cluster) {
-  const std::vector<RankMemory> per_position =
-      memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan, const std::vector<RankMemory>& per_position) {
   std::vector<Bytes> bytes(plan.world_size, 0);
   for (int rank = 0; rank < plan.world_size; ++rank) {
     Place place;
@@ -40,7 +37,8 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
     const Phase& phase = plan.phases[i];
     PredictedPhase result;
     result.simulated = simulate_phase(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
-    result.peak_memory_bytes = peak_memory_per_rank(phase, plan, profile, cluster);
+    result.memory = memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+    result.peak_memory_bytes = peak_memory_per_rank(phase, plan, result.memory);
     if (i > 0) {
       const Transformation change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);
       result.transformation_ns = transformation_ns(change, cluster);

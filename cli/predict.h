@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "plan/comparison.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
@@ -14,6 +15,7 @@ namespace frostpipe {
 struct PredictedPhase {
   SimulatedPhase simulated;
   std::vector<Bytes> peak_memory_bytes;  // per rank of the world; 0 for idle ranks
+  std::vector<RankMemory> memory;        // its parts, per pipeline position
   Nanoseconds transformation_ns = 0;     // of the change into the phase; 0 for the first
 };
 

@@ -19,6 +19,8 @@
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
+#include "profiles/hardware.h"
+#include "profiles/import.h"
 
 namespace frostpipe {
 namespace {
@@ -26,7 +28,8 @@ namespace {
 struct ProfileOptions {
   std::string model, data, output, cluster;
   std::string memory_limit;
-  std::string like;
+  std::string like, hardware, graph;
+  int graph_samples = 1;
   EstimateOptions estimate;
   int num_ranks = 2;
   MeasureOptions measure;
@@ -128,22 +131,49 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                             link_text(cluster.intra_node.collective));
 }
 
+/// A folder stands for its config.json.
+std::string config_file(const std::string& like) {
+  return std::filesystem::is_directory(like) ? (std::filesystem::path(like) / "config.json").string() : like;
+}
+
 /// Without a machine: from counted operations.
 int run_estimate(ProfileOptions& options) {
   const auto& shapes = known_shapes();
-  const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == options.like; });
+  const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == options.like; });
+  const int tokens = options.measure.tokens.empty() ? 0 : options.measure.tokens.front();
+  const TransformerShape shape = known != shapes.end() ? *known : shape_from_config(read_text_file(config_file(options.like)), config_file(options.like), tokens);
+  if (!options.hardware.empty()) {
+    const Hardware hardware = find_hardware(options.hardware);
+    options.estimate.rates = rates_of(hardware);
+    options.estimate.memory_limit_bytes = hardware.memory_bytes;
+  }
   if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   options.estimate.num_ranks = options.num_ranks;
   options.estimate.global_batch_size = options.measure.global_batch_size;
-  const Estimate made = estimate(*shape, options.estimate);
+  const Estimate made = estimate(shape, options.estimate);
   if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(made.cluster));
   write_file_atomically(options.output, to_json(made.profile));
   print_result(options.format == "json" ? to_json(made.profile) : profile_text(made.profile, options.cluster));
   return 0;
 }
 
+/// From what others measured.
+int run_import(ProfileOptions& options) {
+  if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
+  options.estimate.num_ranks = options.num_ranks;
+  const Profile profile = import_profile(read_text_file(options.graph), options.graph,
+                                         {.measured_samples = options.graph_samples, .global_batch_size = options.measure.global_batch_size,
+                                          .num_samples = options.estimate.num_samples});
+  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(estimated_cluster(options.estimate, profile.measurements.front().key.device_type)));
+  write_file_atomically(options.output, to_json(profile));
+  print_result(options.format == "json" ? to_json(profile) : profile_text(profile, options.cluster));
+  return 0;
+}
+
 int run_profile(ProfileOptions& options) {
-  if (options.like.empty() == options.model.empty()) throw UsageError("profile: needs either --model FOLDER or --like NAME");
+  const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
+  if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
+  if (!options.graph.empty()) return run_import(options);
   if (!options.like.empty()) return run_estimate(options);
   options.measure.model = options.model;
   if (!options.data.empty()) options.measure.data = options.data;
@@ -172,11 +202,19 @@ Command add_profile_command(CLI::App& app) {
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
   command
       ->add_option("--like", options->like,
-                   "Measure nothing, estimate: vit-b16 or bert-large on a machine of 8 TFLOP/s GPUs over PCIe, for what-ifs and rehearsals")
-      ->check(CLI::IsMember({"vit-b16", "bert-large"}).description(""))
+                   "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face config.json (bert, vit, gpt2), for what-ifs and "
+                   "rehearsals")
       ->type_name("NAME");
-  add_count_option(*command, "--samples", options->estimate.num_samples, "With --like: training samples");
-  add_count_option(*command, "--nodes", options->estimate.num_nodes, "With --like: machines that the ranks are spread over");
+  command
+      ->add_option("--hardware", options->hardware,
+                   "With --like: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s GPUs. Links are PCIe and 40 Gbit/s")
+      ->type_name("NAME");
+  command
+      ->add_option("--import", options->graph, "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, or Piper's JSON")
+      ->type_name("FILE");
+  add_count_option(*command, "--import-samples", options->graph_samples, "With --import: samples that the graph's times and sizes are of");
+  add_count_option(*command, "--samples", options->estimate.num_samples, "With --like and --import: training samples");
+  add_count_option(*command, "--nodes", options->estimate.num_nodes, "With --like and --import: machines that the ranks are spread over");
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
   command

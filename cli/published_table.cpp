@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/svg.h"
 #include "cli/table.h"
 #include "plan/prediction_errors.h"
 
@@ -100,10 +101,35 @@ std::string csv_of(const PublishedTable& published) {
   return csv;
 }
 
+std::string cell(const std::string& text, bool is_number) {
+  return fmt::format("<td{}>{}</td>", is_number ? " class=\"number-cell\"" : "", escape_html(text));
+}
+
+std::string html_of(const PublishedTable& published) {
+  std::string html = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n<style>body {{ font: 14px system-ui, sans-serif; margin: 2em; }} "
+      "table {{ border-collapse: collapse; margin: 1em 0; }} td, th {{ padding: 0.2em 0.8em; border-bottom: 1px solid #ddd; text-align: left; }} "
+      ".number-cell {{ text-align: right; }} .out {{ color: #888; }}</style></head>\n<body><h1>The simulator against {0}</h1><p>{1}</p>\n",
+      escape_html(published.suite), escape_html(published.source));
+  html += "<table><tr><th>group</th><th>of</th><th>count</th><th>mean |error| [%]</th><th>median</th><th>largest</th><th>bias</th><th>rank order</th></tr>\n";
+  for (const Group& group : groups_of(published.rows)) {
+    const PredictionErrors& errors = group.errors;
+    html += "<tr>" + cell(group.name, false) + cell(group.what, false) + cell(std::to_string(errors.count), true) + cell(fmt::format("{:.1f}", 100 * errors.mean), true) +
+            cell(fmt::format("{:.1f}", 100 * errors.median), true) + cell(fmt::format("{:.1f}", 100 * errors.largest), true) + cell(percent(errors.bias), true) +
+            cell(fmt::format("{:.2f}", errors.rank_correlation), true) + "</tr>\n";
+  }
+  html += "</table>\n<table><tr><th>run</th><th>of</th><th>measured</th><th>predicted</th><th>error [%]</th><th>note</th></tr>\n";
+  for (const PublishedRow& row : published.rows) {
+    html += fmt::format("<tr{}>", row.counts ? "" : " class=\"out\"") + cell(row.run, false) + cell(row.what, false) + cell(fmt::format("{:.3f}", row.measured), true) +
+            cell(fmt::format("{:.3f}", row.predicted), true) + cell(row.counts ? percent(row.predicted / row.measured - 1) : "-", true) + cell(row.note, false) + "</tr>\n";
+  }
+  return html + "</table></body></html>\n";
+}
+
 }  // namespace
 
 std::string published_text(const PublishedTable& table, const std::string& format) {
-  return format == "json" ? json_of(table) : format == "csv" ? csv_of(table) : text_of(table);
+  return format == "json" ? json_of(table) : format == "csv" ? csv_of(table) : format == "html" ? html_of(table) : text_of(table);
 }
 
 }  // namespace frostpipe

@@ -48,7 +48,11 @@ double weight_gradient_share_of(const ScheduleChoice& choice) {
 }
 
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs) {
-  if (names_a_file(choice.name)) return compute_only(checked_schedule(choice.name));
+  if (names_a_file(choice.name)) {
+    if (choice.shape != ScheduleChoice{}.shape || choice.max_in_flight > 0)
+      throw UsageError(fmt::format("{}: says itself how many ranks, micro-batches and stages there are", choice.name));
+    return compute_only(checked_schedule(choice.name));
+  }
   const bool is_auto = equal_ignoring_case(choice.name, kAutoZeroBubble);
   if (choice.max_in_flight > 0 && !is_auto) throw UsageError(fmt::format("--max-in-flight: is of {} only", kAutoZeroBubble));
   try {

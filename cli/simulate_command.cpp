@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -43,6 +44,45 @@ std::string each_in_milliseconds(const std::vector<Nanoseconds>& durations) {
   return text;
 }
 
+/// Of all ranks, idle ones too.
+double device_hours(const TrainingPlan& plan) { return 1e-9 * static_cast<double>(predicted_run_ns(plan)) * plan.world_size / 3600; }
+
+constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {{"weights", &RankMemory::weights},
+                                                                        {"gradients", &RankMemory::gradients},
+                                                                        {"optimizer_state", &RankMemory::optimizer_state},
+                                                                        {"stash", &RankMemory::stash},
+                                                                        {"workspace", &RankMemory::workspace},
+                                                                        {"cache", &RankMemory::cache}};
+
+/// What the peak of each position consists of.
+std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"from step", right}, {"position", right}};
+  for (const auto& [name, part] : kMemoryParts) columns.push_back({fmt::format("{} [MiB]", name), right});
+  columns.push_back({"peak [MiB]", right});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    for (std::size_t position = 0; position < phases[i].memory.size(); ++position) {
+      const RankMemory& memory = phases[i].memory[position];
+      std::vector<std::string> cells = {std::to_string(plan.phases[i].from_step), std::to_string(position)};
+      for (const auto& [name, part] : kMemoryParts) cells.push_back(in_mebibytes(memory.*part));
+      cells.push_back(in_mebibytes(memory.total()));
+      table.add_row(std::move(cells));
+    }
+  }
+  return table.to_string();
+}
+
+nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_position) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const RankMemory& memory : per_position) {
+    nlohmann::ordered_json parts;
+    for (const auto& [name, part] : kMemoryParts) parts[fmt::format("{}_bytes", name)] = memory.*part;
+    json.push_back(std::move(parts));
+  }
+  return json;
+}
+
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
   using enum Table::Align;
   Table times({{"from step", right},
@@ -77,8 +117,8 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                    fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
                    in_mebibytes(phases[i].peak_memory_bytes)});
   }
-  return fmt::format("{}\n{}\npredicted training time: {}, {:.1f} samples/s\n", times.to_string(), ranks.to_string(),
-                     format_duration(predicted_run_ns(plan)), run_samples_per_second(plan));
+  return fmt::format("{}\n{}\n{}\npredicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n", times.to_string(), ranks.to_string(),
+                     memory_text(plan, phases), format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan), plan.world_size);
 }
 
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
@@ -89,6 +129,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                                  {"global_batch_size", plan.global_batch_size},
                                  {"predicted_run_ns", predicted_run_ns(plan)},
                                  {"samples_per_second", run_samples_per_second(plan)},
+                                 {"device_hours", device_hours(plan)},
                                  {"phases", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -108,6 +149,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"busy_ns", summary.busy_ns},
                               {"peak_in_flight", summary.peak_in_flight},
                               {"peak_memory_bytes", phases[i].peak_memory_bytes},
+                              {"memory_of_positions", memory_json(phases[i].memory)},
                               {"transformation_ns", phases[i].transformation_ns}});
   }
   return json.dump(2) + "\n";

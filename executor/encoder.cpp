@@ -151,6 +151,7 @@ at::Tensor forward_layer(const EncoderConfig& config, const Layer& layer, std::s
     case LayerKind::attention: return attend(config, parameters, input, batch.mask);
     case LayerKind::mlp: return feed_forward(config, parameters, input);
     case LayerKind::head: return classify(parameters, input, batch.mask);
+    case LayerKind::layer: break;  // of an imported profile: no encoder has one
   }
   FROSTPIPE_CHECK(false, "every kind of layer is listed above");
 }

@@ -48,6 +48,7 @@ struct ScheduleShape {
   int first_trainable_stage = 0;  // of all stages, p times the stages per rank
   int virtual_stages = 0;         // per rank; 0 = what the schedule needs, 2 where that is free
   int token_slices = 0;           // per micro-batch; 0 = what the schedule needs, 4 where that is free
+  bool operator==(const ScheduleShape&) const = default;
 };
 
 /// All forwards, then all backwards, micro-batches in ascending order in both (Huang et al. 2019).

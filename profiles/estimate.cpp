@@ -29,12 +29,14 @@ class Estimator {
       add(name + ".attention", LayerKind::attention, block, attention, {8 * t * h * h + 4 * t * t * h, 7 * t * h + 2 * shape_.heads * t * t});
       add(name + ".mlp", LayerKind::mlp, block, mlp, {4 * t * h * f, 3 * t * h + 2 * t * f});
     }
-    add("head", LayerKind::head, std::nullopt, static_cast<std::int64_t>(shape_.outputs) * (shape_.hidden + 1), {2 * h * shape_.outputs, t * h});
+    const double predictions = shape_.head_on_every_token ? t : 1;
+    add("head", LayerKind::head, std::nullopt, static_cast<std::int64_t>(shape_.outputs) * (shape_.hidden + 1),
+        {2 * predictions * h * shape_.outputs, t * h + (shape_.head_on_every_token ? predictions * shape_.outputs : 0)});
     profile_.workload = Workload{.name = "samples of " + std::to_string(shape_.tokens) + " tokens", .num_samples = options_.num_samples,
                                  .tokens = shape_.tokens, .longest_tokens = shape_.tokens, .mean_tokens = shape_.tokens,
                                  .global_batch_size = options_.global_batch_size};
     profile_.cache = CacheSpeed{.read = {10'000, 10'000'000'000}, .write = {10'000, 5'000'000'000}};
-    return {std::move(profile_), cluster()};
+    return {std::move(profile_), estimated_cluster(options_, kDeviceType)};
   }
 
  private:
@@ -51,7 +53,7 @@ class Estimator {
                                                 .input_gradient_ns = pass,
                                                 .weight_gradient_ns = pass,
                                                 .frozen_forward_ns = pass,
-                                                .output_activation_bytes = values(kind == LayerKind::head ? shape_.outputs : activation),
+                                                .output_activation_bytes = values(kind == LayerKind::head ? shape_.outputs * (shape_.head_on_every_token ? shape_.tokens : 1) : activation),
                                                 .stashed_bytes = values(work.kept_values),
                                                 .workspace_bytes = values(2 * activation)}});
       if (size == options_.global_batch_size) break;
@@ -59,17 +61,6 @@ class Estimator {
     const double update = 28.0 * static_cast<double>(parameters) / options_.rates.bytes_per_second;
     profile_.updates.push_back({.layer = layer, .device_type = kDeviceType, .optimizer = "adamw",
                                 .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
-  }
-
-  Cluster cluster() const {
-    Cluster cluster{.name = std::to_string(options_.num_ranks) + " estimated devices",
-                    .devices = {},
-                    .intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}},
-                    .inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}}};
-    for (int rank = 0; rank < options_.num_ranks; ++rank) {
-      cluster.devices.push_back({.type = kDeviceType, .node = rank * options_.num_nodes / options_.num_ranks, .memory_limit_bytes = options_.memory_limit_bytes});
-    }
-    return cluster;
   }
 
   static constexpr const char* kDeviceType = "estimated";
@@ -91,5 +82,16 @@ const std::vector<TransformerShape>& known_shapes() {
 }
 
 Estimate estimate(const TransformerShape& shape, const EstimateOptions& options) { return Estimator(shape, options).run(); }
+
+Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type) {
+  Cluster cluster{.name = std::to_string(options.num_ranks) + " estimated devices",
+                  .devices = {},
+                  .intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}},
+                  .inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}}};
+  for (int rank = 0; rank < options.num_ranks; ++rank) {
+    cluster.devices.push_back({.type = device_type, .node = rank * options.num_nodes / options.num_ranks, .memory_limit_bytes = options.memory_limit_bytes});
+  }
+  return cluster;
+}
 
 }  // namespace frostpipe

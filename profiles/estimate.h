@@ -19,6 +19,7 @@ struct TransformerShape {
   std::int64_t embedding_parameters = 0;
   double embedding_flops = 0;  // of a forward, per sample
   int outputs = 0;             // of the head
+  bool head_on_every_token = false;  // language models; else once per sample
 };
 
 /// "vit-b16" (197 tokens, 1000 classes), "bert-large" (384 tokens, question answering).
@@ -51,5 +52,8 @@ struct Estimate {
 /// 3 t h + 2 t f. Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a node (10 us,
 /// 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10 GB/s read, 5 GB/s written.
 Estimate estimate(const TransformerShape& shape, const EstimateOptions& options);
+
+/// Its ranks and links alone.
+Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type);
 
 }  // namespace frostpipe

@@ -58,12 +58,13 @@ std::string Value::text() const {
   return json_->get<std::string>();
 }
 
-File::File(const std::filesystem::path& path) : place_(path.string()) {
-  std::string text = read_text_file(path);
+File::File(const std::filesystem::path& path) : File(read_text_file(path), path.string()) {}
+
+File::File(std::string_view json, std::string_view source) : place_(source) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  if (json.starts_with(kByteOrderMark)) json.remove_prefix(kByteOrderMark.size());
   try {
-    json_ = std::make_unique<nlohmann::json>(nlohmann::json::parse(text));
+    json_ = std::make_unique<nlohmann::json>(nlohmann::json::parse(json));
   } catch (const nlohmann::json::parse_error& error) {
     throw InvalidInput(place_, "must be JSON", fmt::format("wrong at byte {}", error.byte));
   }

@@ -23,6 +23,8 @@ class Value {
   double number() const;
   int integer() const;
   std::string text() const;
+  bool is_number() const { return json_->is_number(); }
+  const std::string& place() const { return place_; }
 
  private:
   [[noreturn]] void fail(std::string_view rule) const;
@@ -30,10 +32,11 @@ class Value {
   std::string place_;
 };
 
-/// A file, parsed. Values must not outlive it.
+/// A file, parsed; a byte-order mark is skipped. Values must not outlive it.
 class File {
  public:
   explicit File(const std::filesystem::path& path);
+  File(std::string_view json, std::string_view source);
   Value root() const { return {*json_, place_}; }
 
  private:

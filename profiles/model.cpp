@@ -13,18 +13,19 @@ namespace frostpipe {
 
 namespace {
 
-constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head};
+constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head, LayerKind::layer};
 
 /// What layer `index` of a chain of `num_layers` layers must be.
-LayerKind expected_kind(std::size_t index, std::size_t num_layers) {
+LayerKind expected_kind(std::size_t index, std::size_t num_layers, bool is_imported) {
   if (index == 0) return LayerKind::embedding;
   if (index + 1 == num_layers) return LayerKind::head;
+  if (is_imported) return LayerKind::layer;
   return index % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
 }
 
-std::optional<int> expected_block(std::size_t index, std::size_t num_layers) {
+std::optional<int> expected_block(std::size_t index, std::size_t num_layers, bool is_imported) {
   if (index == 0 || index + 1 == num_layers) return std::nullopt;
-  return static_cast<int>((index - 1) / 2);
+  return static_cast<int>((index - 1) / (is_imported ? 1 : 2));
 }
 
 std::string block_text(std::optional<int> block) { return block ? std::to_string(*block) : "none"; }
@@ -41,6 +42,8 @@ std::string_view to_string(LayerKind kind) {
       return "mlp";
     case LayerKind::head:
       return "head";
+    case LayerKind::layer:
+      return "layer";
   }
   FROSTPIPE_CHECK(false, "all layer kinds are listed");
 }
@@ -48,7 +51,7 @@ std::string_view to_string(LayerKind kind) {
 void parse_text(std::string_view text, const std::string& place, LayerKind& kind) {
   const auto found = std::find_if(kKinds.begin(), kKinds.end(), [&](LayerKind k) { return to_string(k) == text; });
   if (found == kKinds.end())
-    throw InvalidInput(place, "must be embedding, attention, mlp or head", fmt::format("\"{}\"", text));
+    throw InvalidInput(place, "must be embedding, attention, mlp, head or layer", fmt::format("\"{}\"", text));
   kind = *found;
 }
 
@@ -79,17 +82,18 @@ void validate(const Model& model, std::string_view source) {
   if (n < 2)
     throw InvalidInput(fmt::format("{}: layers", source), "must hold at least an embedding and a head",
                        fmt::format("{} layers", n));
-  if (n % 2 != 0)
+  const bool is_imported = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::layer; });
+  if (n % 2 != 0 && !is_imported)
     throw InvalidInput(fmt::format("{}: layers", source),
                        "must be an embedding, pairs of attention and mlp, and a head", fmt::format("{} layers", n));
   for (std::size_t i = 0; i < n; ++i) {
     const auto& layer = model.layers[i];
     const auto place = fmt::format("{}: layers[{}]", source, i);
-    if (layer.kind != expected_kind(i, n))
-      throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n))),
+    if (layer.kind != expected_kind(i, n, is_imported))
+      throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n, is_imported))),
                          to_string(layer.kind));
-    if (layer.block != expected_block(i, n))
-      throw InvalidInput(place + ".block", fmt::format("must be {} here", block_text(expected_block(i, n))),
+    if (layer.block != expected_block(i, n, is_imported))
+      throw InvalidInput(place + ".block", fmt::format("must be {} here", block_text(expected_block(i, n, is_imported))),
                          block_text(layer.block));
     if (layer.parameter_count < 0)
       throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));

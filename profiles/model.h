@@ -8,8 +8,9 @@
 namespace frostpipe {
 
 /// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
-/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head.
-enum class LayerKind { embedding, attention, mlp, head };
+/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer`: any layer of an imported profile, a block of
+/// its own.
+enum class LayerKind { embedding, attention, mlp, head, layer };
 
 struct Layer {
   std::string name;  // "block.3.attention"
@@ -48,7 +49,7 @@ int first_trainable_layer(const Model& model, int frozen_blocks);
 /// Whole blocks before `first_trainable_layer`: what people call "frozen layers". The embedding alone counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head.
+/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding, layers, head.
 /// `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 

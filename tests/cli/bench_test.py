@@ -47,6 +47,7 @@ class PublishedBenchTest(CliTest):
         table = self.bench("megatron")
         self.assertEqual(len(table["rows"]), 10)
         self.assertIn("rank order", self.run_tool("bench", "megatron").stdout)
+        self.assertIn("<td>1008.0B</td>", self.run_tool("bench", "megatron", "--format", "html").stdout)
         self.assertEqual(len(self.run_tool("bench", "megatron", "--format", "csv").stdout.splitlines()), 11)
 
     def test_files_that_are_not_there(self):

@@ -119,6 +119,9 @@ class SimulateTest(CliTest):
         self.assertEqual(sum(p["num_steps"] for p in simulated["phases"]), plan["num_steps"])
         total = sum(p["num_steps"] * p["iteration_ns"] + p["transformation_ns"] for p in simulated["phases"])
         self.assertEqual(simulated["predicted_run_ns"], total)
+        self.assertAlmostEqual(simulated["device_hours"], 2 * total / 3.6e12)
+        for phase in simulated["phases"]:  # the parts are the peak
+            self.assertIn(sum(phase["memory_of_positions"][0].values()), phase["peak_memory_bytes"])
 
     def test_text_has_units_in_its_headers(self):
         self.plan("static.json", "static")
@@ -141,6 +144,28 @@ class SimulateTest(CliTest):
         shutil.move(self.folder / "moved/er/static.json", self.folder / "static.json")
         self.assert_refused("simulate", "static.json", says=["profile.json", "--profile FILE"])
         self.run_tool("simulate", "static.json", "--profile", "profile.json", "--cluster", "cluster.json")
+
+
+class EstimateTest(CliTest):
+    """A profile without the machine: from a config and a device's figures, through plan and simulate."""
+
+    CONFIG = {"model_type": "gpt2", "n_embd": 256, "n_layer": 6, "n_head": 4, "n_positions": 128, "vocab_size": 1000}
+
+    def test_a_config_on_a_device_is_planned(self):
+        (self.folder / "config.json").write_text(json.dumps(self.CONFIG))
+        for device in ("A100", "h200"):
+            self.run_tool("profile", "--like", "config.json", "--hardware", device, "--nproc-per-node", 4, "--global-batch", 64, "--samples", 640,
+                          "--cluster", f"{device}.cluster.json", "-o", f"{device}.json")
+            self.run_tool("plan", "--profile", f"{device}.json", "--cluster", f"{device}.cluster.json", "--method", "static", "--global-batch", 64, "-o", f"{device}.plan.json")
+        slow, fast = (self.read(f"{device}.plan.json")["phases"][0]["predicted"]["iteration_ns"] for device in ("A100", "h200"))
+        self.assertGreater(slow, fast)
+        self.assertEqual(self.read("A100.cluster.json")["devices"][0]["memory_limit_bytes"], 40_000_000_000)
+
+    def test_what_is_wrong_is_named(self):
+        (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))
+        self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1, says=["model_type", "bert, vit or gpt2"])
+        self.assert_refused("profile", "--like", "nowhere", "-o", "p.json", code=1, says="nowhere")
+        self.assert_refused("profile", "--like", "vit-b16", "--hardware", "abacus", "-o", "p.json", code=1, says="A100")
 
 
 class SimulateWhatIfsTest(CliTest):

@@ -93,6 +93,7 @@ class ScheduleTest(CliTest):
         (self.folder / "zbv.csv").write_text(made)
         self.assertIn("valid compute_comms with 2 ranks, 4 stages, 3 micro-batches", self.run_tool("schedule", "--check", "zbv.csv").stdout)
         self.assertEqual(self.run_tool("schedule", "zbv.csv", "--format", "csv", "--actions", "compute_comms").stdout, made)
+        self.assert_refused("schedule", "zbv.csv", "--pp", 3, code=2, says="zbv.csv: says itself how many ranks")
         (self.folder / "stuck.csv").write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
         self.assert_refused("schedule", "--check", "stuck.csv", code=1, says=["wait for each other for ever", "1RECV_F1", "waits for"])
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")

@@ -66,7 +66,7 @@ TEST(Model, OnlyChainsOfHalfBlocksAreAccepted) {
 TEST(Model, AnUnknownKindOfLayerIsNamed) {
   const auto text = with(to_json(chain_model(1)), "\"mlp\"", "\"convolution\"");
   EXPECT_EQ(message_of([&] { model_from_json(text, "m.json"); }),
-            "m.json: layers[2].kind: must be embedding, attention, mlp or head, is \"convolution\"");
+            "m.json: layers[2].kind: must be embedding, attention, mlp, head or layer, is \"convolution\"");
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/estimate.h"
+
+namespace frostpipe {
+
+/// A device by its makers' figures.
+struct Hardware {
+  std::string name;
+  double peak_flops = 0;             // a second, float32, without tensor cores
+  double bytes_per_second = 0;       // of its memory
+  Bytes memory_bytes = 0;
+  /// Of the peak, reached by large matrix products.
+  double efficiency = 0.7;
+  std::string source;
+  bool operator==(const Hardware&) const = default;
+};
+
+/// Quadro RTX 5000, RTX 2080 Ti, V100, A100, GH200, H100, H200.
+const std::vector<Hardware>& known_hardware();
+
+/// By name in any case, or from a file (envelope "frostpipe.hardware"). Throws InvalidInput that lists the known names.
+Hardware find_hardware(const std::string& name_or_file);
+
+std::string to_json(const Hardware& hardware);
+Hardware hardware_from_json(std::string_view json, std::string_view source);
+
+DeviceRates rates_of(const Hardware& hardware);
+
+/// The shape that a Hugging Face config.json describes: model_type bert, vit or gpt2. `tokens` 0 = as long as the model allows (ViT: what the image has).
+/// Throws InvalidInput that names the field.
+TransformerShape shape_from_config(std::string_view json, std::string_view source, int tokens);
+
+}  // namespace frostpipe

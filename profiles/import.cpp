@@ -1,0 +1,205 @@
+#include "profiles/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/foreign_json.h"
+
+namespace frostpipe {
+namespace {
+
+struct Node {
+  std::string name;
+  double forward_ns = 0, backward_ns = 0;      // of all measured samples
+  double activation_bytes = 0, parameter_bytes = 0;
+};
+
+struct Graph {
+  std::map<int, Node> nodes;  // by number
+  std::set<std::pair<int, int>> edges;
+};
+
+/// PipeDream's and DAPPLE's text.
+class GraphText {
+ public:
+  GraphText(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+
+  Graph read() {
+    Graph graph;
+    while (!text_.empty()) {
+      const std::size_t end = std::min(text_.find('\n'), text_.size());
+      std::string_view line = text_.substr(0, end);
+      text_.remove_prefix(std::min(end + 1, text_.size()));
+      ++line_number_;
+      const bool is_edge = line.starts_with('\t') || line.starts_with(' ');
+      line = trimmed(line);
+      if (line.empty()) continue;
+      const std::size_t split = line.find(" -- ");
+      if (split == std::string_view::npos) fail("must be \"node1 -- ...\"", line);
+      const int first = node_number(line.substr(0, split));
+      const std::string_view rest = line.substr(split + 4);
+      if (is_edge) {
+        graph.edges.emplace(first, node_number(rest));
+        continue;
+      }
+      Node node{.name = std::string(trimmed(rest.substr(0, rest.find(" -- ")))), .forward_ns = 1e6 * value_of(rest, "forward_compute_time="),
+                .backward_ns = 1e6 * value_of(rest, "backward_compute_time="), .activation_bytes = value_of(rest, "activation_size="),
+                .parameter_bytes = value_of(rest, "parameter_size=")};
+      if (!graph.nodes.emplace(first, std::move(node)).second) fail("must be a node of its own", line);
+    }
+    return graph;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view rule, std::string_view value) const {
+    throw InvalidInput(fmt::format("{}, line {}", source_, line_number_), rule, fmt::format("\"{}\"", value.substr(0, 80)));
+  }
+  static std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+    return text;
+  }
+  int node_number(std::string_view text) const {
+    const std::string_view name = trimmed(text);
+    int number = -1;
+    const std::string_view digits = name.starts_with("node") ? name.substr(4) : std::string_view();
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size()) fail("must be a node such as node12", name);
+    return number;
+  }
+  /// A number, or the sum of "[a; b]".
+  double value_of(std::string_view line, std::string_view key) const {
+    const std::size_t at = line.find(key);
+    if (at == std::string_view::npos) fail(fmt::format("must have {}", key), line);
+    std::string_view rest = line.substr(at + key.size());
+    const bool is_list = rest.starts_with('[');
+    if (is_list) rest.remove_prefix(1);
+    double sum = 0;
+    for (;;) {
+      rest = trimmed(rest);
+      double number = 0;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+      if (error != std::errc() || !std::isfinite(number) || number < 0) fail(fmt::format("must have a number >= 0 behind {}", key), line);
+      sum += number;
+      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+      if (!is_list || !rest.starts_with(';')) return sum;
+      rest.remove_prefix(1);
+    }
+  }
+
+  std::string_view text_, source_;
+  int line_number_ = 0;
+};
+
+Graph read_piper(std::string_view text, std::string_view source) {
+  const foreign::File file(text, source);
+  const foreign::Value root = file.root();
+  Graph graph;
+  for (const foreign::Value& node : root["nodes"].elements()) {
+    const foreign::Value plain = node["TMPCs"]["1"][0];
+    const double time = 1e9 * plain["timePerSample"].number();
+    graph.nodes[node["id"].integer()] = {.name = node["name"].text(), .forward_ns = time / 3, .backward_ns = 2 * time / 3,
+                                         .parameter_bytes = plain["parameterSize"].number()};
+  }
+  for (const foreign::Value& edge : root["edges"].elements()) {
+    const int from = edge["sourceId"].integer();
+    graph.edges.emplace(from, edge["destId"].integer());
+    const auto node = graph.nodes.find(from);
+    if (node != graph.nodes.end()) node->second.activation_bytes = std::max(node->second.activation_bytes, edge["communicationCost"].number());
+  }
+  return graph;
+}
+
+/// Numbers of the nodes, inputs first, the lower number first where there is a choice.
+std::vector<int> topological_order(const Graph& graph, std::string_view source) {
+  std::map<int, int> waiting;
+  for (const auto& [number, node] : graph.nodes) waiting[number] = 0;
+  for (const auto& [from, to] : graph.edges) {
+    for (const int end : {from, to})
+      if (!waiting.contains(end)) throw InvalidInput(std::string(source), "must have edges between its nodes", fmt::format("node{}", end));
+    ++waiting[to];
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (const auto& [number, inputs] : waiting)
+    if (inputs == 0) ready.push(number);
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int number = ready.top();
+    ready.pop();
+    order.push_back(number);
+    for (auto edge = graph.edges.lower_bound({number, std::numeric_limits<int>::min()}); edge != graph.edges.end() && edge->first == number; ++edge)
+      if (--waiting[edge->second] == 0) ready.push(edge->second);
+  }
+  if (order.size() < graph.nodes.size()) throw InvalidInput(std::string(source), "must have no cycle", fmt::format("{} nodes wait for each other", graph.nodes.size() - order.size()));
+  return order;
+}
+
+/// Bytes of all activations that are needed behind position i of the order.
+std::vector<double> cut_bytes(const Graph& graph, const std::vector<int>& order) {
+  std::map<int, std::size_t> place, last_use;
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = last_use[order[i]] = i;
+  for (const auto& [from, to] : graph.edges) last_use[from] = std::max(last_use[from], place[to]);
+  std::vector<double> change(order.size() + 1, 0), bytes;
+  for (const auto& [number, node] : graph.nodes) {
+    change[place[number]] += node.activation_bytes;
+    change[last_use[number]] -= node.activation_bytes;
+  }
+  double now = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) bytes.push_back(now += change[i]);
+  bytes.back() = graph.nodes.at(order.back()).activation_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+Profile import_profile(std::string_view text, std::string_view source, const ImportOptions& options) {
+  constexpr const char* kDeviceType = "imported";
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string_view::npos && text[first] == '{';
+  const Graph graph = is_json ? read_piper(text, source) : GraphText(text, source).read();
+  if (graph.nodes.size() < 2) throw InvalidInput(std::string(source), "must have at least two nodes", std::to_string(graph.nodes.size()));
+  const std::vector<int> order = topological_order(graph, source);
+  const std::vector<double> crossing = cut_bytes(graph, order);
+  const double measured = is_json ? 1 : options.measured_samples;
+
+  Profile profile;
+  profile.machine = fmt::format("imported from {}, not measured here", source);
+  profile.model = {.name = std::string(source), .hidden_size = 1, .layers = {}, .edges = {}};
+  const int n = static_cast<int>(order.size());
+  for (int i = 0; i < n; ++i) {
+    const Node& node = graph.nodes.at(order[i]);
+    const LayerKind kind = i == 0 ? LayerKind::embedding : i + 1 == n ? LayerKind::head : LayerKind::layer;
+    profile.model.layers.push_back({.name = fmt::format("node{} {}", order[i], node.name), .kind = kind,
+                                    .block = kind == LayerKind::layer ? std::optional(i - 1) : std::nullopt,
+                                    .parameter_count = static_cast<std::int64_t>(node.parameter_bytes / 4)});
+    if (i > 0) profile.model.edges.push_back({i - 1, i});
+    for (int size = 1;; size = std::min(2 * size, options.global_batch_size)) {
+      const auto scaled = [&](double amount) { return static_cast<std::int64_t>(std::llround(amount * size / measured)); };
+      const double weight_share = node.parameter_bytes > 0 ? 0.5 : 0;
+      profile.measurements.push_back({.key = {.layer = i, .device_type = kDeviceType, .micro_batch_size = size},
+                                      .cost = {.forward_ns = scaled(node.forward_ns),
+                                               .input_gradient_ns = scaled((1 - weight_share) * node.backward_ns),
+                                               .weight_gradient_ns = scaled(weight_share * node.backward_ns),
+                                               .frozen_forward_ns = scaled(node.forward_ns),
+                                               .output_activation_bytes = scaled(crossing[i]),
+                                               .stashed_bytes = scaled(node.activation_bytes),
+                                               .workspace_bytes = 0}});
+      if (size == options.global_batch_size) break;
+    }
+    profile.updates.push_back({.layer = i, .device_type = kDeviceType, .optimizer = "adamw", .update_ns = 0});
+  }
+  profile.workload = Workload{.name = std::string(source), .num_samples = options.num_samples, .tokens = 1, .longest_tokens = 1, .mean_tokens = 1,
+                              .global_batch_size = options.global_batch_size};
+  return profile;
+}
+
+}  // namespace frostpipe
