@@ -36,33 +36,33 @@ struct Variant {
   double jitter = 0, failures_per_day = 0, checkpoint_seconds = 60;
 };
 
-struct Row {
+struct WhatIfRow {
   std::string label;
   double total_seconds = 0, samples_per_second = 0;
   Bytes peak_memory_bytes = 0;
   std::string note;
 };
 
-[[noreturn]] void refuse(const std::string& change, const std::string& rule) { throw UsageError(fmt::format("--set {}: {}", change, rule)); }
+[[noreturn]] void refuse_change(const std::string& change, const std::string& rule) { throw UsageError(fmt::format("--set {}: {}", change, rule)); }
 
 Amount amount_in(const std::string& change, std::string_view text) {
   Amount amount{.is_factor = text.starts_with('x')};
   if (amount.is_factor) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(amount.value) || amount.value < 0)
-    refuse(change, "must be a number such as 10, or a factor such as x0.5");
+    refuse_change(change, "must be a number such as 10, or a factor such as x0.5");
   return amount;
 }
 
 double factor_in(const std::string& change, std::string_view text) {
   const Amount amount = amount_in(change, text);
-  if (!amount.is_factor || amount.value <= 0) refuse(change, "must be a factor such as x0.5");
+  if (!amount.is_factor || amount.value <= 0) refuse_change(change, "must be a factor such as x0.5");
   return amount.value;
 }
 
 double number_in(const std::string& change, std::string_view text) {
   const Amount amount = amount_in(change, text);
-  if (amount.is_factor) refuse(change, "must be a number, not a factor");
+  if (amount.is_factor) refuse_change(change, "must be a number, not a factor");
   return amount.value;
 }
 
@@ -110,11 +110,11 @@ void move_freezes(TrainingPlan& plan, double factor) {
 
 void apply(Variant& variant, const std::string& change) {
   const std::size_t equals = change.find('=');
-  if (equals == std::string::npos) refuse(change, "must be NAME=VALUE, such as bandwidth=x0.1 or cache=off");
+  if (equals == std::string::npos) refuse_change(change, "must be NAME=VALUE, such as bandwidth=x0.1 or cache=off");
   const std::string name = change.substr(0, equals), value = change.substr(equals + 1);
   if (name == "bandwidth") {
     const Amount amount = amount_in(change, value);
-    if (amount.value <= 0) refuse(change, "must be more than 0");
+    if (amount.value <= 0) refuse_change(change, "must be more than 0");
     for_each_link(variant.cluster, [&](Link& link) {
       const double was = static_cast<double>(link.bandwidth_bytes_per_second);
       link.bandwidth_bytes_per_second = std::max<std::int64_t>(amount.is_factor && was == 0 ? 0 : 1, std::llround(amount.is_factor ? was * amount.value : 1e9 * amount.value));
@@ -131,22 +131,22 @@ void apply(Variant& variant, const std::string& change) {
     int rank = -1;
     const auto [end, error] = std::from_chars(name.data() + 4, name.data() + name.size(), rank);
     if (error != std::errc() || end != name.data() + name.size() || rank < 0 || rank >= static_cast<int>(variant.cluster.devices.size()))
-      refuse(change, fmt::format("must name a rank below {}", variant.cluster.devices.size()));
+      refuse_change(change, fmt::format("must name a rank below {}", variant.cluster.devices.size()));
     change_speed(variant, rank, factor_in(change, value));
   } else if (name == "freeze") {
     move_freezes(variant.plan, factor_in(change, value));
   } else if (name == "cache") {
-    if (value != "off") refuse(change, "must be off (to have a cache where the plan has none, plan again)");
+    if (value != "off") refuse_change(change, "must be off (to have a cache where the plan has none, plan again)");
     for (Phase& phase : variant.plan.phases) phase.cache = {};
   } else if (name == "jitter") {
     variant.jitter = number_in(change, value);
-    if (variant.jitter > 1) refuse(change, "must be a fraction, at most 1");
+    if (variant.jitter > 1) refuse_change(change, "must be a fraction, at most 1");
   } else if (name == "failures") {
     variant.failures_per_day = number_in(change, value);
   } else if (name == "checkpoint") {
     variant.checkpoint_seconds = number_in(change, value);
   } else {
-    refuse(change, "must be one of bandwidth, latency, compute, rankN, freeze, cache, jitter, failures, checkpoint");
+    refuse_change(change, "must be one of bandwidth, latency, compute, rankN, freeze, cache, jitter, failures, checkpoint");
   }
 }
 
@@ -192,8 +192,8 @@ std::string jitter(Variant& variant) {
   return note;
 }
 
-Row evaluate(Variant& variant) {
-  Row row{.label = variant.label};
+WhatIfRow evaluate(Variant& variant) {
+  WhatIfRow row{.label = variant.label};
   const std::vector<PredictedPhase> phases = predict_phases(variant.plan, variant.profile, variant.cluster);
   for (std::size_t i = 0; i < phases.size(); ++i) {
     variant.plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns, .transformation_ns = phases[i].transformation_ns,
@@ -213,18 +213,18 @@ Row evaluate(Variant& variant) {
   return row;
 }
 
-std::string text_of(const std::vector<Row>& rows) {
+std::string what_ifs_text(const std::vector<WhatIfRow>& rows) {
   using enum Table::Align;
   Table table({{"what if", left}, {"training time [s]", right}, {"x base", right}, {"samples/s", right}, {"largest rank [MiB]", right}, {"note", left}});
-  for (const Row& row : rows)
+  for (const WhatIfRow& row : rows)
     table.add_row({row.label, fmt::format("{:.2f}", row.total_seconds), fmt::format("{:.3f}", row.total_seconds / rows.front().total_seconds),
                    fmt::format("{:.1f}", row.samples_per_second), in_mebibytes(row.peak_memory_bytes), row.note});
   return table.to_string();
 }
 
-std::string json_of(const std::vector<Row>& rows) {
+std::string what_ifs_json(const std::vector<WhatIfRow>& rows) {
   nlohmann::ordered_json json = {{"format", "frostpipe.what_ifs"}, {"version", 1}, {"rows", nlohmann::ordered_json::array()}};
-  for (const Row& row : rows)
+  for (const WhatIfRow& row : rows)
     json["rows"].push_back({{"what_if", row.label}, {"training_seconds", row.total_seconds}, {"times_base", row.total_seconds / rows.front().total_seconds},
                             {"samples_per_second", row.samples_per_second}, {"peak_memory_bytes", row.peak_memory_bytes}, {"note", row.note}});
   return json.dump(2) + "\n";
@@ -234,7 +234,7 @@ std::string json_of(const std::vector<Row>& rows) {
 
 std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::vector<std::string>& sets,
                                    const std::string& format) {
-  std::vector<Row> rows;
+  std::vector<WhatIfRow> rows;
   Variant base{.label = "the plan as it is", .plan = plan, .profile = profile, .cluster = cluster};
   rows.push_back(evaluate(base));
   for (const std::string& set : sets) {
@@ -242,7 +242,7 @@ std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& prof
     for (const std::string& change : CLI::detail::split(set, ',')) apply(variant, change);
     rows.push_back(evaluate(variant));
   }
-  return format == "json" ? json_of(rows) : text_of(rows);
+  return format == "json" ? what_ifs_json(rows) : what_ifs_text(rows);
 }
 
 }  // namespace frostpipe

@@ -61,9 +61,9 @@ std::vector<Group> groups_of(const std::vector<PublishedRow>& rows) {
   return groups;
 }
 
-std::string percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
+std::string in_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
 
-std::string text_of(const PublishedTable& published) {
+std::string table_text(const PublishedTable& published) {
   using enum Table::Align;
   const std::vector<Group> groups = groups_of(published.rows);
   Table rows({{"run", left}, {"of", left}, {"measured", right}, {"predicted", right}, {"error [%]", right}, {"note", left}});
@@ -71,18 +71,18 @@ std::string text_of(const PublishedTable& published) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.name == row.group && g.what == row.what; });
     if (group->num_rows > kMostShownRows) continue;
     rows.add_row({row.run, row.what, fmt::format("{:.3f}", row.measured), fmt::format("{:.3f}", row.predicted),
-                  row.counts ? percent(row.predicted / row.measured - 1) : "-", row.note});
+                  row.counts ? in_percent(row.predicted / row.measured - 1) : "-", row.note});
   }
   Table figures({{"group", left}, {"of", left}, {"count", right}, {"mean |error| [%]", right}, {"median", right}, {"largest", right}, {"bias", right}, {"rank order", right}});
   for (const Group& group : groups) {
     const PredictionErrors& errors = group.errors;
     figures.add_row({group.name, group.what, std::to_string(errors.count), fmt::format("{:.1f}", 100 * errors.mean), fmt::format("{:.1f}", 100 * errors.median),
-                     fmt::format("{:.1f}", 100 * errors.largest), percent(errors.bias), fmt::format("{:.2f}", errors.rank_correlation)});
+                     fmt::format("{:.1f}", 100 * errors.largest), in_percent(errors.bias), fmt::format("{:.2f}", errors.rank_correlation)});
   }
   return fmt::format("Source: {}\n\n{}{}{}", published.source, rows.empty() ? "" : rows.to_string(), rows.empty() ? "" : "\n", figures.to_string());
 }
 
-std::string json_of(const PublishedTable& published) {
+std::string table_json(const PublishedTable& published) {
   nlohmann::ordered_json json = {{"format", "frostpipe.published_bench"}, {"version", 1}, {"suite", published.suite}, {"source", published.source}};
   for (const PublishedRow& row : published.rows)
     json["rows"].push_back({{"group", row.group}, {"of", row.what}, {"run", row.run}, {"measured", row.measured}, {"predicted", row.predicted},
@@ -94,18 +94,18 @@ std::string json_of(const PublishedTable& published) {
   return json.dump(2) + "\n";
 }
 
-std::string csv_of(const PublishedTable& published) {
+std::string table_csv(const PublishedTable& published) {
   std::string csv = "group,of,run,measured,predicted,counts,note\n";
   for (const PublishedRow& row : published.rows)
     csv += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},\"{}\"\n", row.group, row.what, row.run, row.measured, row.predicted, row.counts, row.note);
   return csv;
 }
 
-std::string cell(const std::string& text, bool is_number) {
+std::string html_cell(const std::string& text, bool is_number) {
   return fmt::format("<td{}>{}</td>", is_number ? " class=\"number-cell\"" : "", escape_html(text));
 }
 
-std::string html_of(const PublishedTable& published) {
+std::string table_html(const PublishedTable& published) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n<style>body {{ font: 14px system-ui, sans-serif; margin: 2em; }} "
       "table {{ border-collapse: collapse; margin: 1em 0; }} td, th {{ padding: 0.2em 0.8em; border-bottom: 1px solid #ddd; text-align: left; }} "
@@ -114,14 +114,14 @@ std::string html_of(const PublishedTable& published) {
   html += "<table><tr><th>group</th><th>of</th><th>count</th><th>mean |error| [%]</th><th>median</th><th>largest</th><th>bias</th><th>rank order</th></tr>\n";
   for (const Group& group : groups_of(published.rows)) {
     const PredictionErrors& errors = group.errors;
-    html += "<tr>" + cell(group.name, false) + cell(group.what, false) + cell(std::to_string(errors.count), true) + cell(fmt::format("{:.1f}", 100 * errors.mean), true) +
-            cell(fmt::format("{:.1f}", 100 * errors.median), true) + cell(fmt::format("{:.1f}", 100 * errors.largest), true) + cell(percent(errors.bias), true) +
-            cell(fmt::format("{:.2f}", errors.rank_correlation), true) + "</tr>\n";
+    html += "<tr>" + html_cell(group.name, false) + html_cell(group.what, false) + html_cell(std::to_string(errors.count), true) + html_cell(fmt::format("{:.1f}", 100 * errors.mean), true) +
+            html_cell(fmt::format("{:.1f}", 100 * errors.median), true) + html_cell(fmt::format("{:.1f}", 100 * errors.largest), true) + html_cell(in_percent(errors.bias), true) +
+            html_cell(fmt::format("{:.2f}", errors.rank_correlation), true) + "</tr>\n";
   }
   html += "</table>\n<table><tr><th>run</th><th>of</th><th>measured</th><th>predicted</th><th>error [%]</th><th>note</th></tr>\n";
   for (const PublishedRow& row : published.rows) {
-    html += fmt::format("<tr{}>", row.counts ? "" : " class=\"out\"") + cell(row.run, false) + cell(row.what, false) + cell(fmt::format("{:.3f}", row.measured), true) +
-            cell(fmt::format("{:.3f}", row.predicted), true) + cell(row.counts ? percent(row.predicted / row.measured - 1) : "-", true) + cell(row.note, false) + "</tr>\n";
+    html += fmt::format("<tr{}>", row.counts ? "" : " class=\"out\"") + html_cell(row.run, false) + html_cell(row.what, false) + html_cell(fmt::format("{:.3f}", row.measured), true) +
+            html_cell(fmt::format("{:.3f}", row.predicted), true) + html_cell(row.counts ? in_percent(row.predicted / row.measured - 1) : "-", true) + html_cell(row.note, false) + "</tr>\n";
   }
   return html + "</table></body></html>\n";
 }
@@ -129,7 +129,7 @@ std::string html_of(const PublishedTable& published) {
 }  // namespace
 
 std::string published_text(const PublishedTable& table, const std::string& format) {
-  return format == "json" ? json_of(table) : format == "csv" ? csv_of(table) : format == "html" ? html_of(table) : text_of(table);
+  return format == "json" ? table_json(table) : format == "csv" ? table_csv(table) : format == "html" ? table_html(table) : table_text(table);
 }
 
 }  // namespace frostpipe

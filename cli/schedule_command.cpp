@@ -16,8 +16,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kUnit = 1000;
-constexpr UniformCosts kUnitCosts{.forward_ns = kUnit, .input_gradient_ns = kUnit, .weight_gradient_ns = kUnit};
+constexpr Nanoseconds kOneUnit = 1000;
+constexpr UniformCosts kUnitCosts{.forward_ns = kOneUnit, .input_gradient_ns = kOneUnit, .weight_gradient_ns = kOneUnit};
 constexpr int kShownIterations = 3;  // where they overlap
 
 struct ScheduleOptions {
@@ -34,10 +34,10 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
   if (options.format == "csv") return to_csv(options.actions == "compute_comms" ? lower(flat) : flat);
   const Trace trace = simulate(lower(flat), {.pipeline_parallel_size = num_positions(flat)}, UniformCostModel(kUnitCosts), 1);
-  return schedule_svg(flat, trace, kUnit);
+  return schedule_svg(flat, trace, kOneUnit);
 }
 
-std::string verdict(const std::string& file) {
+std::string check_verdict(const std::string& file) {
   const Schedule checked = checked_schedule(file);
   const bool lowered = has_messages(schedule_from_csv(read_text_file(file), file));
   std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file, lowered ? "compute_comms" : "compute_only",
@@ -50,7 +50,7 @@ std::string verdict(const std::string& file) {
 int run_schedule(const ScheduleOptions& options) {
   if (!options.file_to_check.empty()) {
     if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
-    print_result(verdict(options.file_to_check));
+    print_result(check_verdict(options.file_to_check));
     return 0;
   }
   if (options.choice.name.empty()) throw UsageError("schedule: needs a NAME (such as 1F1B), a CSV file, or --check FILE");

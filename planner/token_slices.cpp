@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds kUnreached = std::numeric_limits<Nanoseconds>::max();
 
 void require_positive(const char* what, int value) {
   if (value < 1) throw InvalidInput(what, "must be >= 1", std::to_string(value));
@@ -32,19 +32,19 @@ class Grid {
 
 /// Lengths of the cut with the least sum among those without a slice above `bound`; none if there is none.
 std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
-  std::vector<Nanoseconds> best(grid.size() + 1, kNever);
+  std::vector<Nanoseconds> best(grid.size() + 1, kUnreached);
   std::vector<int> last(grid.size() + 1, 0);
   best[0] = 0;
   for (int end = 1; end <= grid.size(); ++end) {
     for (int length = 1; length <= end; ++length) {
       const Nanoseconds time = grid.at(length, end - length);
-      if (time > bound || best[end - length] == kNever || best[end - length] + time >= best[end]) continue;
+      if (time > bound || best[end - length] == kUnreached || best[end - length] + time >= best[end]) continue;
       best[end] = best[end - length] + time;
       last[end] = length;
     }
   }
   std::vector<int> lengths;
-  if (best[grid.size()] == kNever) return lengths;
+  if (best[grid.size()] == kUnreached) return lengths;
   for (int end = grid.size(); end > 0; end -= last[end]) lengths.push_back(last[end]);
   std::reverse(lengths.begin(), lengths.end());
   return lengths;
@@ -65,11 +65,11 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
 
-  TokenSlices best{.lengths = {}, .time_ns = kNever};
+  TokenSlices best{.lengths = {}, .time_ns = kUnreached};
   Nanoseconds previous = -1;
   for (const Nanoseconds bound : bounds) {
     // The sum holds the longest slice as well.
-    if (best.time_ns != kNever && (sequences + stages - 1) * bound >= best.time_ns) break;
+    if (best.time_ns != kUnreached && (sequences + stages - 1) * bound >= best.time_ns) break;
     if (previous >= 0 && bound - previous < tolerance_ns) continue;
     const std::vector<int> lengths = least_sum(grid, bound);
     if (lengths.empty()) continue;

@@ -12,14 +12,14 @@ namespace {
 constexpr Nanoseconds kNotThere = -1;  // arrival times; -2 - r = runner r waits to receive it, -2 - R - r = to send it, R = number of runners
 
 /// Ranks that meet in collectives, one at a time.
-struct Group {
+struct Meeting {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
 };
 
 /// One rank on its way through its list.
-struct Runner {
+struct FastRunner {
   int rank = 0, position = 0, replica = 0;
   int iteration = 0;
   std::size_t next = 0;         // index into the list
@@ -31,7 +31,7 @@ struct Runner {
 /// Keeps a span for every action; ranks ascend.
 class Spans {
  public:
-  Spans(const Schedule& schedule, const std::vector<Runner>& runners, int iterations) : schedule_(schedule), next_(runners.size()) {
+  Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations) : schedule_(schedule), next_(runners.size()) {
     std::vector<int> by_rank(runners.size());
     for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = static_cast<int>(i);
     std::sort(by_rank.begin(), by_rank.end(), [&](int a, int b) { return runners[a].rank < runners[b].rank; });
@@ -43,7 +43,7 @@ class Spans {
     trace_.num_ranks = runners[by_rank.back()].rank + 1;
     trace_.spans.resize(num_spans);
   }
-  void add(int index, const Runner& runner, Nanoseconds begin, Nanoseconds end) {
+  void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
     trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.position][runner.next], begin, end};
   }
   Trace take() { return std::move(trace_); }
@@ -56,11 +56,11 @@ class Spans {
 
 class Times {
  public:
-  Times(const std::vector<PositionProgram>& programs, const std::vector<Runner>& runners, int iterations) : programs_(programs) {
-    for (const Runner& runner : runners) timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
+  Times(const std::vector<PositionProgram>& programs, const std::vector<FastRunner>& runners, int iterations) : programs_(programs) {
+    for (const FastRunner& runner : runners) timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
     timing_.iteration_end_ns.assign(iterations, 0);
   }
-  void add(int index, const Runner& runner, Nanoseconds begin, Nanoseconds end) {
+  void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
     Nanoseconds& last = timing_.iteration_end_ns[runner.iteration];
     last = std::max(last, end);
     if (runner.iteration > 0 || programs_[runner.position].steps[runner.next].kind != StepKind::compute) return;
@@ -80,8 +80,8 @@ class Times {
   Timing timing_;
 };
 
-std::vector<Runner> runners_of(const std::vector<PositionProgram>& programs, const ParallelLayout& layout) {
-  std::vector<Runner> runners;
+std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs, const ParallelLayout& layout) {
+  std::vector<FastRunner> runners;
   for (int position = 0; position < static_cast<int>(programs.size()); ++position) {
     for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
       runners.push_back({.rank = rank_of(layout, position, replica), .position = position, .replica = replica,
@@ -95,7 +95,7 @@ template <class Record>
 class Pass {
  public:
   Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const ParallelLayout& layout, const CostModel& costs, int iterations,
-       std::vector<Runner>& runners, Record& record)
+       std::vector<FastRunner>& runners, Record& record)
       : schedule_(schedule), programs_(programs), costs_(costs), replicas_(layout.data_parallel_size), iterations_(iterations), runners_(runners),
         record_(record), messages_(num_messages(programs)) {
     arrivals_.assign(messages_ * replicas_ * iterations, kNotThere);
@@ -109,12 +109,12 @@ class Pass {
       ready_.pop_back();
       advance(index);
     }
-    return std::all_of(runners_.begin(), runners_.end(), [&](const Runner& runner) { return runner.iteration == iterations_; });
+    return std::all_of(runners_.begin(), runners_.end(), [&](const FastRunner& runner) { return runner.iteration == iterations_; });
   }
 
  private:
   void advance(int index) {
-    Runner& runner = runners_[index];
+    FastRunner& runner = runners_[index];
     const PositionProgram& program = programs_[runner.position];
     const std::vector<Action>& actions = schedule_.body[runner.position];
     for (; runner.iteration < iterations_; ++runner.iteration, runner.next = 0) {
@@ -145,14 +145,14 @@ class Pass {
     }
   }
 
-  Nanoseconds& arrival(const Runner& runner, const Step& step) {
+  Nanoseconds& arrival(const FastRunner& runner, const Step& step) {
     return arrivals_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * messages_ + step.message];
   }
 
   int receiver(Nanoseconds there) const { return static_cast<int>(-2 - there); }
   int sender(Nanoseconds there) const { return receiver(there) - static_cast<int>(runners_.size()); }
 
-  void send(int index, Runner& runner, const Step& step, const TransferCost& cost) {
+  void send(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Nanoseconds& free_at = runner.link_free_at[step.link];
     const Nanoseconds begin = std::max(runner.now, free_at);
     free_at = begin + cost.occupancy_ns;
@@ -164,7 +164,7 @@ class Pass {
   }
 
   /// The sender's side of a rendezvous; false where the receiver is not there yet.
-  bool meet(int index, Runner& runner, const Step& step, const TransferCost& cost) {
+  bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Nanoseconds& there = arrival(runner, step);
     if (there == kNotThere) {
       there = -2 - static_cast<Nanoseconds>(runners_.size()) - index;
@@ -179,7 +179,7 @@ class Pass {
     return true;
   }
 
-  bool receive(int index, Runner& runner, const Step& step, const Action& action) {
+  bool receive(int index, FastRunner& runner, const Step& step, const Action& action) {
     Nanoseconds& there = arrival(runner, step);
     if (there == kNotThere) {
       there = -2 - index;
@@ -196,7 +196,7 @@ class Pass {
   }
 
   /// Goes on with an action that is no compute; false where the rank has to wait for others.
-  bool run_segments(int index, Runner& runner, const Action& action) {
+  bool run_segments(int index, FastRunner& runner, const Action& action) {
     const std::vector<Segment> segments = costs_.segments(action, runner.position, runner.replica);
     while (runner.next_segment < segments.size()) {
       const Segment& segment = segments[runner.next_segment];
@@ -212,7 +212,7 @@ class Pass {
   }
 
   void arrive(int index, const Segment& segment) {
-    Group& group = groups_[segment.collective_ranks];
+    Meeting& group = groups_[segment.collective_ranks];
     group.size = segment.collective_ranks.size();
     group.arrived.push_back(index);
     group.begin_ns = std::max(group.begin_ns, runners_[index].now);
@@ -230,11 +230,11 @@ class Pass {
   const std::vector<PositionProgram>& programs_;
   const CostModel& costs_;
   int replicas_, iterations_;
-  std::vector<Runner>& runners_;
+  std::vector<FastRunner>& runners_;
   Record& record_;
   std::size_t messages_;
   std::vector<Nanoseconds> arrivals_;  // [iteration][replica][message]
-  std::map<std::vector<int>, Group> groups_;
+  std::map<std::vector<int>, Meeting> groups_;
   std::vector<int> ready_;
 };
 
@@ -243,7 +243,7 @@ class Pass {
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
   const auto programs = position_programs(lowered);
   if (!programs) return std::nullopt;
-  std::vector<Runner> runners = runners_of(*programs, layout);
+  std::vector<FastRunner> runners = runners_of(*programs, layout);
   Spans spans(lowered, runners, iterations);
   if (!Pass<Spans>(lowered, *programs, layout, costs, iterations, runners, spans).run()) return std::nullopt;
   return spans.take();
@@ -252,7 +252,7 @@ std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const Parall
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
   const auto programs = position_programs(lowered);
   if (!programs) return std::nullopt;
-  std::vector<Runner> runners = runners_of(*programs, layout);
+  std::vector<FastRunner> runners = runners_of(*programs, layout);
   Times times(*programs, runners, iterations);
   if (!Pass<Times>(lowered, *programs, layout, costs, iterations, runners, times).run()) return std::nullopt;
   return times.take();

@@ -12,11 +12,11 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kValueBytes = 2;                // fp16
+constexpr double kHalfBytes = 2;                // fp16
 constexpr double kOptimizerBytesPerParameter = 30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
 constexpr int kDevicesPerNode = 8;
 
-Nanoseconds nanoseconds(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
+Nanoseconds to_nanoseconds(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
 
 class LayerTimes {
  public:
@@ -26,7 +26,7 @@ class LayerTimes {
   double forward_seconds() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
     const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) + product(rows, 4 * h / t, h);
-    return products + attention() + elementwise() + 2 * all_reduce(rows * h * kValueBytes);
+    return products + attention() + elementwise() + 2 * all_reduce(rows * h * kHalfBytes);
   }
 
   /// Vocabulary product and loss: forward.
@@ -41,22 +41,22 @@ class LayerTimes {
   double product(double rows, double inner, double columns) const {
     const double flops = 2 * rows * inner * columns;
     const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency);
-    return std::max(by_flops, by_memory(kValueBytes * (rows * inner + inner * columns + rows * columns)));
+    return std::max(by_flops, by_memory(kHalfBytes * (rows * inner + inner * columns + rows * columns)));
   }
 
   /// Scores and their product with the values: half the efficiency of large products, or the memory's time.
   double attention() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
-    const double flops = 2 * b * s * s * h / t, scores = kValueBytes * b * run_.heads / t * s * s;
+    const double flops = 2 * b * s * s * h / t, scores = kHalfBytes * b * run_.heads / t * s * s;
     const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency / 2);
-    return 2 * std::max(by_flops, by_memory(scores + 2 * kValueBytes * b * s * h / t));
+    return 2 * std::max(by_flops, by_memory(scores + 2 * kHalfBytes * b * s * h / t));
   }
 
   /// Two norms, two residuals with dropout, biases, GELU, softmax with mask and dropout.
   double elementwise() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
     const double values = b * s * h, scores = b * run_.heads / t * s * s;
-    return by_memory(kValueBytes * (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
+    return by_memory(kHalfBytes * (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
   }
 
   double all_reduce(double bytes) const {
@@ -70,16 +70,16 @@ class LayerTimes {
   const MegatronConstants& constants_;
 };
 
-void require(bool holds, const char* rule, int value) {
+void require_size(bool holds, const char* rule, int value) {
   if (!holds) throw InvalidInput("run", rule, std::to_string(value));
 }
 
-void check(const MegatronRun& run) {
+void check_run(const MegatronRun& run) {
   for (const int size : {run.hidden, run.heads, run.layers, run.tokens, run.vocabulary, run.tensor_parallel_size, run.data_parallel_size,
                          run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
-    require(size >= 1, "must have sizes >= 1", size);
-  require(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0, "must have layers that divide by the stages", run.layers);
-  require(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0, "must have a batch that divides by replicas x micro-batch size",
+    require_size(size >= 1, "must have sizes >= 1", size);
+  require_size(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0, "must have layers that divide by the stages", run.layers);
+  require_size(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0, "must have a batch that divides by replicas x micro-batch size",
           run.global_batch_size);
 }
 
@@ -91,7 +91,7 @@ double iteration_flops(const MegatronRun& run) {
 }
 
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants) {
-  check(run);
+  check_run(run);
   const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size, stages = p * run.virtual_stages;
   const double layers = static_cast<double>(run.layers) / stages, h = run.hidden;
   const LayerTimes times(run, constants);
@@ -100,19 +100,19 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double stage_backward = layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
 
   const bool within_node = t * d * p <= kDevicesPerNode;
-  const double message_bytes = kValueBytes * run.micro_batch_size * run.tokens * h;
-  const TransferCost message{.occupancy_ns = nanoseconds(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
+  const double message_bytes = kHalfBytes * run.micro_batch_size * run.tokens * h;
+  const TransferCost message{.occupancy_ns = to_nanoseconds(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
                              .latency_ns = 20'000};
-  StageTimes inner{.forward_ns = nanoseconds(stage_forward), .backward_ns = nanoseconds(stage_backward), .send_forward = message, .send_backward = message};
+  StageTimes inner{.forward_ns = to_nanoseconds(stage_forward), .backward_ns = to_nanoseconds(stage_backward), .send_forward = message, .send_backward = message};
   StageTimes last = inner;
-  last.forward_ns += nanoseconds(times.head_seconds());
-  last.backward_ns += nanoseconds(2 * times.head_seconds());
+  last.forward_ns += to_nanoseconds(times.head_seconds());
+  last.backward_ns += to_nanoseconds(2 * times.head_seconds());
 
   const double parameters = run.layers * 12.0 * h * h / (p * t), embedding = static_cast<double>(run.vocabulary) * h / t;
   const double largest = parameters + embedding;  // on the first and on the last position
-  const Nanoseconds update = nanoseconds(times.by_memory(kOptimizerBytesPerParameter * largest));
+  const Nanoseconds update = to_nanoseconds(times.by_memory(kOptimizerBytesPerParameter * largest));
   const double ring_speed = t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
-  const Nanoseconds reduction = d < 2 ? 0 : nanoseconds(2.0 * (d - 1) / d * kValueBytes * largest / ring_speed);
+  const Nanoseconds reduction = d < 2 ? 0 : to_nanoseconds(2.0 * (d - 1) / d * kHalfBytes * largest / ring_speed);
 
   std::vector<std::vector<StageTimes>> table(stages, {inner});
   table.back() = {last};

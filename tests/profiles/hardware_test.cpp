@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 template <class Work>
-std::string message_of(Work work) {
+std::string hardware_error(Work work) {
   try {
     work();
   } catch (const InvalidInput& error) {
@@ -59,11 +59,11 @@ TEST(ShapeFromConfig, Gpt2HasItsPublishedParameters) {
 }
 
 TEST(ShapeFromConfig, NamesTheFieldThatIsWrong) {
-  EXPECT_THAT(message_of([] { shape_from_config(R"({"model_type": "llama"})", "config.json", 0); }), HasSubstr("config.json.model_type: must be bert, vit or gpt2"));
-  EXPECT_THAT(message_of([] { shape_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }), HasSubstr("config.json.hidden_size: must be >= 1"));
-  EXPECT_THAT(message_of([] { shape_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }), HasSubstr("n_embd"));
-  EXPECT_THAT(message_of([] { shape_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
-  EXPECT_THAT(message_of([] { shape_from_config("{", "config.json", 0); }), HasSubstr("must be JSON"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "llama"})", "config.json", 0); }), HasSubstr("config.json.model_type: must be bert, vit or gpt2"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }), HasSubstr("config.json.hidden_size: must be >= 1"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }), HasSubstr("n_embd"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
+  EXPECT_THAT(hardware_error([] { shape_from_config("{", "config.json", 0); }), HasSubstr("must be JSON"));
 }
 
 TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
@@ -72,7 +72,7 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
     EXPECT_FALSE(one.source.empty());
     EXPECT_EQ(hardware_from_json(to_json(one), "file"), one);
   }
-  EXPECT_THAT(message_of([] { find_hardware("abacus"); }), HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
+  EXPECT_THAT(hardware_error([] { find_hardware("abacus"); }), HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
 }
 

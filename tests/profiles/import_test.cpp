@@ -25,7 +25,7 @@ LayerCost cost(const Profile& profile, int layer, int size) {
   return cost_of(profile, {.layer = layer, .device_type = "imported", .micro_batch_size = size});
 }
 
-std::string message_of(std::string_view text) {
+std::string import_error(std::string_view text) {
   try {
     import_profile(text, "graph.txt", {});
   } catch (const InvalidInput& error) {
@@ -68,15 +68,15 @@ TEST(ImportProfile, ReadsPipersTimesPerSample) {
 
 TEST(ImportProfile, NamesTheLineThatIsWrong) {
   const std::string good(kDiamond);
-  EXPECT_THAT(message_of("node1 - x"), AllOf(HasSubstr("graph.txt, line 1"), HasSubstr("node1 -- ...")));
-  EXPECT_THAT(message_of("edge -- x -- forward_compute_time=1"), HasSubstr("must be a node such as node12"));
-  EXPECT_THAT(message_of("node1 -- x -- forward_compute_time=fast, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("must have a number >= 0"));
-  EXPECT_THAT(message_of("node1 -- x -- forward_compute_time=1"), HasSubstr("must have backward_compute_time="));
-  EXPECT_THAT(message_of(good + "\n\tnode5 -- node9"), AllOf(HasSubstr("edges between its nodes"), HasSubstr("node9")));
-  EXPECT_THAT(message_of(good + "\n\tnode4 -- node3"), HasSubstr("must have no cycle"));
-  EXPECT_THAT(message_of(good + "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("a node of its own"));
-  EXPECT_THAT(message_of(""), HasSubstr("at least two nodes"));
-  EXPECT_THAT(message_of("{\"nodes\": 3}"), HasSubstr("must be a list"));
+  EXPECT_THAT(import_error("node1 - x"), AllOf(HasSubstr("graph.txt, line 1"), HasSubstr("node1 -- ...")));
+  EXPECT_THAT(import_error("edge -- x -- forward_compute_time=1"), HasSubstr("must be a node such as node12"));
+  EXPECT_THAT(import_error("node1 -- x -- forward_compute_time=fast, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("must have a number >= 0"));
+  EXPECT_THAT(import_error("node1 -- x -- forward_compute_time=1"), HasSubstr("must have backward_compute_time="));
+  EXPECT_THAT(import_error(good + "\n\tnode5 -- node9"), AllOf(HasSubstr("edges between its nodes"), HasSubstr("node9")));
+  EXPECT_THAT(import_error(good + "\n\tnode4 -- node3"), HasSubstr("must have no cycle"));
+  EXPECT_THAT(import_error(good + "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("a node of its own"));
+  EXPECT_THAT(import_error(""), HasSubstr("at least two nodes"));
+  EXPECT_THAT(import_error("{\"nodes\": 3}"), HasSubstr("must be a list"));
 }
 
 }  // namespace
