@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "executor/execute.h"
+#include "profiles/config_shape.h"
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"

@@ -74,6 +74,9 @@ Emulation emulation_of(const RehearsalOptions& options, Profile profile, const T
   if (!profile.workload) {
     throw InvalidInput("profile: workload", "must be there for an emulated run, which takes the number and length of samples from it (profile with --data)", "missing");
   }
+  for (const Layer& layer : profile.model.layers)
+    if (layer.kind == LayerKind::layer)
+      throw InvalidInput("profile: model", "must be a Transformer for an emulated run; what was imported can be simulated (frostpipe simulate)", layer.name);
   int shrink = options.shrink;
   if (shrink > profile.model.hidden_size) {
     throw UsageError(fmt::format("--emulated-shrink: must be at most {}, the model's hidden size, is {}", profile.model.hidden_size, shrink));

@@ -65,10 +65,9 @@ Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs
 }
 
 Schedule checked_schedule(const std::string& file) {
-  const Schedule read = schedule_from_csv(read_text_file(file), file);
-  Schedule lowered = has_messages(read) ? read : lower(compute_only(read));
-  validate(lowered);
-  return lowered;
+  Schedule read = schedule_from_csv(read_text_file(file), file);
+  validate(has_messages(read) ? read : lower(compute_only(read)));
+  return read;
 }
 
 }  // namespace frostpipe

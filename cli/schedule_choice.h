@@ -33,7 +33,7 @@ std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& c
 /// InvalidInput for a file that is wrong.
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs);
 
-/// A schedule from a CSV file, lowered and valid. Throws InvalidInput.
+/// A schedule from a CSV file as it stands there, once it has been found valid. Throws InvalidInput.
 Schedule checked_schedule(const std::string& file);
 
 }  // namespace frostpipe

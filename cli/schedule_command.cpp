@@ -10,7 +10,6 @@
 #include "cli/schedule_svg.h"
 #include "plan/schedule.h"
 #include "profiles/error.h"
-#include "profiles/files.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -39,8 +38,7 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
 
 std::string check_verdict(const std::string& file) {
   const Schedule checked = checked_schedule(file);
-  const bool lowered = has_messages(schedule_from_csv(read_text_file(file), file));
-  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file, lowered ? "compute_comms" : "compute_only",
+  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file, has_messages(checked) ? "compute_comms" : "compute_only",
                                  num_positions(checked), num_stages(checked), checked.num_micro_batches);
   if (checked.num_slices > 1) text += fmt::format(" of {} token slices", checked.num_slices);
   if (checked.first_trainable_stage > 0) text += fmt::format(", the first {} stages frozen", checked.first_trainable_stage);

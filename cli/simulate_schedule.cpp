@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "plan/memory.h"
 #include "profiles/error.h"
+#include "profiles/seconds.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -22,14 +23,12 @@ namespace {
 constexpr double kLargestNumber = 1e9;
 constexpr int kIterations = 4;  // the period is the distance of the last two
 
-Nanoseconds nanoseconds(double milliseconds) { return static_cast<Nanoseconds>(std::llround(milliseconds * 1e6)); }
-
 UniformCosts costs_of(const ScheduleWhatIf& options) {
   const Link link{.latency_ns = 0, .bandwidth_bytes_per_second = std::llround(options.bandwidth_gbytes_per_second * 1e9)};
-  return {.forward_ns = nanoseconds(options.forward_ms),
-          .input_gradient_ns = nanoseconds(options.backward_input_ms),
-          .weight_gradient_ns = nanoseconds(options.backward_weight_ms),
-          .latency_ns = nanoseconds(options.latency_ms),
+  return {.forward_ns = nanoseconds_of(1e-3 * options.forward_ms),
+          .input_gradient_ns = nanoseconds_of(1e-3 * options.backward_input_ms),
+          .weight_gradient_ns = nanoseconds_of(1e-3 * options.backward_weight_ms),
+          .latency_ns = nanoseconds_of(1e-3 * options.latency_ms),
           .update_ns = 0,
           .occupancy_ns = transfer_occupancy_ns(link, options.activation_bytes)};
 }

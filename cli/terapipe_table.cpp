@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "cli/published_suites.h"
 #include "planner/token_slices.h"
+#include "profiles/seconds.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -33,7 +33,7 @@ Nanoseconds stage_time(const Ablation& ablation, double length) {
   if (above == points.end()) above = std::prev(above);
   const auto below = std::prev(above);
   const double share = (length - below->first) / (above->first - below->first);
-  return static_cast<Nanoseconds>(std::llround(1e9 * (below->second + share * (above->second - below->second))));
+  return nanoseconds_of(below->second + share * (above->second - below->second));
 }
 
 double simulated_seconds(const Ablation& ablation, int slices) {

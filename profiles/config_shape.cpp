@@ -1,8 +1,9 @@
+#include "profiles/config_shape.h"
+
 #include <fmt/format.h>
 
 #include "profiles/error.h"
 #include "profiles/foreign_json.h"
-#include "profiles/hardware.h"
 
 namespace frostpipe {
 namespace {

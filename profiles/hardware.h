@@ -30,8 +30,4 @@ Hardware hardware_from_json(std::string_view json, std::string_view source);
 
 DeviceRates rates_of(const Hardware& hardware);
 
-/// The shape that a Hugging Face config.json describes: model_type bert, vit or gpt2. `tokens` 0 = as long as the model allows (ViT: what the image has).
-/// Throws InvalidInput that names the field.
-TransformerShape shape_from_config(std::string_view json, std::string_view source, int tokens);
-
 }  // namespace frostpipe

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "profiles/error.h"
+#include "profiles/seconds.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"
 
@@ -15,8 +16,6 @@ namespace {
 constexpr double kHalfBytes = 2;                // fp16
 constexpr double kOptimizerBytesPerParameter = 30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
 constexpr int kDevicesPerNode = 8;
-
-Nanoseconds to_nanoseconds(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
 
 class LayerTimes {
  public:
@@ -101,18 +100,18 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
 
   const bool within_node = t * d * p <= kDevicesPerNode;
   const double message_bytes = kHalfBytes * run.micro_batch_size * run.tokens * h;
-  const TransferCost message{.occupancy_ns = to_nanoseconds(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
+  const TransferCost message{.occupancy_ns = nanoseconds_of(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
                              .latency_ns = 20'000};
-  StageTimes inner{.forward_ns = to_nanoseconds(stage_forward), .backward_ns = to_nanoseconds(stage_backward), .send_forward = message, .send_backward = message};
+  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward), .backward_ns = nanoseconds_of(stage_backward), .send_forward = message, .send_backward = message};
   StageTimes last = inner;
-  last.forward_ns += to_nanoseconds(times.head_seconds());
-  last.backward_ns += to_nanoseconds(2 * times.head_seconds());
+  last.forward_ns += nanoseconds_of(times.head_seconds());
+  last.backward_ns += nanoseconds_of(2 * times.head_seconds());
 
   const double parameters = run.layers * 12.0 * h * h / (p * t), embedding = static_cast<double>(run.vocabulary) * h / t;
   const double largest = parameters + embedding;  // on the first and on the last position
-  const Nanoseconds update = to_nanoseconds(times.by_memory(kOptimizerBytesPerParameter * largest));
+  const Nanoseconds update = nanoseconds_of(times.by_memory(kOptimizerBytesPerParameter * largest));
   const double ring_speed = t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
-  const Nanoseconds reduction = d < 2 ? 0 : to_nanoseconds(2.0 * (d - 1) / d * kHalfBytes * largest / ring_speed);
+  const Nanoseconds reduction = d < 2 ? 0 : nanoseconds_of(2.0 * (d - 1) / d * kHalfBytes * largest / ring_speed);
 
   std::vector<std::vector<StageTimes>> table(stages, {inner});
   table.back() = {last};

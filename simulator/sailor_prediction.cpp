@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "profiles/error.h"
+#include "profiles/seconds.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"
 
@@ -14,8 +15,6 @@ namespace {
 constexpr Nanoseconds kMessageLatency = 20'000;
 constexpr double kEagerBytes = 4 << 20;
 constexpr double kFloatBytes = 4;  // FP32
-
-Nanoseconds from_seconds(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
 
 class Prediction {
  public:
@@ -56,9 +55,9 @@ class Prediction {
       forward_of_one += data_.layer_time(run_.model, device, 1, tensor_ranks, layer).forward;
     }
     if (forward <= 1.05 * forward_of_one && run_.micro_batch_size == 1) is_launch_bound_ |= is_flat(stage, replica);
-    return {.forward_ns = from_seconds(forward), .backward_ns = from_seconds(backward),
+    return {.forward_ns = nanoseconds_of(forward), .backward_ns = nanoseconds_of(backward),
             .send_forward = stage + 1 < p_ ? message(stage, stage, stage + 1, replica) : TransferCost{},
-            .send_backward = stage > 0 ? message(stage - 1, stage, stage - 1, replica) : TransferCost{}, .update_ns = from_seconds(update)};
+            .send_backward = stage > 0 ? message(stage - 1, stage, stage - 1, replica) : TransferCost{}, .update_ns = nanoseconds_of(update)};
   }
 
   /// Two samples take hardly longer than one.
@@ -75,7 +74,7 @@ class Prediction {
   TransferCost message(int lower, int from, int to, int replica) const {
     const double bytes = static_cast<double>(data_.layer_size(run_.model, 1, run_.stages[lower].layers.back()).output_bytes) * run_.micro_batch_size;
     const double speed = data_.link_bytes_per_second(at(from, replica).device, at(to, replica).device, 1, bytes);
-    return {.occupancy_ns = from_seconds(bytes / speed), .latency_ns = kMessageLatency,
+    return {.occupancy_ns = nanoseconds_of(bytes / speed), .latency_ns = kMessageLatency,
             .holds_both = bytes / at(from, replica).tensor_parallel_size > kEagerBytes};
   }
 
@@ -89,7 +88,7 @@ class Prediction {
       const double speed = data_.link_bytes_per_second(one.device, next.device, one.tensor_parallel_size, bytes);
       slowest = std::max(slowest, bytes * one.tensor_parallel_size / speed);
     }
-    return from_seconds(2.0 * (d_ - 1) / d_ * slowest);
+    return nanoseconds_of(2.0 * (d_ - 1) / d_ * slowest);
   }
 
   Bytes peak_memory() const {

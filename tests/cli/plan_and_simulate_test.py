@@ -161,6 +161,16 @@ class EstimateTest(CliTest):
         self.assertGreater(slow, fast)
         self.assertEqual(self.read("A100.cluster.json")["devices"][0]["memory_limit_bytes"], 40_000_000_000)
 
+    def test_an_imported_graph_is_planned_and_simulated_but_not_rehearsed(self):
+        (self.folder / "graph.txt").write_text("".join(
+            f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, activation_size=1000.0, parameter_size=400.0\n" for i in range(1, 7))
+            + "".join(f"\tnode{i} -- node{i + 1}\n" for i in range(1, 6)))
+        self.run_tool("profile", "--import", "graph.txt", "--import-samples", 64, "--nproc-per-node", 2, "--global-batch", 64, "--cluster", "cluster.json",
+                      "-o", "graph.json")
+        self.run_tool("plan", "--profile", "graph.json", "--cluster", "cluster.json", "--method", "static", "--global-batch", 64, "-o", "graph.plan.json")
+        self.assertIn("device-hours", self.run_tool("simulate", "graph.plan.json").stdout)
+        self.assert_refused("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1, says=["must be a Transformer", "simulate"])
+
     def test_what_is_wrong_is_named(self):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))
         self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1, says=["model_type", "bert, vit or gpt2"])

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plan/plan.h"
+#include "plan/schedule.h"
 #include "profiles/error.h"
 #include "profiles/profile.h"
 
@@ -116,6 +117,21 @@ inline std::string with(std::string text, const std::string& from, const std::st
     return text;
   }
   return text.replace(at, from.size(), to);
+}
+
+/// A zig-zag: stages 0 1 2 3 on positions 0 1 1 0, with I and W apart, one micro-batch.
+inline Schedule zig_zag() {
+  Schedule schedule{.name = "zig-zag",
+                    .num_micro_batches = 1,
+                    .first_trainable_stage = 0,
+                    .position_of_stage = {0, 1, 1, 0},
+                    .prologue = {},
+                    .body = {{}, {}},
+                    .epilogue = {}};
+  for (const char* text : {"0F0", "3F0", "3I0", "3W0", "0B0"}) schedule.body[0].push_back(parse_action(text, ""));
+  for (const char* text : {"1F0", "2F0", "2I0", "1I0", "2W0", "1W0"})
+    schedule.body[1].push_back(parse_action(text, ""));
+  return schedule;
 }
 
 }  // namespace frostpipe::examples

@@ -11,6 +11,7 @@ namespace frostpipe {
 namespace {
 
 using examples::message_of;
+using examples::zig_zag;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -188,72 +189,6 @@ TEST(AnySchedule, VirtualStagesAreWhatTheScheduleAllows) {
             "schedule DualPipeV: stages per rank: must be 2, is 3");
 }
 
-TEST(ZeroBubbleH1, IsTheFigureOfThePaper) {
-  // p = 2, m = 3 by the rule: 1 - r forwards ahead, W lags r micro-batches behind I.
-  EXPECT_EQ(to_text(zero_bubble_h1({.pipeline_parallel_size = 2, .num_micro_batches = 3})),
-            "rank 0: 0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
-            "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2\n");
-}
-
-TEST(PipeDream2BW, UsesThePublishedWeightVersions) {
-  // Narayanan et al. 2021, 3.1: micro-batch k (from 1) uses version max(floor((k - 1) / m) - 1, 0), forward and backward on every stage.
-  const Schedule schedule = unrolled(pipedream_2bw({.pipeline_parallel_size = 4, .num_micro_batches = 4}), 4);
-  const int published[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
-  for (const auto& list : schedule.body) {
-    EXPECT_EQ(list.size(), 2 * 16);
-    int newest = 0;
-    for (const Action& action : list) {
-      EXPECT_EQ(action.weight_version, published[*action.micro_batch]) << to_string(action);
-      newest = std::max(newest, action.weight_version);
-      EXPECT_LE(newest - action.weight_version, 1);  // two buffers are enough
-    }
-  }
-}
-
-TEST(PipeDream2BW, FillsTheBubbleWithTheNextMiniBatch) {
-  EXPECT_EQ(to_text(pipedream_2bw({.pipeline_parallel_size = 2, .num_micro_batches = 2})),
-            "prologue\nrank 0: 0F0\nrank 1: \n"
-            "body\nrank 0: 0F1 0B0 0F0+1 0B1\nrank 1: 1F0 1B0 1F1 1B1\n"
-            "epilogue\nrank 0: 0F1 0B0 0B1\nrank 1: 1F0 1B0 1F1 1B1\n");
-  EXPECT_EQ(to_text(unrolled(pipedream_2bw({.pipeline_parallel_size = 2, .num_micro_batches = 2}), 3)),
-            "rank 0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4@1 0B3 0F5@1 0B4@1 0B5@1\n"
-            "rank 1: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4@1 1B4@1 1F5@1 1B5@1\n");
-}
-
-TEST(TeraPipe, BackwardsAreTheExactReverse) {
-  EXPECT_EQ(to_text(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 2, .token_slices = 2})),
-            "rank 0: 0F0s0 0F0s1 0F1s0 0F1s1 0B1s1 0B1s0 0B0s1 0B0s0\n");
-}
-
-TEST(Seq1F1B, TakesSlicesOfAMicroBatchBackInDescendingOrder) {
-  EXPECT_EQ(to_text(seq_one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2})),
-            "rank 0: 0F0s0 0F0s1 0F1s0 0B0s1 0F1s1 0B0s0 0B1s1 0B1s0\n"
-            "rank 1: 1F0s0 1F0s1 1B0s1 1F1s0 1B0s0 1F1s1 1B1s1 1B1s0\n");
-}
-
-TEST(TokenSlices, AreInOrderOrRejected) {
-  Schedule schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
-  std::swap(schedule.body[0][0], schedule.body[0][1]);  // 0F0s1 before 0F0s0
-  EXPECT_THAT(message_of([&] { validate(schedule); }), HasSubstr("0F0s1 waits for 0F0s0, which stands behind it"));
-  schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
-  remove(schedule, 0, "0B0s0");
-  EXPECT_THAT(message_of([&] { validate(schedule); }), HasSubstr("0B0s0 is missing"));
-  EXPECT_EQ(message_of([&] { build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2}); }),
-            "schedule 1F1B: token slices: must be 1 (TeraPipe and Seq1F1B have more), is 2");
-}
-
-TEST(DeepSpeedOrder, IsThatOf1F1BWithMessagesOneTickLater) {
-  for (int p = 1; p <= 5; ++p) {
-    for (int m = 1; m <= 7; ++m) {
-      const Schedule schedule = one_f_one_b_of_deepspeed({.pipeline_parallel_size = p, .num_micro_batches = m});
-      EXPECT_NO_THROW(validate(schedule));
-      EXPECT_EQ(compute_only(schedule).body, one_f_one_b({.pipeline_parallel_size = p, .num_micro_batches = m}).body);
-    }
-  }
-  EXPECT_THAT(to_text(one_f_one_b_of_deepspeed({.pipeline_parallel_size = 2, .num_micro_batches = 2})),
-              HasSubstr("rank 0: 0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1 "));
-}
-
 TEST(AnySchedule, MissingAnyActionIsRejected) {
   for (const auto& c : {Case{"GPipe", {3, 3, 0}}, Case{"1F1B", {3, 4, 0}}, Case{"1F1B", {4, 3, 2}}}) {
     const Schedule good = lower(build_schedule(c.name, c.shape));
@@ -376,21 +311,6 @@ TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch.reset(); }), HasSubstr("must have a micro-batch"));
 }
 
-/// A zig-zag: stages 0 1 2 3 on positions 0 1 1 0, with I and W apart, one micro-batch.
-Schedule zig_zag() {
-  Schedule schedule{.name = "zig-zag",
-                    .num_micro_batches = 1,
-                    .first_trainable_stage = 0,
-                    .position_of_stage = {0, 1, 1, 0},
-                    .prologue = {},
-                    .body = {{}, {}},
-                    .epilogue = {}};
-  for (const char* text : {"0F0", "3F0", "3I0", "3W0", "0B0"}) schedule.body[0].push_back(parse_action(text, ""));
-  for (const char* text : {"1F0", "2F0", "2I0", "1I0", "2W0", "1W0"})
-    schedule.body[1].push_back(parse_action(text, ""));
-  return schedule;
-}
-
 TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {
   const Schedule lowered = lower(zig_zag());
   EXPECT_EQ(to_text(lowered),
@@ -436,58 +356,6 @@ TEST(Dependencies, AreInputForwardAndMatchingSend) {
 TEST(PeakInFlight, AChunkCountsItsShareAndASplitBackwardFreesAfterW) {
   // Two chunks on each position: 1F 2F stashed until their W.
   EXPECT_THAT(peak_in_flight(zig_zag()), testing::ElementsAre(1, 1));
-}
-
-TEST(ToCsv, IsTheFileThatPyTorchLoads) {
-  // Read back and validated by _validate_schedule and _simulate_comms_compute of torch 2.11 when this was written.
-  const Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 3});
-  EXPECT_EQ(to_csv(schedule),
-            "0F0,0F1,0B0,0F2,0B1,0B2\n"
-            "1F0,1B0,1F1,1B1,1F2,1B2\n");
-  EXPECT_EQ(to_csv(lower(schedule)),
-            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,0REDUCE_GRAD\n"
-            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1REDUCE_GRAD\n");
-}
-
-TEST(ToGrid, ShowsTheFigureOfTheMegatronPaper) {
-  // 1F1B, 4 stages, 8 micro-batches, F = 1, B = 2: (m + p - 1) (F + B) = 33; idle / ideal = (p - 1) / m = 3 / 8.
-  EXPECT_EQ(
-      to_grid(one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8})),
-      "1F1B: 4 stages, 8 micro-batches\n"
-      "F = forward (1 unit), B = backward (2), .. = idle; messages take no time\n"
-      "time    0              5              10             15             20             25             30\n"
-      "rank 0  F0 F1 F2 F3 .. .. .. .. .. .. B0--- F4 B1--- F5 B2--- F6 B3--- F7 B4--- .. B5--- .. B6--- .. B7---\n"
-      "rank 1  .. F0 F1 F2 .. .. .. .. B0--- F3 B1--- F4 B2--- F5 B3--- F6 B4--- F7 B5--- .. B6--- .. B7--- .. ..\n"
-      "rank 2  .. .. F0 F1 .. .. B0--- F2 B1--- F3 B2--- F4 B3--- F5 B4--- F6 B5--- F7 B6--- .. B7--- .. .. .. ..\n"
-      "rank 3  .. .. .. F0 B0--- F1 B1--- F2 B2--- F3 B3--- F4 B4--- F5 B5--- F6 B6--- F7 B7--- .. .. .. .. .. ..\n"
-      "33 units; idle 36 of 132 rank units: bubble overhead 0.375 (idle / busy), bubble fraction 0.273 (idle / all)\n");
-}
-
-TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
-  for (const auto& name : runnable_schedule_names())
-    for (int p = 1; p <= 5; ++p)
-      for (int m = 1; m <= 12; ++m)
-        EXPECT_THAT(to_grid(build_schedule(name, {p, m, 0})),
-                    HasSubstr(std::to_string(3 * (m + p - 1)) + " units; idle"));
-}
-
-TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPosition) {
-  EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 1})),
-              HasSubstr("rank 0  f0 f1 .. .. .. .. ..\nrank 1  .. F0 F1 B0--- B1---\n"));
-  EXPECT_THAT(to_grid(zig_zag()), HasSubstr("rank 0  0F0 ... ... 3F0 3I0 3W0 ... 0B0----\n"
-                                            "rank 1  ... 1F0 2F0 ... ... 2I0 1I0 2W0 1W0\n"));
-}
-
-TEST(ToGrid, RefusesAScheduleThatDoesNotGoOn) {
-  Schedule schedule = gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1});
-  std::swap(schedule.body[0][0], schedule.body[0][1]);
-  EXPECT_THAT(message_of([&] { to_grid(schedule); }), HasSubstr("waits for ever at"));
-}
-
-TEST(ToText, NamesThePartsOnlyWhereThereAreSeveral) {
-  Schedule schedule = gpipe({.pipeline_parallel_size = 1, .num_micro_batches = 1});
-  schedule.prologue = {{parse_action("0F0", "")}};
-  EXPECT_EQ(to_text(schedule), "prologue\nrank 0: 0F0\nbody\nrank 0: 0F0 0B0\nepilogue\n");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <tuple>
 
+#include "profiles/config_shape.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

@@ -1,0 +1,12 @@
+#pragma once
+#include <string_view>
+
+#include "profiles/estimate.h"
+
+namespace frostpipe {
+
+/// The shape that a Hugging Face config.json describes: model_type bert, vit or gpt2. `tokens` 0 = as long as the model allows (ViT: what the image has).
+/// Throws InvalidInput that names the field.
+TransformerShape shape_from_config(std::string_view json, std::string_view source, int tokens);
+
+}  // namespace frostpipe
