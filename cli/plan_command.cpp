@@ -24,7 +24,7 @@ struct PlanCommandOptions {
   int epochs = 3;
   int num_steps = 0;  // 0 = from the epochs
   int tokens = 0;     // 0 = the workload's
-  std::string cache = "auto";
+  std::string cache = "auto", recompute;
   bool explain = false;
   PlanOptions plan;
   std::string format;
@@ -132,6 +132,7 @@ int run_plan(PlanCommandOptions& options) {
   options.plan.tokens = tokens_of(options, profile);
   options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);
   options.plan.use_cache = options.cache == "auto";
+  if (!options.recompute.empty()) options.plan.recompute = options.recompute;
 
   std::string explanation;
   PlanResult result = make_plan(profile, cluster, options.plan, [&](const ReplanRequest& request, const ReplanResult& considered) {
@@ -198,6 +199,10 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
+  command->add_option("--recompute", options->recompute,
+                      "What a backward computes again instead of keeping it: attention, layers (of which only the inputs are kept) or stage (of which only its input is)")
+      ->check(CLI::IsMember(recompute_modes()).description(""))
+      ->type_name("WHAT");
   command->add_option("--cache", options->cache, "Activation cache: auto (where it pays) or off")
       ->check(CLI::IsMember({"auto", "off"}).description(""))
       ->type_name("WHEN")

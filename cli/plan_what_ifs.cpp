@@ -1,6 +1,7 @@
 #include "cli/plan_what_ifs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -138,6 +139,10 @@ void apply(Variant& variant, const std::string& change) {
   } else if (name == "cache") {
     if (value != "off") refuse_change(change, "must be off (to have a cache where the plan has none, plan again)");
     for (Phase& phase : variant.plan.phases) phase.cache = {};
+  } else if (name == "recompute") {
+    if (value != "off" && std::find(recompute_modes().begin(), recompute_modes().end(), value) == recompute_modes().end())
+      refuse_change(change, fmt::format("must be one of off, {}", fmt::join(recompute_modes(), ", ")));
+    for (Phase& phase : variant.plan.phases) phase.recompute = value == "off" ? Recompute() : Recompute(value);
   } else if (name == "jitter") {
     variant.jitter = number_in(change, value);
     if (variant.jitter > 1) refuse_change(change, "must be a fraction, at most 1");
@@ -146,7 +151,7 @@ void apply(Variant& variant, const std::string& change) {
   } else if (name == "checkpoint") {
     variant.checkpoint_seconds = number_in(change, value);
   } else {
-    refuse_change(change, "must be one of bandwidth, latency, compute, rankN, freeze, cache, jitter, failures, checkpoint");
+    refuse_change(change, "must be one of bandwidth, latency, compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
   }
 }
 

@@ -13,6 +13,7 @@ namespace frostpipe {
 ///   compute=x2: every device twice as fast;  rank3=x0.5: that one half as fast
 ///   freeze=x0.5: every freeze at half its step (x2: later)
 ///   cache=off
+///   recompute=layers: as plan --recompute, or off
 ///   jitter=0.05: every compute time varies by 5 % of itself (standard deviation; seeded)
 ///   failures=2 (a day, of the whole job), checkpoint=30 (s): with the best distance of checkpoints
 /// One table against the plan as it is. Throws UsageError that names what is wrong in CHANGES.

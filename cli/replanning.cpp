@@ -22,6 +22,7 @@ Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluste
                       .dtype = train.plan.dtype,
                       .partitioner = train.plan.partitioner,
                       .schedule = "",
+                      .recompute = train.plan.phases.front().recompute,
                       .steps_per_epoch = steps_per_epoch,
                       .use_cache = true,
                       .cache = train.plan.cache,
@@ -49,6 +50,7 @@ Replan published_replan(const TrainOptions& train, Profile profile, Cluster clus
   options.dtype = train.plan.dtype;
   options.partitioner = train.plan.partitioner;
   options.schedule = "GPipe";
+  options.recompute = train.plan.phases.front().recompute;
   options.ignore_memory_limit = !train.plan.memory_limited;
   return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;

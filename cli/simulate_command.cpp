@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
+#include "cli/memory_svg.h"
 #include "cli/output.h"
 #include "cli/plan_files.h"
 #include "cli/plan_what_ifs.h"
@@ -24,7 +25,7 @@ struct SimulateOptions {
   std::string plan;
   ScheduleWhatIf what_if;
   SourceOverrides sources;
-  std::string timeline;
+  std::string timeline, memory;
   std::vector<std::string> sets;
   std::string format;
 };
@@ -53,6 +54,41 @@ constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {{"weight
                                                                         {"stash", &RankMemory::stash},
                                                                         {"workspace", &RankMemory::workspace},
                                                                         {"cache", &RankMemory::cache}};
+
+/// Of every rank that is used, phase by phase.
+std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Cluster& cluster) {
+  std::vector<MemoryCurve> curves;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    const IterationSummary& summary = phases[i].simulated.summary;
+    for (int rank = 0; rank < plan.world_size; ++rank) {
+      Place place;
+      if (!find_place(phase.layout, rank, place)) continue;
+      const bool trains = phase.partition[place.position].end > phase.first_trainable_layer;
+      curves.push_back({.from_step = phase.from_step, .rank = rank, .iteration_ns = summary.makespan_ns,
+                        .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
+                        .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place.position],
+                                                    summary.peak_in_flight[place.position], trains)});
+    }
+  }
+  return curves;
+}
+
+/// A sentence for every rank that needs more than it has.
+std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves) {
+  std::vector<std::string> sentences;
+  for (const MemoryCurve& curve : curves) {
+    if (!curve.limit_bytes || curve.changes.empty()) continue;
+    const MemoryChange peak = largest(curve.changes);
+    if (peak.bytes <= *curve.limit_bytes) continue;
+    sentences.push_back(fmt::format("from step {}, rank {} needs {} in {}, {} into the iteration: {} more than its {}", curve.from_step, curve.rank,
+                                    format_bytes(peak.bytes), to_string(peak.action), format_duration(peak.at_ns), format_bytes(peak.bytes - *curve.limit_bytes),
+                                    format_bytes(*curve.limit_bytes)));
+  }
+  return sentences;
+}
+
+std::string memory_file(const std::string& path, const std::vector<MemoryCurve>& curves) { return path.ends_with(".csv") ? memory_csv(curves) : memory_svg(curves); }
 
 /// What the peak of each position consists of.
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
@@ -83,7 +119,7 @@ nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_position) 
   return json;
 }
 
-std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
+std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model, const std::vector<std::string>& exceeds) {
   using enum Table::Align;
   Table times({{"from step", right},
                {"steps", right},
@@ -117,11 +153,13 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                    fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
                    in_mebibytes(phases[i].peak_memory_bytes)});
   }
-  return fmt::format("{}\n{}\n{}\npredicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n", times.to_string(), ranks.to_string(),
-                     memory_text(plan, phases), format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan), plan.world_size);
+  std::string text = fmt::format("{}\n{}\n{}\n", times.to_string(), ranks.to_string(), memory_text(plan, phases));
+  for (const std::string& sentence : exceeds) text += "does not fit: " + sentence + "\n";
+  return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n", format_duration(predicted_run_ns(plan)),
+                            run_samples_per_second(plan), device_hours(plan), plan.world_size);
 }
 
-std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model) {
+std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model, const std::vector<std::string>& exceeds) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 1},
                                  {"method", plan.method},
@@ -130,6 +168,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                                  {"predicted_run_ns", predicted_run_ns(plan)},
                                  {"samples_per_second", run_samples_per_second(plan)},
                                  {"device_hours", device_hours(plan)},
+                                 {"does_not_fit", exceeds},
                                  {"phases", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -184,7 +223,7 @@ int run_simulate(const SimulateOptions& options) {
   const Profile profile = load_profile_of(plan, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
   if (!options.sets.empty()) {
-    if (!options.timeline.empty()) throw UsageError("--timeline: is of the plan as it is, not of --set");
+    if (!options.timeline.empty() || !options.memory.empty()) throw UsageError("--timeline and --memory: are of the plan as it is, not of --set");
     print_result(simulate_plan_what_ifs(plan, profile, cluster, options.sets, options.format));
     return 0;
   }
@@ -196,8 +235,10 @@ int run_simulate(const SimulateOptions& options) {
   }
   if (!options.timeline.empty())
     write_file_atomically(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
-  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model)
-                                        : simulation_text(plan, phases, profile.model));
+  const std::vector<MemoryCurve> curves = memory_curves(plan, phases, cluster);
+  if (!options.memory.empty()) write_file_atomically(options.memory, memory_file(options.memory, curves));
+  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, what_exceeds(curves))
+                                        : simulation_text(plan, phases, profile.model, what_exceeds(curves)));
   return 0;
 }
 
@@ -215,9 +256,12 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--timeline", options->timeline,
                    "Also write one iteration of each phase as a Chrome trace (Perfetto)")
       ->type_name("FILE");
+  command->add_option("--memory", options->memory, "Also write each rank's memory over one iteration of each phase: a picture (.svg) or a table (.csv)")
+      ->check(CLI::Validator([](const std::string& path) { return path.ends_with(".svg") || path.ends_with(".csv") ? "" : "must end in .svg or .csv"; }, ""))
+      ->type_name("FILE");
   command
       ->add_option("--set", options->sets,
-                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, "
+                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, recompute=layers, "
                    "jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a row against the plan as it is")
       ->type_name("CHANGES")
       ->take_all();

@@ -32,6 +32,7 @@ class EmulatedStage final : public StageCompute {
                 const Phase& phase, const Place& place)
       : profile_(profile), key_(key), shrink_(shrink), options_(options), range_(phase.partition[place.position]),
         first_trainable_layer_(phase.first_trainable_layer), is_last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
+    segments_ = checkpoint_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     trains_ = place.position >= first_trainable_stage;
     sends_backward_ = place.position > first_trainable_stage;
@@ -65,10 +66,13 @@ class EmulatedStage final : public StageCompute {
     Deadline deadline(forward_ns(micro_batch, size));
     const std::vector<LayerCost>& costs = costs_of(size);
     Bytes kept = 0, workspace = 0;
-    for (int layer = range_.begin; layer < range_.end; ++layer) {
-      const LayerCost& cost = costs[layer - range_.begin];
-      workspace = std::max(workspace, cost.workspace_bytes);
-      if (layer >= first_trainable_layer_) kept += cost.stashed_bytes;
+    for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
+    for (const CheckpointSegment& segment : segments_) {
+      if (segment.recomputed) {
+        kept += costs[segment.range.end - 1 - range_.begin].output_activation_bytes;
+      } else {
+        kept += stashed_bytes(segment, costs);
+      }
     }
     {
       const at::Tensor transient = shrunk_bytes(workspace);
@@ -96,6 +100,13 @@ class EmulatedStage final : public StageCompute {
       const LayerCost& cost = costs[layer - range_.begin];
       deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
     }
+    Bytes computed_again = 0;
+    for (const CheckpointSegment& segment : segments_) {
+      if (!segment.recomputed) continue;
+      computed_again = std::max(computed_again, stashed_bytes(segment, costs));
+      for (int layer = segment.range.begin; layer < segment.range.end; ++layer) deadline.extend(costs[layer - range_.begin].forward_ns);
+    }
+    const at::Tensor transient = shrunk_bytes(computed_again);
     at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size, batch_->tokens) : at::Tensor();
     deadline.wait();
     return input_gradient;
@@ -112,6 +123,12 @@ class EmulatedStage final : public StageCompute {
     int size = 0;
     at::Tensor input, kept;
   };
+
+  Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
+    Bytes bytes = 0;
+    for (int layer = segment.range.begin; layer < segment.range.end; ++layer) bytes += costs[layer - range_.begin].stashed_bytes;
+    return bytes;
+  }
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
@@ -162,6 +179,7 @@ class EmulatedStage final : public StageCompute {
   LayerRange range_;
   int first_trainable_layer_;
   bool is_last_;
+  std::vector<CheckpointSegment> segments_;
   bool trains_ = false, sends_backward_ = false;
   Nanoseconds update_ns_ = 0;
   CachedShare cached_share_{nullptr, 0};

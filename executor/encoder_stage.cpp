@@ -22,6 +22,8 @@ class EncoderStage final : public StageCompute {
         first_trainable_layer_(phase.first_trainable_layer),
         last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
+    segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
+    recomputes_ = std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
     trains_ = place.position >= first_trainable_stage;
     sends_backward_ = place.position > first_trainable_stage;
     if (!phase.cache.on) return;
@@ -44,18 +46,25 @@ class EncoderStage final : public StageCompute {
 
   at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
     const MicroBatch batch = make_micro_batch(data_, CachedShare::samples_of(*batch_, range), batch_->tokens, options_);
-    InFlight flight{.input = std::move(input), .output = {}};
-    if (sends_backward_) flight.input.requires_grad_(true);
-    flight.output = run_layers(micro_batch, flight.input, batch);
-    at::Tensor to_send;
-    if (last_) {
-      flight.output = loss_sum(flight.output, batch.labels) / static_cast<double>(batch_->samples.size());
-      loss_ += flight.output.item<double>();
-    } else {
-      to_send = flight.output.detach();
+    at::Tensor activation = run_frozen(micro_batch, std::move(input), batch);
+    InFlight flight;
+    for (const CheckpointSegment& segment : segments_) {
+      InFlight::Part part{.input = std::move(activation), .output = {}};
+      if (sends_backward_ || !flight.parts.empty()) part.input.requires_grad_(true);
+      at::Tensor output = run_segment(segment, part.input, batch);
+      activation = output.detach();
+      if (!segment.recomputed) part.output = std::move(output);
+      flight.parts.push_back(std::move(part));
     }
+    if (last_) {
+      at::Tensor& logits = flight.parts.back().output;  // the head trains and is kept
+      logits = loss_sum(logits, batch.labels) / static_cast<double>(batch_->samples.size());
+      loss_ += logits.item<double>();
+      activation = at::Tensor();
+    }
+    if (recomputes_) flight.batch = batch;
     if (trains_) in_flight_[micro_batch] = std::move(flight);
-    return to_send;
+    return activation;
   }
 
   void cache_write(int micro_batch, SampleRange range) override {
@@ -65,8 +74,13 @@ class EncoderStage final : public StageCompute {
 
   at::Tensor backward(int micro_batch, at::Tensor gradient) override {
     InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
-    torch::autograd::backward({flight.output}, {std::move(gradient)});
-    return sends_backward_ ? flight.input.grad() : at::Tensor();
+    for (std::size_t i = segments_.size(); i-- > 0;) {
+      InFlight::Part part = std::move(flight.parts[i]);
+      if (segments_[i].recomputed) part.output = run_range(segments_[i].range.begin, segments_[i].range.end, part.input, flight.batch);
+      torch::autograd::backward({part.output}, {std::move(gradient)});
+      gradient = part.input.defined() ? part.input.grad() : at::Tensor();
+    }
+    return sends_backward_ ? gradient : at::Tensor();
   }
 
   void update(const UpdateRule& rule) override {
@@ -83,8 +97,13 @@ class EncoderStage final : public StageCompute {
   }
 
  private:
+  /// One micro-batch from F to B.
   struct InFlight {
-    at::Tensor input, output;  // of this stage, for one micro-batch, from F to B
+    struct Part {
+      at::Tensor input, output;  // of one segment; no output where it is computed again
+    };
+    std::vector<Part> parts{};
+    MicroBatch batch{};  // where something is computed again
   };
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
@@ -94,16 +113,19 @@ class EncoderStage final : public StageCompute {
     return activation;
   }
 
-  at::Tensor run_layers(int micro_batch, at::Tensor activation, const MicroBatch& batch) {
+  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& batch) {
+    const at::NoGradGuard no_grad;
     const int frozen_end = std::clamp(first_trainable_layer_, range_.begin, range_.end);
-    {
-      const at::NoGradGuard no_grad;
-      const auto found = found_.extract(micro_batch);
-      activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch)
-                                 : run_from_cache(found.mapped(), frozen_end, batch);
-    }
+    const auto found = found_.extract(micro_batch);
+    activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch) : run_from_cache(found.mapped(), frozen_end, batch);
     if (writes_) at_boundary_[micro_batch] = activation;
-    return run_range(frozen_end, range_.end, std::move(activation), batch);
+    return activation;
+  }
+
+  /// Without a graph where the backward will make it.
+  at::Tensor run_segment(const CheckpointSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
+    const at::AutoGradMode with_graph(!segment.recomputed);
+    return run_range(segment.range.begin, segment.range.end, input, batch);
   }
 
   /// Runs the frozen layers up to `end`, for each sample from where its cached row stands.
@@ -132,6 +154,8 @@ class EncoderStage final : public StageCompute {
   LayerRange range_;
   int first_trainable_layer_;
   bool last_;
+  std::vector<CheckpointSegment> segments_;  // of the layers that train
+  bool recomputes_ = false;
   bool trains_ = false;          // some layer of this stage trains
   bool sends_backward_ = false;  // the stage before trains too
   CachedShare cached_share_{nullptr, 0};

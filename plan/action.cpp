@@ -18,6 +18,8 @@ struct KindName {
   std::string_view name;
 };
 
+constexpr int kMaxIterationOffset = 100;
+
 constexpr std::array<KindName, 16> kNames{{
     {ActionKind::forward, "F"},
     {ActionKind::backward, "B"},
@@ -112,10 +114,12 @@ Action parse_action(std::string_view text, std::string_view place) {
     reader.fail(fmt::format("must have no micro-batch: {} is of a whole stage", to_string(action.kind)));
   if (reader.skip('s')) action.slice = reader.number("slice");
   if (reader.skip('@')) action.weight_version = reader.number("weight version");
-  if (reader.skip('+'))
-    action.iteration_offset = reader.number("iteration offset");
-  else if (reader.skip('-'))
-    action.iteration_offset = -reader.number("iteration offset");
+  const bool before = reader.skip('-');
+  if (before || reader.skip('+')) {
+    const int offset = reader.number("iteration offset");
+    if (offset > kMaxIterationOffset) reader.fail("must belong to an iteration at most 100 away");
+    action.iteration_offset = static_cast<std::int8_t>(before ? -offset : offset);
+  }
   if (!reader.at_end()) reader.fail("must be an action such as 2F0, 3SEND_F1 or 1REDUCE_GRAD and nothing behind it");
   return action;
 }

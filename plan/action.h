@@ -1,5 +1,6 @@
 #pragma once
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,7 +8,7 @@
 namespace frostpipe {
 
 /// What a rank does. Letters are those of torch.distributed.pipelining; the last four are ours.
-enum class ActionKind {
+enum class ActionKind : std::uint8_t {
   forward,          // F
   backward,         // B: full backward, input gradient and weight gradient
   input_gradient,   // I
@@ -26,17 +27,33 @@ enum class ActionKind {
   cache_write,      // CACHE_WRITE
 };
 
+/// An index or none, in four bytes: schedules hold millions of actions.
+class OptionalIndex {
+ public:
+  constexpr OptionalIndex() = default;
+  constexpr OptionalIndex(std::nullopt_t) {}
+  constexpr OptionalIndex(std::int32_t index) : index_(index) {}
+  constexpr explicit operator bool() const { return index_ >= 0; }
+  constexpr bool has_value() const { return index_ >= 0; }
+  constexpr int operator*() const { return index_; }
+  constexpr int value_or(int otherwise) const { return index_ >= 0 ? index_ : otherwise; }
+  constexpr auto operator<=>(const OptionalIndex&) const = default;
+
+ private:
+  std::int32_t index_ = -1;
+};
+
 struct Action {
   ActionKind kind = ActionKind::forward;
   int stage = 0;
   /// None for actions of a whole stage: REDUCE_GRAD, UNSHARD, RESHARD, OPTIMIZER_STEP.
-  std::optional<int> micro_batch = std::nullopt;
+  OptionalIndex micro_batch = std::nullopt;
   /// Token slice, printed as "s3" after the micro-batch.
-  std::optional<int> slice = std::nullopt;
+  OptionalIndex slice = std::nullopt;
   /// Weight version used, printed as "@1" when not 0.
   int weight_version = 0;
   /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
-  int iteration_offset = 0;
+  std::int8_t iteration_offset = 0;
   /// This action and the next of the list run as one overlapped pair.
   bool joined_with_next = false;
   auto operator<=>(const Action&) const = default;

@@ -15,7 +15,7 @@ Action of_stage(Action action, int stage) {
 /// Causal attention: a slice's forward reads what the slices before it left on this stage.
 std::vector<Action> earlier_slice(Action action) {
   if (!action.slice || *action.slice == 0) return {};
-  --*action.slice;
+  action.slice = *action.slice - 1;
   return {of_kind(action, action.kind)};
 }
 
@@ -42,7 +42,7 @@ Action Dependencies::input_gradient(const Action& action, int stage) const {
 /// A slice's backward needs what those after it gave back to it.
 std::vector<Action> Dependencies::later_slice(Action action) const {
   if (!action.slice || *action.slice + 1 >= schedule_.num_slices) return {};
-  ++*action.slice;
+  action.slice = *action.slice + 1;
   return {input_gradient(action, action.stage)};
 }
 

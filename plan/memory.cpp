@@ -27,7 +27,7 @@ class PositionMemory {
     const Bytes value_bytes = bytes_per_value(dtype_);
     const int num_layers = static_cast<int>(profile_.model.layers.size());
     RankMemory memory;
-    Bytes stash_of_micro_batch = 0, transient = 0;
+    Bytes transient = 0;
     for (int layer = begin; layer < end; ++layer) {
       const Bytes weights = profile_.model.layers.at(layer).parameter_count * value_bytes;
       const LayerCost cost = cost_at(layer, position);
@@ -36,15 +36,13 @@ class PositionMemory {
       if (trains) {
         memory.gradients += weights;
         memory.optimizer_state += weights * optimizer_moments(optimizer_);
-        stash_of_micro_batch += cost.stashed_bytes;
       }
       // A frozen layer keeps nothing, so its output is a transient too.
       transient = std::max(transient, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
     }
-    // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
-    const int first_kept = std::max(begin, phase_.first_trainable_layer);
-    if (first_kept < end) stash_of_micro_batch += output_bytes_of(first_kept - 1, position);
-    memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(stash_of_micro_batch));
+    const auto [kept, computed_again] = stash_of_micro_batch({begin, end}, position);
+    transient += computed_again;
+    memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
     const Bytes received = output_bytes_of(begin - 1, position);
     const Bytes sent = end < num_layers ? output_bytes_of(end - 1, position) : 0;
     memory.workspace = transient + received + sent;
@@ -56,6 +54,30 @@ class PositionMemory {
   }
 
  private:
+  struct Stash {
+    Bytes kept = 0;            // from forward until backward
+    Bytes computed_again = 0;  // most that lives in a backward beside that
+  };
+
+  Stash stash_of_micro_batch(LayerRange stage, int position) const {
+    const auto segments = checkpoint_segments(phase_.recompute, profile_.model, stage, phase_.first_trainable_layer);
+    Stash stash;
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      const auto [begin, end] = segments[i].range;
+      Bytes all = 0;
+      for (int layer = begin; layer < end; ++layer) all += cost_at(layer, position).stashed_bytes;
+      // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
+      if (i == 0) stash.kept += output_bytes_of(begin - 1, position);
+      if (!segments[i].recomputed) {
+        stash.kept += all;
+        continue;
+      }
+      if (i + 1 < segments.size()) stash.kept += output_bytes_of(end - 1, position);  // the next segment's input
+      stash.computed_again = std::max(stash.computed_again, all);
+    }
+    return stash;
+  }
+
   LayerCost cost_at(int layer, int position) const {
     const int rank = rank_of(phase_.layout, position, 0);
     FROSTPIPE_CHECK(rank < static_cast<int>(cluster_.devices.size()), "a layout fits its cluster");

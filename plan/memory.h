@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "plan/trace.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {
@@ -32,6 +33,23 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 /// `global_batch_size`, padded to the run's longest sample.
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
+
+/// Live bytes from `at_ns` on: while `action` runs, or since it has ended.
+struct MemoryChange {
+  Nanoseconds at_ns = 0;
+  Bytes bytes = 0;
+  Action action;
+  bool ended = false;
+  bool operator==(const MemoryChange&) const = default;
+};
+
+/// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its position, `peak_in_flight` the micro-batches that its
+/// stash is of, `timeline` the simulated iteration. A micro-batch's activations live from the begin of its F to the end of its B, and an action's workspace
+/// while it runs; the rest lives throughout. Empty for a rank that computes nothing.
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, double peak_in_flight, bool trains);
+
+/// Where it is largest, the first time. Requires changes.
+MemoryChange largest(const std::vector<MemoryChange>& changes);
 
 /// "stage 0 needs 470 MiB (weights 87 MiB, ...), rank 0 has 384 MiB": empty if every rank fits.
 std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster);

@@ -16,7 +16,7 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
     for (int i = 0; i < ahead; ++i) schedule.prologue[r].push_back(forward(r, i));
     for (int i = 0; i < m; ++i) {
       Action next = forward(r, (i + ahead) % m);
-      next.iteration_offset = (i + ahead) / m;
+      next.iteration_offset = static_cast<std::int8_t>((i + ahead) / m);
       schedule.body[r].push_back(next);
       schedule.body[r].push_back(backward(r, i));
       if (next.iteration_offset == 0) schedule.epilogue[r].push_back(next);
@@ -38,7 +38,7 @@ Schedule unrolled(const Schedule& schedule, int iterations) {
         const int of_iteration = iteration + action.iteration_offset;
         action.iteration_offset = 0;
         if (action.micro_batch) {
-          *action.micro_batch += of_iteration * schedule.num_micro_batches;
+          action.micro_batch = *action.micro_batch + of_iteration * schedule.num_micro_batches;
           action.weight_version = std::max(of_iteration - schedule.weight_delay, 0);
         } else if (of_iteration != iterations - 1) {
           continue;

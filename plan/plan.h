@@ -8,6 +8,7 @@
 #include "plan/freeze.h"
 #include "plan/layout.h"
 #include "plan/partition.h"
+#include "plan/recompute.h"
 #include "plan/schedule.h"
 #include "profiles/cluster.h"
 #include "profiles/model.h"
@@ -57,6 +58,7 @@ struct Phase {
   /// Padded length of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
   int longest_tokens = 0;
   CacheUse cache;
+  Recompute recompute = std::nullopt;
   PhasePrediction predicted;
   bool operator==(const Phase&) const = default;
 };

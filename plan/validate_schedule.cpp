@@ -115,21 +115,21 @@ class Validator {
     return action;
   }
 
-  bool contains(ActionKind kind, int stage, std::optional<int> micro_batch, std::optional<int> slice) const {
+  bool contains(ActionKind kind, int stage, OptionalIndex micro_batch, OptionalIndex slice) const {
     // Weight versions and iterations may differ: any of them counts.
     return present_.contains(Action{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice});
   }
 
   void require_complete_stage(int stage) const {
     const auto place = fmt::format("position {}, stage {}", schedule_.position_of_stage[stage], stage);
-    const auto require = [&](ActionKind kind, std::optional<int> micro_batch, std::optional<int> slice) {
+    const auto require = [&](ActionKind kind, OptionalIndex micro_batch, OptionalIndex slice) {
       if (contains(kind, stage, micro_batch, slice)) return;
       const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice};
       fail(fmt::format("{}: {} is missing", place, to_string(absent)));
     };
     for (int unit = 0; unit < schedule_.num_micro_batches * schedule_.num_slices; ++unit) {
       const int i = unit / schedule_.num_slices;
-      const auto slice = schedule_.num_slices > 1 ? std::optional(unit % schedule_.num_slices) : std::nullopt;
+      const auto slice = schedule_.num_slices > 1 ? OptionalIndex(unit % schedule_.num_slices) : OptionalIndex();
       require(ActionKind::forward, i, slice);
       if (stage < schedule_.first_trainable_stage) continue;
       const bool splits =

@@ -29,6 +29,7 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
     : profile_(profile), cluster_(cluster), options_(options) {
   frame_.first_trainable_layer = first_trainable_layer;
   frame_.cache = cache;
+  frame_.recompute = options.recompute;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
   frame_.layout.data_parallel_size = replicates(options) ? static_cast<int>(cluster.devices.size()) / pipeline_parallel_size : 1;
   frame_.tokens = tokens_of(options, profile);
@@ -96,6 +97,7 @@ std::vector<Nanoseconds> CandidateMaker::cost_per_layer(int num_micro_batches) {
       } else {
         cost[layer] += count * (one.forward_ns + one.weight_gradient_ns);
         if (layer > frame_.first_trainable_layer) cost[layer] += count * one.input_gradient_ns;
+        if (is_recomputed(frame_.recompute, profile_.model.layers[layer].kind)) cost[layer] += count * one.forward_ns;
       }
     }
   }

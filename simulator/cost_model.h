@@ -65,7 +65,7 @@ class UniformCostModel final : public CostModel {
 /// Costs of a phase from a profile and a cluster. Each rank is priced by its own device's measurements.
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
-/// gradient of trainable layers; the run's first trainable layer has no input gradient. REDUCE_GRAD: all-reduce of the
+/// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has no input gradient. REDUCE_GRAD: all-reduce of the
 /// stage's trainable gradient bytes over its replicas. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
 /// an all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank
 /// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
@@ -91,6 +91,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds forward_ns = 0;
     Nanoseconds input_gradient_ns = 0;
     Nanoseconds weight_gradient_ns = 0;
+    Nanoseconds recompute_ns = 0;  // forwards that are done again in a backward
     TransferCost send_forward, send_backward;
     Nanoseconds cache_read_ns = 0, cache_write_ns = 0;
   };

@@ -88,6 +88,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
         cost.forward_ns += measured.forward_ns;
         cost.weight_gradient_ns += measured.weight_gradient_ns;
         if (layer > phase.first_trainable_layer) cost.input_gradient_ns += measured.input_gradient_ns;
+        if (is_recomputed(phase.recompute, profile.model.layers[layer].kind)) cost.recompute_ns += measured.forward_ns;
       }
     }
     if (stage + 1 < stages) {
@@ -131,7 +132,7 @@ const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int rep
 
 const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& action, int replica) const {
   const RankCost& cost = rank_cost(action.stage, replica);
-  const int size = micro_batch_sizes_.at(replica * num_micro_batches_ + action.micro_batch.value());
+  const int size = micro_batch_sizes_.at(replica * num_micro_batches_ + *action.micro_batch);
   return size == smaller_size_ ? cost.smaller : cost.larger;
 }
 
@@ -158,9 +159,9 @@ Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*position*/,
   const StageCost& cost = stage_cost(action, replica);
   switch (action.kind) {
     case ActionKind::backward:
-      return cost.input_gradient_ns + cost.weight_gradient_ns;
+      return cost.recompute_ns + cost.input_gradient_ns + cost.weight_gradient_ns;
     case ActionKind::input_gradient:
-      return cost.input_gradient_ns;
+      return cost.recompute_ns + cost.input_gradient_ns;
     case ActionKind::weight_gradient:
       return cost.weight_gradient_ns;
     default:

@@ -146,6 +146,37 @@ class SimulateTest(CliTest):
         self.run_tool("simulate", "static.json", "--profile", "profile.json", "--cluster", "cluster.json")
 
 
+class MemoryTest(CliTest):
+    def test_recomputing_is_planned_takes_longer_and_keeps_less(self):
+        self.plan("kept.json", "static", "--schedule", "GPipe")
+        self.plan("again.json", "static", "--schedule", "GPipe", "--recompute", "layers")
+        self.assertEqual(self.read("again.json")["phases"][0]["recompute"], "layers")
+        kept, again = (self.read(name)["phases"][0]["predicted"] for name in ("kept.json", "again.json"))
+        self.assertGreater(again["iteration_ns"], kept["iteration_ns"])
+        self.assertLess(max(again["peak_memory_bytes"]), max(kept["peak_memory_bytes"]))
+        rows = json.loads(self.run_tool("simulate", "again.json", "--set", "recompute=off", "--format", "json").stdout)["rows"]
+        self.assertLess(rows[1]["times_base"], 1)
+
+    def test_memory_over_time_peaks_where_the_table_says(self):
+        self.plan("static.json", "static")
+        result = json.loads(self.run_tool("simulate", "static.json", "--memory", "memory.csv", "--format", "json").stdout)
+        self.assertEqual(result["does_not_fit"], [])
+        lines = (self.folder / "memory.csv").read_text().splitlines()
+        self.assertEqual(lines[0], "from_step,rank,at_ns,bytes,action")
+        rows = [line.split(",") for line in lines[1:]]
+        for rank, peak in enumerate(result["phases"][0]["peak_memory_bytes"]):
+            self.assertEqual(max(int(row[3]) for row in rows if row[1] == str(rank)), peak)
+        self.run_tool("simulate", "static.json", "--memory", "memory.svg")
+        self.assertIn("rank 1", (self.folder / "memory.svg").read_text())
+        self.assert_refused("simulate", "static.json", "--memory", "memory.txt", code=2, says="must end in .svg or .csv")
+
+    def test_what_does_not_fit_is_said_with_place_and_time(self):
+        self.plan("static.json", "static")
+        self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(memory_limit_bytes=1000))
+        done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
+        self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* more than its 0.977 KiB")
+
+
 class EstimateTest(CliTest):
     """A profile without the machine: from a config and a device's figures, through plan and simulate."""
 

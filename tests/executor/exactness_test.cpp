@@ -48,15 +48,19 @@ struct Job {
   }
 };
 
-void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, const std::string& dtype, int num_samples) {
-  const std::string what = fmt::format("p={} d={} m={} {} first trainable layer {} {} {} samples", p, d, m, schedule, frozen_first_layer, dtype, num_samples);
+void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, const std::string& dtype, int num_samples,
+                     const Recompute& recompute = std::nullopt) {
+  const std::string what = fmt::format("p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p, d, m, schedule, frozen_first_layer, dtype,
+                                       num_samples, recompute.value_or("nothing"));
   const EncodedData data = small_data(num_samples);
   std::vector<int> order(num_samples);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
 
   RankSession session = job.session(data, "sgd", dtype);
-  session.start(small_phase(p, d, m, schedule, frozen_first_layer),
+  Phase phase = small_phase(p, d, m, schedule, frozen_first_layer);
+  phase.recompute = recompute;
+  session.start(phase,
                 [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
   Trace trace;
   const IterationResult result = session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
@@ -99,6 +103,14 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
     }
   }
 }
+
+const RegisterRankTest recomputed("recomputed", [](const RankEnvironment& self) {
+  Job job(self);
+  for (const std::string& mode : recompute_modes())
+    for (const int first_trainable : {0, 1, 3, 7})
+      for (const std::string schedule : {"GPipe", "1F1B"}) check_gradients(job, 2, 1, 3, schedule, first_trainable, "float64", 11, mode);
+});
+TEST(Exactness, GradientsWithRecomputingEqualOneProcess) { EXPECT_TRUE(passes_on_ranks("recomputed", 2)); }
 
 #define GRADIENTS(P, D)                                                                                                   \
   const RegisterRankTest gradients_##P##_##D("gradients " #P " " #D,                                                      \

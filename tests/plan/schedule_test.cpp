@@ -308,7 +308,7 @@ TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
             "schedule 1F1B: position 0, stage 0: 0F2 is missing");
   EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }), HasSubstr("must have a prologue and an epilogue for each of 2 positions"));
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().joined_with_next = true; }), HasSubstr("is the last"));
-  EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch.reset(); }), HasSubstr("must have a micro-batch"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch = std::nullopt; }), HasSubstr("must have a micro-batch"));
 }
 
 TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {
