@@ -22,7 +22,7 @@ void check_element(const json::Place& place, const Element& element, int num_ran
 }
 
 /// Threads of a rank in the Chrome trace. Messages of the two directions overlap each other and compute.
-enum Thread { kCompute, kWaiting, kSendForward, kSendBackward, kRun, kNumThreads };
+enum Thread { kCompute, kWaitingThread, kSendForward, kSendBackward, kRun, kNumThreads };
 constexpr const char* kThreadNames[kNumThreads] = {"compute", "receive and reduce", "send forward", "send backward",
                                                    "run"};
 
@@ -39,7 +39,7 @@ Thread thread_of(ActionKind kind) {
     case ActionKind::reshard:
     case ActionKind::cache_read:
     case ActionKind::cache_write:
-      return kWaiting;
+      return kWaitingThread;
     default:
       return kCompute;
   }

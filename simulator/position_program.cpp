@@ -21,7 +21,7 @@ enum Fact : std::uint8_t {
 class Compiler {
  public:
   explicit Compiler(const Schedule& schedule)
-      : schedule_(schedule), units_(schedule.num_micro_batches * schedule.num_slices), facts_(static_cast<std::size_t>(num_stages(schedule)) * units_),
+      : schedule_(schedule), units_(schedule.num_micro_batches * schedule.num_slices), stages_(num_stages(schedule)), facts_(static_cast<std::size_t>(num_stages(schedule)) * units_),
         sent_backward_(facts_.size()), expected_(num_stages(schedule)), done_(num_stages(schedule)), reduced_(num_stages(schedule)) {}
 
   std::optional<std::vector<PositionProgram>> run() {
@@ -47,19 +47,19 @@ class Compiler {
 
  private:
   bool is_known(const Action& action) const {
-    return action.stage >= 0 && action.stage < num_stages(schedule_) && action.micro_batch.value_or(0) < schedule_.num_micro_batches &&
+    return action.stage >= 0 && action.stage < stages_ && action.micro_batch.value_or(0) < schedule_.num_micro_batches &&
            action.slice.value_or(0) < schedule_.num_slices && action.iteration_offset == 0;
   }
   std::size_t unit_of(const Action& action, int stage) const {
     return static_cast<std::size_t>(stage) * units_ + *action.micro_batch * schedule_.num_slices + action.slice.value_or(0);
   }
   bool lives_on(int stage, int position) const {
-    return stage >= 0 && stage < num_stages(schedule_) && schedule_.position_of_stage[stage] == position;
+    return stage >= 0 && stage < stages_ && schedule_.position_of_stage[stage] == position;
   }
 
   /// True if all that the action needs of its own position has been entered; then enters it.
   bool enter(const Action& action, int position) {
-    const int stage = action.stage, last = num_stages(schedule_) - 1;
+    const int stage = action.stage, last = stages_ - 1;
     if (schedule_.position_of_stage[stage] != position) return false;
     if (action.kind == ActionKind::reduce_gradient) return done_[stage] == expected_[stage] && !std::exchange(reduced_[stage], true);
     if (action.kind == ActionKind::optimizer_step) return reduced_[stage];
@@ -123,7 +123,7 @@ class Compiler {
   }
 
   const Schedule& schedule_;
-  int units_;
+  int units_, stages_;
   std::vector<std::uint8_t> facts_;       // [stage][unit], bits of Fact
   std::vector<std::uint8_t> sent_backward_;
   std::vector<int> expected_, done_;      // backwards per stage

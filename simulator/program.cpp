@@ -34,10 +34,19 @@ const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part,
 struct Names {
   std::vector<Action> actions;
   std::vector<std::pair<std::uint64_t, int>> numbers;  // ascending
+  std::vector<int> slots;                              // of the lists' actions one after the other: prologue, body, epilogue
+  std::vector<std::pair<std::uint64_t, std::size_t>> groups;  // kind and stage, and where their numbers begin; ascending
 };
 
-int slot_of(const Names& names, const Action& action) {
+constexpr int kGroupShift = 44;  // a name without micro-batch, slice and weight version
+
+/// Most schedules run every micro-batch of a stage: its number stands where counting says. Else it is searched for.
+int slot_of(const Names& names, const Action& action, int num_slices) {
   const std::uint64_t name = name_of(action);
+  const auto group = std::lower_bound(names.groups.begin(), names.groups.end(), std::pair{name >> kGroupShift, std::size_t{0}});
+  if (group == names.groups.end() || group->first != name >> kGroupShift) return -1;
+  const std::size_t counted = group->second + static_cast<std::size_t>(action.micro_batch.value_or(0)) * num_slices + action.slice.value_or(0);
+  if (counted < names.numbers.size() && names.numbers[counted].first == name) return names.numbers[counted].second;
   const auto place = std::lower_bound(names.numbers.begin(), names.numbers.end(), std::pair{name, 0});
   return place != names.numbers.end() && place->first == name ? place->second : -1;
 }
@@ -52,18 +61,28 @@ Names names_of(const Schedule& schedule, int position) {
     }
   }
   std::sort(names.numbers.begin(), names.numbers.end());
-  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
-  names.numbers.erase(std::unique(names.numbers.begin(), names.numbers.end(), same_name), names.numbers.end());
-
-  // Until here a number is an index into `all`; what stands there first keeps the order and loses the gaps.
-  std::vector<int> slot_at(all.size(), -1);
-  for (const auto& [name, index] : names.numbers) slot_at[index] = 0;
-  for (std::size_t index = 0; index < all.size(); ++index) {
-    if (slot_at[index] < 0) continue;
-    slot_at[index] = static_cast<int>(names.actions.size());
-    names.actions.push_back(*all[index]);
+  std::vector<int> first(all.size());  // of the same name
+  std::size_t distinct = 0;
+  for (const auto& [name, index] : names.numbers) {
+    const bool is_new = distinct == 0 || names.numbers[distinct - 1].first != name;
+    if (is_new) names.numbers[distinct++] = {name, index};
+    first[index] = names.numbers[distinct - 1].second;
   }
-  for (auto& [name, index] : names.numbers) index = slot_at[index];
+  names.numbers.resize(distinct);
+  for (std::size_t i = 0; i < distinct; ++i) {
+    const std::uint64_t group = names.numbers[i].first >> kGroupShift;
+    if (names.groups.empty() || names.groups.back().first != group) names.groups.emplace_back(group, i);
+  }
+  names.slots.resize(all.size());
+  for (int index = 0; index < static_cast<int>(all.size()); ++index) {
+    if (first[index] == index) {
+      names.slots[index] = static_cast<int>(names.actions.size());
+      names.actions.push_back(*all[index]);
+    } else {
+      names.slots[index] = names.slots[first[index]];
+    }
+  }
+  for (auto& [name, index] : names.numbers) index = names.slots[index];
   return names;
 }
 
@@ -88,13 +107,6 @@ int link_to(Program& program, int position) {
   return static_cast<int>(links.size()) - 1;
 }
 
-std::vector<int> slots_of(const std::vector<Action>& actions, const Names& names) {
-  std::vector<int> slots;
-  slots.reserve(actions.size());
-  for (const Action& action : actions) slots.push_back(slot_of(names, action));
-  return slots;
-}
-
 }  // namespace
 
 std::vector<Program> resolve(const Schedule& lowered) {
@@ -114,7 +126,7 @@ std::vector<Program> resolve(const Schedule& lowered) {
       const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
         const int holder = position_of(lowered, dependency);
-        const int index = slot_of(names[holder], dependency);
+        const int index = slot_of(names[holder], dependency, lowered.num_slices);
         program.dependencies.push_back(index < 0 ? SlotAddress{} : SlotAddress{holder, index});
       }
       slot.end_dependency = static_cast<int>(program.dependencies.size());
@@ -123,15 +135,17 @@ std::vector<Program> resolve(const Schedule& lowered) {
         const Action other = matching(action);
         if (other.stage >= 0 && other.stage < num_stages(lowered)) {
           const int holder = position_of(lowered, other);
-          const int index = slot_of(names[holder], of_kind(other, other.kind));
+          const int index = slot_of(names[holder], of_kind(other, other.kind), lowered.num_slices);
           if (index >= 0) slot.partner = {holder, index};
         }
       }
       program.slots.push_back(slot);
     }
-    program.prologue = slots_of(list_of(lowered.prologue, position), names[position]);
-    program.body = slots_of(list_of(lowered.body, position), names[position]);
-    program.epilogue = slots_of(list_of(lowered.epilogue, position), names[position]);
+    const auto body = names[position].slots.begin() + static_cast<std::ptrdiff_t>(list_of(lowered.prologue, position).size());
+    const auto epilogue = body + static_cast<std::ptrdiff_t>(list_of(lowered.body, position).size());
+    program.prologue.assign(names[position].slots.begin(), body);
+    program.body.assign(body, epilogue);
+    program.epilogue.assign(epilogue, names[position].slots.end());
   }
   return programs;
 }
