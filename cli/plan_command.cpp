@@ -76,12 +76,9 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
 }
 
 std::string memory_limits(const Cluster& cluster, bool memory_limited) {
-  std::string text;
-  for (const Device& device : cluster.devices) {
-    text += text.empty() ? "" : " / ";
-    text += device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none";
-  }
-  return text + (memory_limited ? "" : " (not applied to this plan)");
+  std::vector<std::string> cells;
+  for (const Device& device : cluster.devices) cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
+  return joined(cells) + (memory_limited ? "" : " (not applied to this plan)");
 }
 
 std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
@@ -199,6 +196,7 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
+  add_count_option(*command, "--tp", options->plan.tensor_parallel_size, "Tensor-parallel size, which the profile must have measured; such a plan can be simulated, not trained");
   command->add_option("--recompute", options->recompute,
                       "What a backward computes again instead of keeping it: attention, layers (of which only the inputs are kept) or stage (of which only its input is)")
       ->check(CLI::IsMember(recompute_modes()).description(""))

@@ -139,6 +139,21 @@ void apply(Variant& variant, const std::string& change) {
   } else if (name == "cache") {
     if (value != "off") refuse_change(change, "must be off (to have a cache where the plan has none, plan again)");
     for (Phase& phase : variant.plan.phases) phase.cache = {};
+  } else if (name == "card" || name == "switch") {
+    // card=12.5: GB/s of a node's network card; switch=4x50: GB/s of the uplink that 4 nodes share
+    const std::size_t times = value.find('x');
+    const bool is_switch = name == "switch";
+    if (is_switch && (times == std::string::npos || times == 0)) refuse_change(change, "must be NODESxGB/s, such as switch=4x50");
+    const double nodes = is_switch ? number_in(change, value.substr(0, times)) : 1;
+    const double bandwidth = number_in(change, is_switch ? value.substr(times + 1) : value);
+    if (bandwidth <= 0 || nodes < 1 || nodes > static_cast<double>(variant.cluster.devices.size())) refuse_change(change, "must be more than 0, of at least one node");
+    variant.cluster.shared_links.push_back({.name = name, .nodes = static_cast<int>(nodes), .bandwidth_bytes_per_second = std::llround(1e9 * bandwidth)});
+  } else if (name == "all-reduce") {
+    if (value != "ring" && value != "tree" && value != "hierarchical" && value != "fastest") refuse_change(change, "must be ring, tree, hierarchical or fastest");
+    variant.cluster.communication.all_reduce = value;
+  } else if (name == "overlap-reduction" || name == "scatter-gather") {
+    if (value != "on" && value != "off") refuse_change(change, "must be on or off");
+    (name == "overlap-reduction" ? variant.cluster.communication.overlap_gradient_reduction : variant.cluster.communication.scatter_gather) = value == "on";
   } else if (name == "recompute") {
     if (value != "off" && std::find(recompute_modes().begin(), recompute_modes().end(), value) == recompute_modes().end())
       refuse_change(change, fmt::format("must be one of off, {}", fmt::join(recompute_modes(), ", ")));
@@ -151,7 +166,7 @@ void apply(Variant& variant, const std::string& change) {
   } else if (name == "checkpoint") {
     variant.checkpoint_seconds = number_in(change, value);
   } else {
-    refuse_change(change, "must be one of bandwidth, latency, compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
+    refuse_change(change, "must be one of bandwidth, latency, card, switch, all-reduce, overlap-reduction, scatter-gather, compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
   }
 }
 
@@ -165,6 +180,8 @@ class JitteredCostModel final : public CostModel {
     return static_cast<Nanoseconds>(std::llround(factor * static_cast<double>(costs_.compute_ns(action, position, replica))));
   }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
+  std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override { return costs_.shared_occupancies(send, replica); }
+  bool shares_links() const override { return costs_.shares_links(); }
 
  private:
   const CostModel& costs_;

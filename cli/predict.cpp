@@ -89,6 +89,7 @@ WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Pr
                             .optimizer = executed.optimizer,
                             .dtype = executed.dtype,
                             .partitioner = executed.partitioner,
+                            .tensor_parallel_size = before.layout.tensor_parallel_size,
                             .recompute = before.recompute,
                             .ignore_memory_limit = !executed.memory_limited,
                             .freeze = {}};

@@ -70,6 +70,7 @@ std::string layers_text(const Profile& profile) {
   std::map<std::tuple<int, LayerKind, int>, std::map<int, MeanTime>> rows;
   std::set<int> sizes;
   for (const Measurement& measurement : profile.measurements) {
+    if (measurement.key.tensor_parallel_size != profile.measurements.front().key.tensor_parallel_size) continue;
     const LayerCost& cost = measurement.cost;
     const LayerKind kind = profile.model.layers.at(measurement.key.layer).kind;
     const Nanoseconds times[] = {cost.forward_ns, cost.input_gradient_ns + cost.weight_gradient_ns,
@@ -216,6 +217,7 @@ Command add_profile_command(CLI::App& app) {
   add_count_option(*command, "--import-samples", options->graph_samples, "With --import: samples that the graph's times and sizes are of");
   add_count_option(*command, "--samples", options->estimate.num_samples, "With --like and --import: training samples");
   add_count_option(*command, "--nodes", options->estimate.num_nodes, "With --like and --import: machines that the ranks are spread over");
+  add_counts_option(*command, "--tensor-parallel", options->estimate.tensor_parallel_sizes, "With --like: tensor-parallel sizes to estimate");
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
   command

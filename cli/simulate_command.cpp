@@ -39,10 +39,15 @@ double run_samples_per_second(const TrainingPlan& plan) {
   return total > 0 ? 1e9 * plan.num_steps * plan.global_batch_size / static_cast<double>(total) : 0;
 }
 
-std::string each_in_milliseconds(const std::vector<Nanoseconds>& durations) {
-  std::string text;
-  for (const Nanoseconds duration : durations) text += (text.empty() ? "" : " / ") + in_milliseconds(duration);
-  return text;
+/// Of t tensor ranks the first one's, for all do the same.
+std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLayout& layout) {
+  std::vector<std::string> cells;
+  for (int rank = 0; rank < static_cast<int>(busy_ns.size()); ++rank) {
+    Place place;
+    if (find_place(layout, rank, place) && rank_of(layout, place.position, place.replica) != rank) continue;
+    cells.push_back(in_milliseconds(busy_ns[rank]));
+  }
+  return joined(cells);
 }
 
 /// Of all ranks, idle ones too.
@@ -149,7 +154,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                                              static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns))),
                    in_milliseconds(phases[i].transformation_ns)});
     ranks.add_row({std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
-                   fmt::format("{:.3f}", summary.bubble_overhead), each_in_milliseconds(summary.busy_ns),
+                   fmt::format("{:.3f}", summary.bubble_overhead), busy_text(summary.busy_ns, phase.layout),
                    fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
                    in_mebibytes(phases[i].peak_memory_bytes)});
   }
@@ -261,7 +266,7 @@ Command add_simulate_command(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--set", options->sets,
-                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, recompute=layers, "
+                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks share), switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, fastest), overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, recompute=layers, "
                    "jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a row against the plan as it is")
       ->type_name("CHANGES")
       ->take_all();

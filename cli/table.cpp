@@ -54,11 +54,23 @@ std::string in_milliseconds(Nanoseconds duration) {
 
 std::string in_mebibytes(Bytes bytes) { return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20)); }
 
-std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank) {
-  if (bytes_per_rank.empty()) return "-";
+std::string joined(const std::vector<std::string>& cells) {
+  constexpr std::ptrdiff_t kFewest = 3;
   std::string text;
-  for (const Bytes bytes : bytes_per_rank) text += (text.empty() ? "" : " / ") + in_mebibytes(bytes);
-  return text;
+  for (auto cell = cells.begin(); cell != cells.end();) {
+    const auto other = std::find_if(cell, cells.end(), [&](const std::string& one) { return one != *cell; });
+    const std::ptrdiff_t equal = other - cell;
+    for (std::ptrdiff_t i = 0; i < (equal < kFewest ? equal : 1); ++i) text += (text.empty() ? "" : " / ") + *cell;
+    if (equal >= kFewest) text += fmt::format(" x{}", equal);
+    cell = other;
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank) {
+  std::vector<std::string> cells;
+  for (const Bytes bytes : bytes_per_rank) cells.push_back(in_mebibytes(bytes));
+  return joined(cells);
 }
 
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured) {

@@ -35,6 +35,10 @@ double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
 std::unique_ptr<Subject> load_subject(const TrainOptions& options, int rank) {
   std::unique_ptr<Subject> subject = make_subject(options, rank);
   require_same_model(options.plan, subject->model(), options.plan_source);
+  for (const Phase& phase : options.plan.phases)
+    if (phase.layout.tensor_parallel_size > 1)
+      throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size", "must be 1 to train: this version has no tensor parallelism but in the simulator",
+                         std::to_string(phase.layout.tensor_parallel_size));
   validate(options.plan, subject->model(), options.plan_source);
   return subject;
 }

@@ -29,7 +29,7 @@ class PositionMemory {
     RankMemory memory;
     Bytes transient = 0;
     for (int layer = begin; layer < end; ++layer) {
-      const Bytes weights = profile_.model.layers.at(layer).parameter_count * value_bytes;
+      const Bytes weights = profile_.model.layers.at(layer).parameter_count * value_bytes / phase_.layout.tensor_parallel_size;
       const LayerCost cost = cost_at(layer, position);
       const bool trains = layer >= phase_.first_trainable_layer;
       memory.weights += weights;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "plan/memory.h"
@@ -147,13 +148,11 @@ class PhaseValidator {
     const auto& [p, d, t, placement] = phase_.layout;
     for (const int size : {p, d, t})
       if (size < 1) throw InvalidInput(at("layout"), "must have sizes >= 1", std::to_string(size));
-    if (t != 1)
-      throw InvalidInput(at("layout.tensor_parallel_size"), "must be 1: this version has no tensor parallelism",
-                         std::to_string(t));
-    const std::int64_t ranks = std::int64_t{p} * d;
+    const double size = static_cast<double>(p) * d * t;
+    const std::int64_t ranks = size < 1e18 ? std::int64_t{p} * d * t : std::numeric_limits<std::int64_t>::max();
     if (ranks > plan_.world_size)
       throw InvalidInput(at("layout"), fmt::format("must use at most {} ranks, the world size", plan_.world_size),
-                         fmt::format("{} x {} = {}", p, d, ranks));
+                         fmt::format("{} x {} x {} = {}", p, d, t, ranks));
     if (placement.empty()) return;
     if (static_cast<std::int64_t>(placement.size()) != ranks)
       throw InvalidInput(at("layout.placement"), fmt::format("must be empty or name {} ranks", ranks),

@@ -38,7 +38,7 @@ Transformation diff(const Phase& before, const Phase& after, const Model& model,
     const auto sources = holders_of(before, layer);
     const bool with_moments = layer >= after.first_trainable_layer && optimizer_moments(optimizer) > 0;
     const Bytes bytes = model.layers[layer].parameter_count * bytes_per_value(dtype) *
-                        (1 + (with_moments ? optimizer_moments(optimizer) : 0));
+                        (1 + (with_moments ? optimizer_moments(optimizer) : 0)) / after.layout.tensor_parallel_size;
     for (const int rank : holders_of(after, layer)) {
       if (std::binary_search(sources.begin(), sources.end(), rank)) continue;
       // The source that has sent least so far; of equals the lowest rank.

@@ -117,7 +117,7 @@ std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster
   const int num_layers = static_cast<int>(profile.model.layers.size());
   const std::string prefix = "p = " + std::to_string(p) + ": ";
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
-  if (p > world_size) return Infeasible{prefix + "the cluster has " + std::to_string(world_size) + " ranks"};
+  if (p * options.tensor_parallel_size > world_size) return Infeasible{prefix + "the cluster has " + std::to_string(world_size) + " ranks"};
   if (p > num_layers) return Infeasible{prefix + "the model has " + std::to_string(num_layers) + " layers"};
 
   Search search(profile, cluster, options, p, first_trainable_layer, cache);

@@ -31,13 +31,15 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
   frame_.cache = cache;
   frame_.recompute = options.recompute;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
-  frame_.layout.data_parallel_size = replicates(options) ? static_cast<int>(cluster.devices.size()) / pipeline_parallel_size : 1;
+  frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
+  frame_.layout.data_parallel_size =
+      replicates(options) ? static_cast<int>(cluster.devices.size()) / (pipeline_parallel_size * options.tensor_parallel_size) : 1;
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
   const int num_layers = static_cast<int>(profile.model.layers.size());
   update_ns_.assign(num_layers, 0);
   for (int layer = first_trainable_layer; layer < num_layers; ++layer) {
-    update_ns_[layer] = update_cost_of(profile, layer, cluster.devices.front().type, options.dtype, options.optimizer);
+    update_ns_[layer] = update_cost_of(profile, layer, cluster.devices.front().type, options.dtype, options.optimizer) / options.tensor_parallel_size;
   }
 }
 
@@ -113,7 +115,8 @@ const std::vector<LayerCost>& CandidateMaker::layers_at(int micro_batch_size) {
                                         .device_type = cluster_.devices.front().type,
                                         .dtype = options_.dtype,
                                         .micro_batch_size = micro_batch_size,
-                                        .tokens = frame_.tokens}));
+                                        .tokens = frame_.tokens,
+                                        .tensor_parallel_size = options_.tensor_parallel_size}));
   }
   return layers_at_.emplace(micro_batch_size, std::move(layers)).first->second;
 }
@@ -155,8 +158,9 @@ std::vector<Partition> neighbours(const Partition& partition) {
 
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size) {
   std::vector<Bytes> peak(world_size, 0);
-  for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position) {
-    for (const int rank : replicas_of(phase.layout, position)) peak.at(rank) = memory[position].total();
+  for (int rank = 0; rank < world_size; ++rank) {
+    Place place;
+    if (find_place(phase.layout, rank, place)) peak[rank] = memory[place.position].total();
   }
   return peak;
 }

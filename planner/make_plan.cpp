@@ -23,9 +23,12 @@ void require_meaningful(const PlanOptions& options, const Cluster& cluster) {
     throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
   }
   if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
+  if (options.tensor_parallel_size < 1 || cluster.devices.size() % options.tensor_parallel_size != 0)
+    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", cluster.devices.size()), std::to_string(options.tensor_parallel_size));
 }
 
-int world_size_of(const Cluster& cluster) { return static_cast<int>(cluster.devices.size()); }
+/// Groups of tensor ranks: what pipelines and replicas are made of.
+int num_groups(const Cluster& cluster, const PlanOptions& options) { return static_cast<int>(cluster.devices.size()) / options.tensor_parallel_size; }
 
 /// Pipeline lengths of the static method: those that leave no rank idle.
 std::vector<int> static_lengths(int world_size) {
@@ -115,16 +118,16 @@ bool is_elastic(const std::string& method) {
 Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
   std::vector<int> lengths;
   const int wanted = options.pipeline_parallel_size;
-  if (wanted > 0 && (world_size_of(cluster) % wanted != 0 || (options.method == "data-parallel" && wanted != 1))) {
-    throw InvalidInput("pipeline length", options.method == "data-parallel" ? "must be 1 for data-parallel" : fmt::format("must divide the {} ranks", world_size_of(cluster)),
+  if (wanted > 0 && (num_groups(cluster, options) % wanted != 0 || (options.method == "data-parallel" && wanted != 1))) {
+    throw InvalidInput("pipeline length", options.method == "data-parallel" ? "must be 1 for data-parallel" : fmt::format("must divide the {} ranks (over the tensor-parallel size)", num_groups(cluster, options)),
                        std::to_string(wanted));
   }
   if (options.method == "data-parallel") {
     lengths = {1};
   } else if (options.method == "pipetransformer-published" || !replicates(options)) {
-    lengths = {world_size_of(cluster)};
+    lengths = {num_groups(cluster, options)};
   } else if (options.method == "static" || options.method == "freeze-only" || options.method == "pipetransformer") {
-    lengths = static_lengths(world_size_of(cluster));
+    lengths = static_lengths(num_groups(cluster, options));
   } else {
     throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only, pipetransformer-published or pipetransformer-without-replicas", options.method);
   }
@@ -156,7 +159,7 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
   TrainingPlan plan;
   plan.method = options.method;
-  plan.world_size = world_size_of(cluster);
+  plan.world_size = static_cast<int>(cluster.devices.size());
   plan.global_batch_size = options.global_batch_size;
   plan.num_steps = options.num_steps;
   plan.optimizer = options.optimizer;

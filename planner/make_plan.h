@@ -21,6 +21,7 @@ struct PlanOptions {
   std::string partitioner = "exact";  // exact | pipetransformer-greedy
   std::string schedule;               // the only one to use; empty = the best
   int pipeline_parallel_size = 0;     // at the start; 0 = the best
+  int tensor_parallel_size = 1;
   Recompute recompute = std::nullopt;
   int steps_per_epoch = 0;            // 0 = samples do not come again: no cache
   bool use_cache = true;              // where it pays

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
@@ -24,27 +23,31 @@ void fields(Archive& archive, json::Value<Archive, Device>& device) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, SharedLink>& link) {
+  archive("name", link.name);
+  archive("nodes", link.nodes, json::at_least(1));
+  archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(1));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Communication>& communication) {
+  archive("all_reduce", communication.all_reduce);
+  archive("overlap_gradient_reduction", communication.overlap_gradient_reduction);
+  archive("scatter_gather", communication.scatter_gather);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("name", cluster.name);
   archive("devices", cluster.devices);
   archive("intra_node", cluster.intra_node);
   archive("inter_node", cluster.inter_node);
   archive("regroup_ns", cluster.regroup_ns, json::at_least(0));
+  archive("shared_links", cluster.shared_links, json::MayBeMissing{});
+  archive("communication", cluster.communication, json::MayBeMissing{});
 }
 
 namespace {
-
-/// Far beyond any run, and still safe to add up.
-constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max() / 1024;
-
-/// ceil(amount * 1e9 / bandwidth) for amount = numerator * bytes / denominator.
-Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::int64_t numerator,
-                     std::int64_t denominator) {
-  if (bandwidth_bytes_per_second <= 0 || bytes <= 0) return 0;
-  const __int128 divisor = static_cast<__int128>(bandwidth_bytes_per_second) * denominator;
-  const __int128 time = (static_cast<__int128>(bytes) * numerator * 1'000'000'000 + divisor - 1) / divisor;
-  return time > kNever ? kNever : static_cast<Nanoseconds>(time);
-}
 
 const Device& device_of(const Cluster& cluster, int rank) {
   FROSTPIPE_CHECK(rank >= 0 && rank < static_cast<int>(cluster.devices.size()), "a layout fits its cluster");
@@ -67,6 +70,12 @@ void validate_devices(const Cluster& cluster, std::string_view source) {
   }
 }
 
+void validate_communication(const Cluster& cluster, std::string_view source) {
+  const std::string& algorithm = cluster.communication.all_reduce;
+  if (algorithm != "ring" && algorithm != "tree" && algorithm != "hierarchical" && algorithm != "fastest")
+    throw InvalidInput(fmt::format("{}: communication.all_reduce", source), "must be ring, tree, hierarchical or fastest", fmt::format("\"{}\"", algorithm));
+}
+
 }  // namespace
 
 const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank) {
@@ -74,26 +83,12 @@ const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank) 
   return same_node ? cluster.intra_node : cluster.inter_node;
 }
 
-Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes) {
-  return time_for(link.bandwidth_bytes_per_second, bytes, 1, 1);
-}
-
-Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes) {
-  const auto d = static_cast<std::int64_t>(ranks.size());
-  if (d < 2) return 0;
-  Nanoseconds slowest = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const Link& link = link_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]).collective;
-    slowest = std::max(slowest, link.latency_ns + time_for(link.bandwidth_bytes_per_second, bytes, 2 * (d - 1), d));
-  }
-  return slowest;
-}
-
 std::string to_json(const Cluster& cluster) { return json::write_envelope("frostpipe.cluster", cluster); }
 
 Cluster cluster_from_json(std::string_view json, std::string_view source) {
   auto cluster = json::read_envelope<Cluster>(json, source, "frostpipe.cluster");
   validate_devices(cluster, source);
+  validate_communication(cluster, source);
   return cluster;
 }
 

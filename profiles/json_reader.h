@@ -66,6 +66,9 @@ void read(const Json& json, const Place& place, T& value, AtLeast limit = {});
 template <class T>
 Json write(const T& value);
 
+/// A field that may be missing: it then keeps its default, and a default is not written.
+struct MayBeMissing {};
+
 /// Reads the fields of one object; every field must be there except optionals, and no others may be.
 class Reader {
  public:
@@ -86,6 +89,15 @@ class Reader {
     }
     ++num_found_;
     read(*found, Place(place_, std::string_view(name)), member, limit);
+  }
+
+  template <class T>
+  void operator()(const char* name, T& member, MayBeMissing) {
+    known_.push_back(name);
+    const auto found = object_.find(name);
+    if (found == object_.end()) return;
+    ++num_found_;
+    read(*found, Place(place_, std::string_view(name)), member);
   }
 
   void finish() const {
@@ -121,6 +133,11 @@ class Writer {
   template <class T>
   void operator()(const char* name, const std::optional<T>& member, AtLeast = {}) {
     if (member) object[name] = write(*member);
+  }
+
+  template <class T>
+  void operator()(const char* name, const T& member, MayBeMissing) {
+    if (!(member == T{})) object[name] = write(member);
   }
 
   Json object = Json::object();

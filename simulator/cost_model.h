@@ -27,6 +27,13 @@ struct TransferCost {
   bool operator==(const TransferCost&) const = default;
 };
 
+/// A link that several ranks' messages share, and how long one of them keeps it.
+struct SharedOccupancy {
+  int link = 0;
+  Nanoseconds occupancy_ns = 0;
+  bool operator==(const SharedOccupancy&) const = default;
+};
+
 /// How long things take. Ranks are those of `layout`.
 class CostModel {
  public:
@@ -41,6 +48,11 @@ class CostModel {
   }
   /// Cost of a SEND from the action's stage to its neighbour.
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
+  /// Shared links that a SEND's message passes, beside its own: it begins when all of them are free, each keeps it for its occupancy, and it arrives latency
+  /// after the longest.
+  virtual std::vector<SharedOccupancy> shared_occupancies(const Action& /*send*/, int /*replica*/) const { return {}; }
+  /// True if any SEND has some.
+  virtual bool shares_links() const { return false; }
 };
 
 /// Equal cost for every stage and micro-batch (B = input + weight gradient, on the first stage too), equal
@@ -69,7 +81,10 @@ class UniformCostModel final : public CostModel {
 /// stage's trainable gradient bytes over its replicas. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
 /// an all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank
 /// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
-/// output activation of the layer before the cut. A micro-batch without samples costs nothing and sends nothing.
+/// output activation of the layer before the cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
+/// cost what was measured with t (their collectives included), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
+/// (Communication). Gradient reductions of one node's stages run side by side over its shared links; where they overlap, REDUCE_GRAD is what is left behind the
+/// last backward: max over layers, in the order of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
 ///
 /// With a cache, expected times: a fraction x of a micro-batch costs x times the micro-batch, and a frozen layer of position 0 is computed for
 /// computed_fraction() of the samples. CACHE_READ: what is found of use to position 0, CACHE_WRITE: what is not at the boundary, each
@@ -84,6 +99,8 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> segments(const Action& action, int position, int replica) const override;
   Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
+  std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override;
+  bool shares_links() const override { return shares_links_; }
 
  private:
   /// One micro-batch of one size through one stage.
@@ -93,6 +110,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds weight_gradient_ns = 0;
     Nanoseconds recompute_ns = 0;  // forwards that are done again in a backward
     TransferCost send_forward, send_backward;
+    std::vector<SharedOccupancy> shared_forward, shared_backward;
     Nanoseconds cache_read_ns = 0, cache_write_ns = 0;
   };
   /// What a stage costs on the rank of one replica.
@@ -110,6 +128,7 @@ class ProfileCostModel final : public CostModel {
   std::vector<RankCost> rank_costs_;      // [stage * data_parallel_size + replica]
   std::vector<Segment> reduce_gradient_;  // per stage
   Segment gradient_norm_;
+  bool shares_links_ = false;
 };
 
 }  // namespace frostpipe

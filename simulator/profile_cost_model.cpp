@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include "plan/batch.h"
@@ -21,15 +23,68 @@ void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
   }
 }
 
-TransferCost message_cost(const Cluster& cluster, int from_rank, int to_rank, Bytes bytes) {
-  const Link& link = link_between(cluster, from_rank, to_rank).point_to_point;
-  return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
+bool between_nodes(const Cluster& cluster, int rank, int other) { return cluster.devices[rank].node != cluster.devices[other].node; }
+
+/// An activation from the t tensor ranks of one place to those of another, which differ from `from_rank` and `to_rank` by the same offset.
+class Messages {
+ public:
+  Messages(const Cluster& cluster, int tensor_parallel_size) : cluster_(cluster), t_(tensor_parallel_size) {}
+
+  TransferCost cost(int from_rank, int to_rank, Bytes bytes) const {
+    const Link& link = link_between(cluster_, from_rank, to_rank).point_to_point;
+    if (!scatters(from_rank, to_rank)) return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
+    return {.occupancy_ns = transfer_occupancy_ns(link, (bytes + t_ - 1) / t_), .latency_ns = link.latency_ns + all_gather_ns(cluster_, t_, bytes)};
+  }
+
+  std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const {
+    std::vector<SharedOccupancy> occupancies;
+    const Bytes of_all = scatters(from_rank, to_rank) ? bytes : bytes * t_;
+    for (const SharedUse& use : shared_links_between(cluster_, from_rank, to_rank))
+      occupancies.push_back({use.link, transfer_occupancy_ns({.bandwidth_bytes_per_second = use.bandwidth_bytes_per_second}, of_all)});
+    return occupancies;
+  }
+
+ private:
+  bool scatters(int from_rank, int to_rank) const { return t_ > 1 && cluster_.communication.scatter_gather && between_nodes(cluster_, from_rank, to_rank); }
+
+  const Cluster& cluster_;
+  int t_;
+};
+
+/// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor ranks.
+int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {
+  std::map<int, std::set<int>> stages_on;  // by node, those whose replicas are elsewhere too
+  for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
+    const std::vector<int> ranks = replicas_of(layout, stage);
+    for (const int rank : ranks)
+      if (std::any_of(ranks.begin(), ranks.end(), [&](int other) { return between_nodes(cluster, rank, other); })) stages_on[cluster.devices[rank].node].insert(stage);
+  }
+  std::size_t most = 1;
+  for (const auto& [node, stages] : stages_on) most = std::max(most, stages.size());
+  return static_cast<int>(most) * layout.tensor_parallel_size;
 }
 
-Segment all_reduce(const Cluster& cluster, std::vector<int> ranks, Bytes bytes) {
+Segment all_reduce(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side) {
   std::sort(ranks.begin(), ranks.end());
-  const Nanoseconds duration = all_reduce_ns(cluster, ranks, bytes);
+  const Nanoseconds duration = all_reduce_ns(cluster, ranks, bytes, side_by_side);
   return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
+}
+
+/// One trainable layer in the last backward.
+struct LayerGradient {
+  Nanoseconds backward_ns = 0;
+  Bytes bytes = 0;
+};
+
+/// What is left of a stage's reduction behind its last backward where every layer's goes as soon as it can; layers in the order of the backward.
+Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks, const std::vector<LayerGradient>& gradients, int side_by_side) {
+  std::sort(ranks.begin(), ranks.end());
+  Nanoseconds computed = 0, reduced = 0;
+  for (const LayerGradient& gradient : gradients) {
+    computed += gradient.backward_ns;
+    reduced = std::max(computed, reduced) + all_reduce_ns(cluster, ranks, gradient.bytes, side_by_side);
+  }
+  return reduced - computed;
 }
 
 Nanoseconds scaled(Nanoseconds duration, double share) { return static_cast<Nanoseconds>(static_cast<double>(duration) * share + 0.5); }
@@ -66,8 +121,11 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
                              .device_type = device_type,
                              .dtype = std::string(dtype),
                              .micro_batch_size = size,
-                             .tokens = phase.tokens});
+                             .tokens = phase.tokens,
+                             .tensor_parallel_size = layout.tensor_parallel_size});
   };
+  const Messages messages(cluster, layout.tensor_parallel_size);
+  const int side_by_side = reductions_side_by_side(cluster, layout);
   const int cache_reach = partition.front().end;
   const double read_fraction = 1 - computed_fraction(phase.cache, 0, cache_reach);
   const double written_fraction = 1 - fraction_at(phase.cache.found, phase.first_trainable_layer);
@@ -93,12 +151,17 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     }
     if (stage + 1 < stages) {
       const Bytes bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
-      cost.send_forward = message_cost(cluster, rank, rank_of(layout, stage + 1, replica), bytes);
+      const int to = rank_of(layout, stage + 1, replica);
+      cost.send_forward = messages.cost(rank, to, bytes);
+      cost.shared_forward = messages.shared(rank, to, bytes);
     }
     if (stage > 0) {
       const Bytes bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
-      cost.send_backward = message_cost(cluster, rank, rank_of(layout, stage - 1, replica), bytes);
+      const int to = rank_of(layout, stage - 1, replica);
+      cost.send_backward = messages.cost(rank, to, bytes);
+      cost.shared_backward = messages.shared(rank, to, bytes);
     }
+    shares_links_ = shares_links_ || !cost.shared_forward.empty() || !cost.shared_backward.empty();
     if (stage == 0) cost.cache_read_ns = entries_ns(speed.read, size * read_fraction, entry_bytes);
     if (stage == writing_stage) cost.cache_write_ns = entries_ns(speed.write, size * written_fraction, entry_bytes);
     return cost;
@@ -108,22 +171,28 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
   for (int stage = 0; stage < stages; ++stage) {
     const int first_trained = std::max(partition[stage].begin, phase.first_trainable_layer);
     Bytes gradient_bytes = 0;
-    for (int layer = first_trained; layer < partition[stage].end; ++layer) {
-      gradient_bytes += profile.model.layers.at(layer).parameter_count * bytes_per_value(dtype);
+    std::vector<LayerGradient> gradients;
+    for (int layer = partition[stage].end - 1; layer >= first_trained; --layer) {
+      const Bytes bytes = profile.model.layers.at(layer).parameter_count * bytes_per_value(dtype) / layout.tensor_parallel_size;
+      gradient_bytes += bytes;
+      if (!cluster.communication.overlap_gradient_reduction || smaller_size_ == 0) continue;
+      const LayerCost cost = layer_cost(layer, smaller_size_, cluster.devices[rank_of(layout, stage, 0)].type);
+      gradients.push_back({cost.weight_gradient_ns + (layer > phase.first_trainable_layer ? cost.input_gradient_ns : 0), bytes});
     }
     for (int replica = 0; replica < data_parallel_size_; ++replica) {
       const int rank = rank_of(layout, stage, replica);
       RankCost cost{.smaller = measure_stage(stage, replica, smaller_size_), .larger = {}};
       if (micro_batch_sizes_.front() > smaller_size_) cost.larger = measure_stage(stage, replica, smaller_size_ + 1);
       for (int layer = first_trained; layer < partition[stage].end; ++layer) {
-        cost.update_ns += update_cost_of(profile, layer, cluster.devices[rank].type, dtype, optimizer);
+        cost.update_ns += update_cost_of(profile, layer, cluster.devices[rank].type, dtype, optimizer) / layout.tensor_parallel_size;
       }
       rank_costs_.push_back(cost);
       if (first_trained < partition[stage].end) training_ranks.push_back(rank);
     }
-    reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes));
+    reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes, side_by_side));
+    if (!gradients.empty()) reduce_gradient_.back().duration_ns = exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
   }
-  gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8);
+  gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8, /*side_by_side=*/1);
 }
 
 const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int replica) const {
@@ -172,6 +241,11 @@ Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*position*/,
 TransferCost ProfileCostModel::transfer(const Action& send, int replica) const {
   const StageCost& cost = stage_cost(send, replica);
   return send.kind == ActionKind::send_forward ? cost.send_forward : cost.send_backward;
+}
+
+std::vector<SharedOccupancy> ProfileCostModel::shared_occupancies(const Action& send, int replica) const {
+  const StageCost& cost = stage_cost(send, replica);
+  return send.kind == ActionKind::send_forward ? cost.shared_forward : cost.shared_backward;
 }
 
 }  // namespace frostpipe

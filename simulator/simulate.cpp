@@ -33,6 +33,7 @@ struct SlotCost {
   int first_work = 0;
   int end_work = 0;
   TransferCost transfer;
+  std::vector<SharedOccupancy> shared;
 };
 
 /// One rank on its way through its position's list.
@@ -86,9 +87,10 @@ class Simulation {
                   .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
-      SlotCost cost{.first_work = static_cast<int>(runner.work.size()), .end_work = 0, .transfer = {}};
+      SlotCost cost{.first_work = static_cast<int>(runner.work.size()), .end_work = 0, .transfer = {}, .shared = {}};
       if (slot.kind == SlotKind::send) {
         cost.transfer = costs.transfer(slot.action, replica);
+        cost.shared = costs.shared_occupancies(slot.action, replica);
       } else if (slot.kind == SlotKind::work) {
         for (const Segment& segment : costs.segments(slot.action, position, replica)) {
           const int group = segment.collective_ranks.empty() ? -1 : group_of(segment.collective_ranks);
@@ -243,7 +245,8 @@ class Simulation {
     sender.in_rendezvous = true;
     const TransferCost& cost = sender.costs[slot_index].transfer;
     const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
-    queue_.schedule(queue_.now() + cost.occupancy_ns + cost.latency_ns, [this, sender_index, slot_index] {
+    const auto [begin, end] = occupy(sender.costs[slot_index], queue_.now());
+    queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns, [this, sender_index, slot_index] {
       runners_[sender_index].in_rendezvous = false;
       deliver(sender_index, slot_index);
       advance(sender_index);
@@ -255,12 +258,21 @@ class Simulation {
     const Slot& slot = sender.program->slots[slot_index];
     const TransferCost& cost = sender.costs[slot_index].transfer;
     Nanoseconds& free_at = sender.link_free_at[slot.link];
-    const Nanoseconds begin = std::max(queue_.now(), free_at);
+    const auto [begin, end] = occupy(sender.costs[slot_index], std::max(queue_.now(), free_at));
     free_at = begin + cost.occupancy_ns;
-    const Nanoseconds arrival = free_at + cost.latency_ns;
+    const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
     trace_.spans[sender.next_span++] = {sender.rank, step, slot.action, begin, arrival};
     const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
     queue_.schedule(arrival, [this, sender_index, slot_index] { deliver(sender_index, slot_index); });
+  }
+
+  /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last of them is done.
+  std::pair<Nanoseconds, Nanoseconds> occupy(const SlotCost& cost, Nanoseconds earliest) {
+    Nanoseconds begin = earliest;
+    for (const SharedOccupancy& use : cost.shared) begin = std::max(begin, shared_free_at_[use.link]);
+    Nanoseconds end = begin;
+    for (const SharedOccupancy& use : cost.shared) end = std::max(end, shared_free_at_[use.link] = begin + use.occupancy_ns);
+    return {begin, end};
   }
 
   void deliver(int sender_index, int slot_index) {
@@ -293,6 +305,7 @@ class Simulation {
   std::vector<Runner> runners_;    // [position * data_parallel_size + replica]
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
+  std::map<int, Nanoseconds> shared_free_at_;  // by number of the link
   EventQueue queue_;
   Trace trace_;
 };
@@ -340,13 +353,15 @@ Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, 
 
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
   require_run(lowered, layout, iterations);
+  if (costs.shares_links()) return Simulation(lowered, layout, costs, iterations).run();
   if (auto trace = simulate_on_fast_path(lowered, layout, costs, iterations)) return *std::move(trace);
   return Simulation(lowered, layout, costs, iterations).run();
 }
 
 Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
   require_run(lowered, layout, iterations);
-  if (auto timing = time_on_fast_path(lowered, layout, costs, iterations)) return *std::move(timing);
+  if (!costs.shares_links())
+    if (auto timing = time_on_fast_path(lowered, layout, costs, iterations)) return *std::move(timing);
   return timing_of(Simulation(lowered, layout, costs, iterations).run(), iterations);
 }
 

@@ -16,10 +16,10 @@ namespace frostpipe {
 ///
 /// Each rank runs its position's prologue once, its body `iterations` times, its epilogue once. Deterministic. Each
 /// rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link serves
-/// in issue order; the message arrives latency after the link is done. A RECV holds its rank until the message is
+/// in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV holds its rank until the message is
 /// there. A collective starts when all its ranks have arrived.
 ///
-/// On the fast path where it applies, else by events; to the nanosecond the same.
+/// On the fast path where it applies, else (also where ranks share links) by events; to the nanosecond the same.
 ///
 /// Trace: a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND spans
 /// cover occupancy and latency, RECV spans the wait (maybe none), spans of a collective the wait for the others too.

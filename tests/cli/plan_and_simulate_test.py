@@ -225,6 +225,29 @@ class SimulateWhatIfsTest(CliTest):
         self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # nothing but compute is left, and that is halved
         self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
 
+    def test_networks(self):
+        """Two ranks in two nodes, messages of some 100 us at 12 GB/s: a card of 0.1 GB/s is the bottleneck, one of 1000 GB/s is none."""
+        self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(node=1))
+        self.plan("static.json", "static")
+        rows = self.rows("card=1000", "card=0.001", "switch=1x0.001", "switch=2x0.001", "all-reduce=tree", "overlap-reduction=on", "scatter-gather=off")
+        factors = [row["times_base"] for row in rows[1:]]
+        self.assertEqual((factors[0], factors[3]), (1, 1))
+        self.assertGreater(factors[1], 1.5)
+        self.assertEqual(factors[1], factors[2])
+        for change, says in (("switch=4", "NODESxGB/s"), ("all-reduce=star", "must be ring"), ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
+            self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
+
+    def test_tensor_parallel_plans_are_simulated_but_not_trained(self):
+        self.write("gpt.json", {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100})
+        self.run_tool("profile", "--like", "gpt.json", "--tensor-parallel", "1,2", "--nproc-per-node", 4, "--cluster", "cluster.json", "-o", "profile.json")
+        self.plan("tp.json", "static", "--tp", 2, "--steps", 10)
+        layout = self.read("tp.json")["phases"][0]["layout"]
+        self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
+        self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}), 2)
+        self.run_tool("simulate", "tp.json")
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "static", "--tp", 3, "--steps", 10,
+                            "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")
+
     def test_jitter_is_seeded_and_slows_down(self):
         self.plan("static.json", "static")
         once = self.rows("jitter=0.2")[1]

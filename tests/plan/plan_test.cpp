@@ -107,9 +107,9 @@ TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
 
 TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 3; }),
-            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 3 = 6");
+            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 3 x 1 = 6");
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 2147483647; }),
-            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 2147483647 = 4294967294");
+            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 2147483647 x 1 = 4294967294");
   EXPECT_EQ(error_of([](auto& p) {
               p.phases[1].layout.placement = {0, 1, 2};
             }),
@@ -123,7 +123,7 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
             }),
             "plan.json: phases[1].layout.placement[3]: must name every rank at most once, is 1");
   EXPECT_THAT(error_of([](auto& p) { p.phases[0].layout.tensor_parallel_size = 2; }),
-              HasSubstr("plan.json: phases[0].layout.tensor_parallel_size: must be 1"));
+              HasSubstr("plan.json: phases[0].layout: must use at most 4 ranks, the world size, is 4 x 1 x 2 = 8"));
   EXPECT_THAT(error_of([](auto& p) { p.phases[0].predicted.peak_memory_bytes.pop_back(); }),
               HasSubstr("must be empty or have 4 entries, one per rank, is 3 entries"));
 }

@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+
+#include "profiles/cluster.h"
+
+namespace frostpipe {
+namespace {
+
+/// Far beyond any run, and still safe to add up.
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max() / 1024;
+
+/// ceil(amount * 1e9 / bandwidth) for amount = numerator * bytes / denominator.
+Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::int64_t numerator,
+                     std::int64_t denominator) {
+  if (bandwidth_bytes_per_second <= 0 || bytes <= 0) return 0;
+  const __int128 divisor = static_cast<__int128>(bandwidth_bytes_per_second) * denominator;
+  const __int128 time = (static_cast<__int128>(bytes) * numerator * 1'000'000'000 + divisor - 1) / divisor;
+  return time > kNever ? kNever : static_cast<Nanoseconds>(time);
+}
+
+/// The node's place among the nodes, in the order of their ranks.
+int ordinal_of_node(const Cluster& cluster, int rank) {
+  int ordinal = 0;
+  for (int before = 1; before <= rank; ++before) ordinal += cluster.devices[before].node != cluster.devices[before - 1].node;
+  return ordinal;
+}
+
+/// What all the ranks' steps around a ring have to share: the slowest bandwidth, the longest latency.
+Link slowest_link_of_ring(const Cluster& cluster, const std::vector<int>& ranks, int side_by_side) {
+  Link slowest;
+  const auto narrow = [&](std::int64_t bandwidth) {
+    if (bandwidth > 0 && (slowest.bandwidth_bytes_per_second == 0 || bandwidth < slowest.bandwidth_bytes_per_second)) slowest.bandwidth_bytes_per_second = bandwidth;
+  };
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int rank = ranks[i], next = ranks[(i + 1) % ranks.size()];
+    const Link& link = link_between(cluster, rank, next).collective;
+    slowest.latency_ns = std::max(slowest.latency_ns, link.latency_ns);
+    narrow(link.bandwidth_bytes_per_second);
+    for (const SharedUse& use : shared_links_between(cluster, rank, next)) narrow(std::max<std::int64_t>(1, use.bandwidth_bytes_per_second / side_by_side));
+  }
+  return slowest;
+}
+
+Nanoseconds ring_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
+  const auto d = static_cast<std::int64_t>(ranks.size());
+  const Link link = slowest_link_of_ring(cluster, ranks, side_by_side);
+  return link.latency_ns + time_for(link.bandwidth_bytes_per_second, bytes, 2 * (d - 1), d);
+}
+
+Nanoseconds tree_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
+  const auto d = static_cast<std::uint64_t>(ranks.size());
+  const Link link = slowest_link_of_ring(cluster, ranks, side_by_side);
+  const auto hops = static_cast<Nanoseconds>(std::bit_width(d - 1)), in_ring = static_cast<Nanoseconds>(d - 1);
+  return link.latency_ns * hops / in_ring + time_for(link.bandwidth_bytes_per_second, bytes, 2, 1);
+}
+
+Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
+  std::map<int, std::vector<int>> by_node;
+  for (const int rank : ranks) by_node[ordinal_of_node(cluster, rank)].push_back(rank);
+  const std::size_t n = by_node.begin()->second.size();
+  const bool even = std::all_of(by_node.begin(), by_node.end(), [&](const auto& node) { return node.second.size() == n; });
+  if (!even || n == 1 || by_node.size() == 1) return ring_ns(cluster, ranks, bytes, side_by_side);
+  std::vector<int> one_of_each;
+  for (const auto& [node, members] : by_node) one_of_each.push_back(members.front());
+  const auto inside = static_cast<int>(n);
+  return 2 * all_gather_ns(cluster, inside, bytes) + ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
+}
+
+}  // namespace
+
+Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes) {
+  return time_for(link.bandwidth_bytes_per_second, bytes, 1, 1);
+}
+
+std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_rank, int to_rank) {
+  std::vector<SharedUse> uses;
+  if (cluster.shared_links.empty()) return uses;
+  const int from = ordinal_of_node(cluster, from_rank), to = ordinal_of_node(cluster, to_rank);
+  const int num_nodes = ordinal_of_node(cluster, static_cast<int>(cluster.devices.size()) - 1) + 1;
+  int first = 0;  // number of the level's first link
+  for (const SharedLink& level : cluster.shared_links) {
+    const int out = from / level.nodes, in = to / level.nodes;
+    if (out != in) {
+      uses.push_back({first + 2 * out, level.bandwidth_bytes_per_second});
+      uses.push_back({first + 2 * in + 1, level.bandwidth_bytes_per_second});
+    }
+    first += 2 * ((num_nodes + level.nodes - 1) / level.nodes);
+  }
+  return uses;
+}
+
+Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
+  if (ranks.size() < 2) return 0;
+  const std::string& algorithm = cluster.communication.all_reduce;
+  if (algorithm == "tree") return tree_ns(cluster, ranks, bytes, side_by_side);
+  if (algorithm == "hierarchical") return hierarchical_ns(cluster, ranks, bytes, side_by_side);
+  const Nanoseconds ring = ring_ns(cluster, ranks, bytes, side_by_side);
+  if (algorithm == "ring") return ring;
+  return std::min({ring, tree_ns(cluster, ranks, bytes, side_by_side), hierarchical_ns(cluster, ranks, bytes, side_by_side)});
+}
+
+Nanoseconds all_gather_ns(const Cluster& cluster, int size, Bytes bytes) {
+  if (size < 2) return 0;
+  const Link& link = cluster.intra_node.collective;
+  return link.latency_ns + time_for(link.bandwidth_bytes_per_second, bytes, size - 1, size);
+}
+
+}  // namespace frostpipe

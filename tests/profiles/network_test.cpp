@@ -1,0 +1,76 @@
+// Oracle: closed forms, worked by hand.
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr std::int64_t kGigabyte = 1'000'000'000;
+
+/// Two ranks in each of `nodes` nodes: 10 GB/s and 1 us inside, 1 GB/s and 10 us between.
+Cluster pairs(int nodes) {
+  Cluster cluster = examples::cluster_of(2 * nodes);
+  for (int rank = 0; rank < 2 * nodes; ++rank) cluster.devices[rank].node = 10 + rank / 2;
+  cluster.intra_node = {.point_to_point = {1'000, 10 * kGigabyte}, .collective = {1'000, 10 * kGigabyte}};
+  cluster.inter_node = {.point_to_point = {10'000, kGigabyte}, .collective = {10'000, kGigabyte}};
+  return cluster;
+}
+
+std::vector<int> links(const Cluster& cluster, int from, int to) {
+  std::vector<int> numbers;
+  for (const SharedUse& use : shared_links_between(cluster, from, to)) numbers.push_back(use.link);
+  return numbers;
+}
+
+TEST(Network, AMessagePassesTheSharedLinksOfEveryLevelThatItLeaves) {
+  Cluster cluster = pairs(4);
+  EXPECT_TRUE(links(cluster, 0, 7).empty());
+  cluster.shared_links = {{"card", 1, 3 * kGigabyte}, {"switch", 2, 5 * kGigabyte}};
+  // Cards: node n has links 2 n (out) and 2 n + 1 (in); switches: 8 9 and 10 11.
+  EXPECT_EQ(links(cluster, 0, 1), (std::vector<int>{}));
+  EXPECT_EQ(links(cluster, 0, 2), (std::vector<int>{0, 3}));
+  EXPECT_EQ(links(cluster, 3, 0), (std::vector<int>{2, 1}));
+  EXPECT_EQ(links(cluster, 1, 6), (std::vector<int>{0, 7, 8, 11}));
+  EXPECT_EQ(shared_links_between(cluster, 1, 6)[2], (SharedUse{8, 5 * kGigabyte}));
+}
+
+TEST(Network, CollectivesSideBySideShareTheCards) {
+  Cluster cluster = pairs(2);
+  const Nanoseconds alone = all_reduce_ns(cluster, {0, 2}, 1'000'000);
+  EXPECT_EQ(alone, 10'000 + 1'000'000);
+  cluster.shared_links = {{"card", 1, 2 * kGigabyte}};
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, 1'000'000, 1), alone);  // the pair's own link is slower
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, 1'000'000, 2), alone);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, 1'000'000, 4), 10'000 + 2'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, 1'000'000, 4), 1'000 + 100'000);  // never leaves its node
+}
+
+TEST(Network, AlgorithmsTakeTheirClosedForms) {
+  Cluster cluster = pairs(4);
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Bytes bytes = 8'000'000;
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 14'000'000);  // 2 x 7/8 x 8 MB at 1 GB/s
+  cluster.communication.all_reduce = "tree";
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 * 3 / 7 + 16'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, bytes), 10'000 + 16'000'000);
+  cluster.communication.all_reduce = "hierarchical";
+  // In each node 2 x 1/2 x 8 MB at 10 GB/s, twice 1 us; between them rings of 4 with 4 MB each: 2 x 3/4 x 4 MB at 1 GB/s.
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 2 * (1'000 + 400'000) + 10'000 + 6'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, bytes), 10'000 + 10'666'667);  // two here, one there: a ring
+  cluster.communication.all_reduce = "fastest";
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 6'812'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // small: the tree
+}
+
+TEST(Network, IsWrittenOnlyWhereItIsNotTheUsual) {
+  Cluster cluster = pairs(2);
+  EXPECT_EQ(to_json(cluster).find("communication"), std::string::npos);
+  cluster.shared_links = {{"card", 1, kGigabyte}};
+  cluster.communication = {.all_reduce = "tree", .overlap_gradient_reduction = true, .scatter_gather = false};
+  EXPECT_EQ(cluster_from_json(to_json(cluster), "c.json"), cluster);
+  cluster.communication.all_reduce = "star";
+  EXPECT_EQ(examples::message_of([&] { cluster_from_json(to_json(cluster), "c.json"); }),
+            "c.json: communication.all_reduce: must be ring, tree, hierarchical or fastest, is \"star\"");
+}
+
+}  // namespace
+}  // namespace frostpipe
