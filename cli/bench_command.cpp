@@ -249,8 +249,7 @@ std::string list_text() {
   for (const BenchConfiguration& one : rehearsal_configurations(10)) text += fmt::format("  {:<18} {}\n", one.name, one.meaning);
   text += "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their files\n";
   text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
-  text += "megatron: against Table 1 of Megatron-LM's paper (up to 3,072 GPUs)\n";
-  text += "terapipe: against Figure 6 of TeraPipe's paper (token slices)\n";
+  for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
   return text;
 }
 
@@ -259,8 +258,9 @@ int run_bench(const BenchOptions& options) {
     print_result(list_text());
     return 0;
   }
-  if (options.suite == "megatron" || options.suite == "terapipe") {
-    print_result(published_text(options.suite == "megatron" ? megatron_table() : terapipe_table(), options.format));
+  for (const FilelessSuite& one : kFilelessSuites) {
+    if (options.suite != one.name) continue;
+    print_result(published_text(one.table(), options.format));
     return 0;
   }
   if (options.suite == "sailor" || options.suite == "vtrain") {
@@ -280,8 +280,9 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  command->add_option("SUITE", options->suite, "pipetransformer, rehearsal, sailor, vtrain, megatron or terapipe")
-      ->check(CLI::IsMember({"pipetransformer", "rehearsal", "sailor", "vtrain", "megatron", "terapipe"}).description(""))->type_name("");
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "sailor", "vtrain"};
+  for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
+  command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))->check(CLI::IsMember(suites).description(""))->type_name("");
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
   command->add_option("--sections", options->sections, "The quickstart's texts (scripts/debian-sections makes them)")->type_name("TSV");
   command->add_option("--sst2", options->sst2, "GLUE's SST-2: train.tsv, of which 8,000 phrases are drawn, and dev.tsv to test on")->type_name("FOLDER");

@@ -212,7 +212,7 @@ Command add_profile_command(CLI::App& app) {
                    "With --like: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s GPUs. Links are PCIe and 40 Gbit/s")
       ->type_name("NAME");
   command
-      ->add_option("--import", options->graph, "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, or Piper's JSON")
+      ->add_option("--import", options->graph, "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, Piper's or Sailor's JSON, a table of microseconds by block and batch size")
       ->type_name("FILE");
   add_count_option(*command, "--import-samples", options->graph_samples, "With --import: samples that the graph's times and sizes are of");
   add_count_option(*command, "--samples", options->estimate.num_samples, "With --like and --import: training samples");

@@ -19,4 +19,26 @@ PublishedTable megatron_table();
 /// Figure 6 of Li et al. 2021: TeraPipe's slices; needs no files.
 PublishedTable terapipe_table();
 
+/// Tables 5 and 9 of Qi et al. 2023: bubble rates of zero-bubble schedules; needs no files.
+PublishedTable zero_bubble_table();
+
+/// He et al. 2021: PipeTransformer's tables with its own rules on its own machine; needs no files.
+PublishedTable pipetransformer_paper_table();
+
+/// Narayanan et al. 2021 (ICML): PipeDream-2BW against flushing and against tensor parallelism; needs no files.
+PublishedTable pipedream_2bw_table();
+
+/// The suites that need no files, by name.
+struct FilelessSuite {
+  const char *name, *meaning;
+  PublishedTable (*table)();
+};
+inline constexpr FilelessSuite kFilelessSuites[] = {
+    {"megatron", "against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18", megatron_table},
+    {"terapipe", "against Figure 6 of TeraPipe's paper (token slices)", terapipe_table},
+    {"zero-bubble", "against Table 5 of Zero Bubble's paper (bubble rates)", zero_bubble_table},
+    {"pipetransformer-paper", "against the tables of PipeTransformer's paper, by its rules on its machine", pipetransformer_paper_table},
+    {"pipedream-2bw", "against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
+};
+
 }  // namespace frostpipe

@@ -13,6 +13,7 @@
 
 #include "profiles/error.h"
 #include "profiles/foreign_json.h"
+#include "profiles/import_formats.h"
 
 namespace frostpipe {
 namespace {
@@ -165,6 +166,8 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   constexpr const char* kDeviceType = "imported";
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
+  if (is_json && !foreign::File(text, source).root().has("nodes")) return import_sailor(text, source, options);
+  if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9') return import_block_table(text, source, options);
   const Graph graph = is_json ? read_piper(text, source) : GraphText(text, source).read();
   if (graph.nodes.size() < 2) throw InvalidInput(std::string(source), "must have at least two nodes", std::to_string(graph.nodes.size()));
   const std::vector<int> order = topological_order(graph, source);

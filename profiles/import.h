@@ -18,7 +18,10 @@ struct ImportOptions {
 ///
 /// The graph becomes a chain in topological order, the lower number first; a layer's output activation is all that crosses the cut behind it. Times and
 /// sizes are taken to grow in proportion to the samples, a backward to be half weight gradient where there are parameters, the optimizer step to be free.
-/// Throws InvalidInput that names the line, or a cycle.
+///
+/// Also Sailor's per-layer seconds by micro-batch and tensor-parallel size (MODEL_DEVICE_profile.json; layers' sizes from llm_info.json in the same folder), and
+/// tables like PPipe's of microseconds (MODEL-GPU-SHARE.csv: a row per block, a column per batch size 1, 2, ...; forward only, so that a backward is taken as twice as
+/// long and nothing is known of sizes). Throws InvalidInput that names the line, the missing file, or a cycle.
 Profile import_profile(std::string_view text, std::string_view source, const ImportOptions& options);
 
 }  // namespace frostpipe

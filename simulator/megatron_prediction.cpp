@@ -16,6 +16,7 @@ namespace {
 constexpr double kHalfBytes = 2;                // fp16
 constexpr double kOptimizerBytesPerParameter = 30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
 constexpr int kDevicesPerNode = 8;
+constexpr Nanoseconds kMessageLatencyNs = 20'000;
 
 class LayerTimes {
  public:
@@ -69,6 +70,15 @@ class LayerTimes {
   const MegatronConstants& constants_;
 };
 
+/// An activation from one stage to the next.
+double message_seconds(const MegatronRun& run, const MegatronConstants& constants, bool within_node) {
+  const double bytes = kHalfBytes * run.micro_batch_size * run.tokens * run.hidden, t = run.tensor_parallel_size;
+  if (within_node) return bytes / constants.nvlink_bytes_per_second;
+  const double card = constants.card_bytes_per_second > 0 ? constants.card_bytes_per_second : constants.network_bytes_per_second;
+  if (!run.scatter_gather) return bytes / card;
+  return bytes / t / std::min(card, constants.network_bytes_per_second / t) + (t - 1) / t * bytes / constants.nvlink_bytes_per_second;
+}
+
 void require_size(bool holds, const char* rule, int value) {
   if (!holds) throw InvalidInput("run", rule, std::to_string(value));
 }
@@ -99,10 +109,10 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double stage_backward = layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
 
   const bool within_node = t * d * p <= kDevicesPerNode;
-  const double message_bytes = kHalfBytes * run.micro_batch_size * run.tokens * h;
-  const TransferCost message{.occupancy_ns = nanoseconds_of(message_bytes / (within_node ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second)),
-                             .latency_ns = 20'000};
-  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward), .backward_ns = nanoseconds_of(stage_backward), .send_forward = message, .send_backward = message};
+  const double message = message_seconds(run, constants, within_node), waited = constants.waits_for_messages && p > 1 ? message : 0;
+  const TransferCost transfer{.occupancy_ns = constants.waits_for_messages ? 0 : nanoseconds_of(message), .latency_ns = kMessageLatencyNs};
+  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward + waited), .backward_ns = nanoseconds_of(stage_backward + waited), .send_forward = transfer,
+                   .send_backward = transfer};
   StageTimes last = inner;
   last.forward_ns += nanoseconds_of(times.head_seconds());
   last.backward_ns += nanoseconds_of(2 * times.head_seconds());

@@ -9,6 +9,8 @@ struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
   int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
   int global_batch_size = 1, micro_batch_size = 1;
+  /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered behind the wire.
+  bool scatter_gather = false;
 };
 
 /// The device and what is fitted to measured runs: one constant for each named term.
@@ -22,7 +24,9 @@ struct MegatronConstants {
   Nanoseconds launch_ns = 996'000;           // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
   double nvlink_bytes_per_second = 416e9;    // of the ring
   Nanoseconds ring_step_ns = 19'000;         // per step of a tensor-parallel ring, 2 (t - 1) of them
-  double network_bytes_per_second = 100e9;   // between two devices of different nodes
+  double network_bytes_per_second = 100e9;   // out of a node
+  double card_bytes_per_second = 0;          // out of one device, where each has a card of its own; 0 = as the node
+  bool waits_for_messages = false;           // every pass waits for a message: Megatron's exchanges of that time, visible where pipelines are short of work
   Nanoseconds iteration_ns = 250'000;        // once per iteration
 };
 

@@ -5,7 +5,7 @@
 
 #include "plan/memory.h"
 #include "simulator/simulate.h"
-#include "tests/support/zero_bubble_table5.h"
+#include "simulator/zero_bubble_table5.h"
 
 namespace frostpipe {
 namespace {
@@ -16,18 +16,18 @@ Nanoseconds longest_rank_span_ns(const Schedule& compute, const UniformCosts& co
 }
 
 TEST(AutoZeroBubble, IsNoWorseThanThePublishedOneWithinHalfAPoint) {
-  for (const test::PublishedRow& row : test::kTable5) {
-    const UniformCosts costs = test::costs_of(row);
+  for (const zero_bubble::Table5Row& row : zero_bubble::kTable5) {
+    const UniformCosts costs = zero_bubble::costs_of(row);
     const Schedule found = auto_zero_bubble({.pipeline_parallel_size = row.p, .num_micro_batches = row.m}, costs, 2 * row.p);
-    EXPECT_LE(test::bubble_rate(static_cast<double>(longest_rank_span_ns(found, costs)), row), row.automatic_2p + .005) << "p " << row.p << " m " << row.m;
+    EXPECT_LE(zero_bubble::bubble_rate(static_cast<double>(longest_rank_span_ns(found, costs)), row), row.automatic_2p + .005) << "p " << row.p << " m " << row.m;
     for (const double peak : peak_in_flight(found, kWeightGradientShare)) EXPECT_LE(peak, 2 * row.p + 1e-9);
   }
 }
 
 TEST(AutoZeroBubble, IsNeverWorseThanTheHandmadeSchedulesThatFit) {
-  for (const test::PublishedRow& row : test::kTable5) {
+  for (const zero_bubble::Table5Row& row : zero_bubble::kTable5) {
     if (row.p > 16) continue;
-    const UniformCosts costs = test::costs_of(row);
+    const UniformCosts costs = zero_bubble::costs_of(row);
     const ScheduleShape shape{.pipeline_parallel_size = row.p, .num_micro_batches = row.m};
     EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, row.p), costs), longest_rank_span_ns(zero_bubble_h1(shape), costs));
     EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, 2 * row.p - 1), costs), longest_rank_span_ns(zero_bubble_h2(shape), costs));

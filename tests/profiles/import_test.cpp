@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "profiles/error.h"
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
@@ -77,6 +80,62 @@ TEST(ImportProfile, NamesTheLineThatIsWrong) {
   EXPECT_THAT(import_error(good + "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("a node of its own"));
   EXPECT_THAT(import_error(""), HasSubstr("at least two nodes"));
   EXPECT_THAT(import_error("{\"nodes\": 3}"), HasSubstr("must be a list"));
+}
+
+class ImportSailor : public testing::Test {
+ protected:
+  ImportSailor() : folder_(testing::TempDir() + "frostpipe-sailor/") {
+    std::filesystem::create_directories(folder_);
+    const std::string size = R"({"params_bytes": 400, "act_output_bytes": 8192, "act_mem_bytes": 100})", half = R"({"params_bytes": 200, "act_output_bytes": 8192, "act_mem_bytes": 60})";
+    write_file_atomically(folder_ + "llm_info.json", R"({"OPT": {"1": {"0": )" + size + R"(, "1": )" + size + R"(}, "2": {"0": )" + half + R"(, "1": )" + half + "}}}");
+  }
+  std::string path() const { return folder_ + "OPT_V100-16_profile.json"; }
+  std::string folder_;
+};
+
+TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
+  // Of one sample layer 0 is slower than of two: cleaned to the latter's 1 ms.
+  const char* const json = R"({"1": {"1": {"0": [0.002, 0.004, 0.01], "1": [0.003, 0.006, 0.01]}, "2": {"0": [0.001, 0.002, 0.01], "1": [0.001, 0.002, 0.01]}},
+                               "2": {"1": {"0": [0.001, 0.005, 0.01], "1": [0.005, 0.011, 0.01]}}})";
+  const Profile profile = import_profile(json, path(), {});
+  EXPECT_EQ(profile.model.hidden_size, 1);  // 8192 bytes / 4 / 2048 tokens
+  EXPECT_EQ(profile.model.layers[1].parameter_count, 100);
+  const auto at = [&](int layer, int size, int tensor_ranks) {
+    return cost_of(profile, {.layer = layer, .device_type = "V100-16", .micro_batch_size = size, .tokens = 2048, .tensor_parallel_size = tensor_ranks});
+  };
+  EXPECT_EQ(at(0, 1, 1).forward_ns, 1'000'000);
+  EXPECT_EQ(at(0, 1, 1).input_gradient_ns + at(0, 1, 1).weight_gradient_ns, 4'000'000);
+  EXPECT_EQ(at(1, 2, 1).stashed_bytes, 200);
+  EXPECT_EQ(at(1, 1, 2).stashed_bytes, 60);
+  EXPECT_EQ(update_cost_of(profile, 0, "V100-16", "float32", "adamw"), 5'000'000);
+  EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
+}
+
+TEST_F(ImportSailor, SaysWhatIsMissing) {
+  const auto error = [&](std::string_view json, const std::string& source) {
+    try {
+      import_profile(json, source, {});
+    } catch (const InvalidInput& one) {
+      return std::string(one.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2], "1": [1, 2, 3]}}})", path()), HasSubstr("OPT_V100-16_profile.json"));
+  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3]}}})", path()), HasSubstr("at least two layers"));
+  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "1": [1, 2, 3]}}})", folder_ + "GPT_V100.json"), HasSubstr("MODEL_DEVICE_profile.json"));
+  EXPECT_THAT(error(R"({"1": {"1": {}}})", "nowhere/OPT_x_profile.json"), HasSubstr("llm_info.json"));
+}
+
+TEST(ImportBlockTable, IsForwardTimesByBatchSize) {
+  const Profile profile = import_profile("100,150\n200,300\r\n50,60\n", "some/net-big-L4-2.csv", {});
+  ASSERT_EQ(profile.model.layers.size(), 3);
+  const LayerCost cost = cost_of(profile, {.layer = 1, .device_type = "1/2 L4", .micro_batch_size = 2});
+  EXPECT_EQ(cost.forward_ns, 300'000);
+  EXPECT_EQ(cost.input_gradient_ns + cost.weight_gradient_ns, 600'000);
+  EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
+  EXPECT_THAT(import_error("100,150\n200\n"), HasSubstr("line 2: must have 2 columns"));
+  EXPECT_THAT(import_error("100,abc\n200,3\n"), HasSubstr("line 1: must be whole microseconds"));
+  EXPECT_THAT(import_error("100,\n200,3\n"), HasSubstr("line 1"));
 }
 
 }  // namespace

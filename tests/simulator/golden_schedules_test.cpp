@@ -5,15 +5,15 @@
 #include "plan/memory.h"
 #include "plan/schedule.h"
 #include "simulator/simulate.h"
-#include "tests/support/zero_bubble_table5.h"
+#include "simulator/zero_bubble_table5.h"
 
 namespace frostpipe {
 namespace {
 
-using test::bubble_rate;
-using test::costs_of;
-using test::kTable5;
-using test::PublishedRow;
+using zero_bubble::bubble_rate;
+using zero_bubble::costs_of;
+using zero_bubble::kTable5;
+using zero_bubble::Table5Row;
 
 constexpr Nanoseconds kUnit = 4;  // divides by the stages per rank
 
@@ -112,7 +112,7 @@ TEST(GoldenSchedules, KeepTheDerivedNumbersInFlight) {
 }
 
 TEST(ZeroBubbleTable5, AllThirtySixRatesToFourDigits) {
-  for (const PublishedRow& row : kTable5) {
+  for (const zero_bubble::Table5Row& row : kTable5) {
     SCOPED_TRACE(::testing::Message() << "p " << row.p << " m " << row.m);
     const ScheduleShape shape{.pipeline_parallel_size = row.p, .num_micro_batches = row.m};
     const auto rate = [&](const Schedule& compute) { return bubble_rate(static_cast<double>(run(compute, costs_of(row)).longest_rank_span_ns), row); };
@@ -124,7 +124,7 @@ TEST(ZeroBubbleTable5, AllThirtySixRatesToFourDigits) {
 
 TEST(ZeroBubbleTable5, InterleavedColumnWithoutOneSweepOfLatencies) {
   // The paper's column leaves out one sweep of p hops.
-  for (const PublishedRow& row : kTable5) {
+  for (const zero_bubble::Table5Row& row : kTable5) {
     SCOPED_TRACE(::testing::Message() << "p " << row.p << " m " << row.m);
     const Schedule compute = interleaved_one_f_one_b({row.p, row.m, 0, row.v});
     const UniformCosts costs = costs_of(row);
