@@ -4,8 +4,10 @@
 
 #include <random>
 
+#include "plan/memory.h"
 #include "planner/make_plan.h"
 #include "planner/partition.h"
+#include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
@@ -58,6 +60,23 @@ BENCHMARK(make_elastic_plan)
     ->ArgNames({"blocks", "ranks"})
     ->ArgsProduct({{6, 12, 24}, {2, 4, 8}})
     ->Unit(benchmark::kMillisecond);
+
+/// A whole elastic run anew after a change: every phase's time and memory.
+void what_if_on_an_elastic_plan(benchmark::State& state) {
+  const int blocks = static_cast<int>(state.range(0)), ranks = static_cast<int>(state.range(1));
+  const Profile profile = profile_of(blocks);
+  const Cluster cluster = cluster_of(ranks, /*memory_limit_bytes=*/40'000'000 * blocks);
+  TrainingPlan plan = std::get<TrainingPlan>(make_plan(profile, cluster, options_of()));
+  for (auto _ : state) {
+    for (Phase& phase : plan.phases) {
+      phase.predicted.iteration_ns = simulated_iteration_ns(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+      benchmark::DoNotOptimize(memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster));
+    }
+    benchmark::DoNotOptimize(predicted_run_ns(plan));
+  }
+  state.counters["phases"] = static_cast<double>(plan.phases.size());
+}
+BENCHMARK(what_if_on_an_elastic_plan)->ArgNames({"blocks", "ranks"})->Args({6, 2})->Args({24, 8})->Unit(benchmark::kMillisecond);
 
 void choose_one_phase(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));

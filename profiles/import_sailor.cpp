@@ -60,11 +60,16 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
 
   Profile profile{.model = chain_of(name.model, num_layers)};
   profile.machine = fmt::format("imported from {}, not measured here", source);
+  std::string left_out;
+  for (const auto& [tensor_ranks, layers] : times.begin()->second)
+    if (!sizes.has(std::to_string(tensor_ranks))) left_out += fmt::format("{}{}", left_out.empty() ? "" : ", ", tensor_ranks);
+  if (!left_out.empty()) profile.machine += fmt::format("; tensor-parallel size {} left out, whose sizes llm_info.json does not have", left_out);
   profile.model.hidden_size = static_cast<int>(sizes["1"]["1"]["act_output_bytes"].number() / 4 / kSailorTokens);
   for (int layer = 0; layer < num_layers; ++layer)
     profile.model.layers[layer].parameter_count = static_cast<std::int64_t>(sizes["1"][std::to_string(layer)]["params_bytes"].number() / 4);
   for (const auto& [samples, by_size] : times) {
     for (const auto& [tensor_ranks, layers] : by_size) {
+      if (!sizes.has(std::to_string(tensor_ranks))) continue;
       if (static_cast<int>(layers.size()) != num_layers)
         throw InvalidInput(std::string(source), fmt::format("must have {} layers for {} samples and tensor-parallel size {}", num_layers, samples, tensor_ranks),
                            std::to_string(layers.size()));

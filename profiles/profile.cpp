@@ -199,10 +199,9 @@ void require_known_layers(const Profile& profile, std::string_view source) {
 
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (key.micro_batch_size == 0) return {};
-  const Measurements measured = same_layer(profile, key);
-  if (const auto* exact = find(measured, key)) return exact->cost;
+  if (const auto* exact = find(profile.measurements, key)) return exact->cost;
 
-  const Grid grid(measured, key);
+  const Grid grid(same_layer(profile, key), key);
   const auto sizes = grid.micro_batch_sizes();
   if (sizes.empty()) {
     const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };

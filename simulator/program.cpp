@@ -12,17 +12,12 @@ namespace {
 
 /// An action's name as one number: all of it but iteration_offset and joined_with_next.
 std::uint64_t name_of(const Action& action) {
-  const auto in_bits = [&](std::int64_t value, int bits) {
-    if (value < 0 || value >= std::int64_t{1} << bits) {
-      throw InvalidInput("action", "must have a stage below 65536 and a micro-batch below 1048575", to_string(action));
-    }
-    return static_cast<std::uint64_t>(value);
-  };
-  std::uint64_t name = in_bits(static_cast<int>(action.kind), 4);
-  name = name << 16 | in_bits(action.stage, 16);
-  name = name << 20 | in_bits(action.micro_batch ? *action.micro_batch + 1 : 0, 20);
-  name = name << 16 | in_bits(action.slice ? *action.slice + 1 : 0, 16);
-  return name << 8 | in_bits(action.weight_version, 8);
+  const auto kind = static_cast<std::uint64_t>(action.kind), stage = static_cast<std::uint64_t>(action.stage);
+  const auto micro_batch = static_cast<std::uint64_t>(action.micro_batch.value_or(-1) + 1), slice = static_cast<std::uint64_t>(action.slice.value_or(-1) + 1);
+  const auto version = static_cast<std::uint64_t>(action.weight_version);
+  if ((stage >> 16 | micro_batch >> 20 | slice >> 16 | version >> 8) != 0)
+    throw InvalidInput("action", "must have a stage below 65536 and a micro-batch below 1048575", to_string(action));
+  return kind << 60 | stage << 44 | micro_batch << 24 | slice << 8 | version;
 }
 
 const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part, int position) {

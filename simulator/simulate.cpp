@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -32,8 +33,9 @@ struct Work {
 struct SlotCost {
   int first_work = 0;
   int end_work = 0;
+  int first_shared = 0;
+  int end_shared = 0;
   TransferCost transfer;
-  std::vector<SharedOccupancy> shared;
 };
 
 /// One rank on its way through its position's list.
@@ -44,6 +46,7 @@ struct Runner {
   const Program* program = nullptr;
   std::vector<SlotCost> costs;            // per slot
   std::vector<Work> work;                 // of all slots
+  std::vector<SharedOccupancy> shared;    // of all slots
   std::vector<int> started, finished;     // per slot: how often; a SEND is finished on arrival
   std::vector<Nanoseconds> link_free_at;  // per link of the program
   std::size_t next = 0;                   // index into the whole run: prologue, body x iterations, epilogue
@@ -51,6 +54,14 @@ struct Runner {
   Nanoseconds reached_ns = 0;             // when the rank came to the action
   bool in_rendezvous = false;             // its SEND is under way with the receiver
   std::size_t next_span = 0;              // index into the trace's spans
+};
+
+enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, leave_together };
+
+struct SimulationEvent {
+  EventKind kind = EventKind::advance;
+  int index = 0;  // of a runner; leave_together: of a group
+  int slot = 0;   // deliver, end_rendezvous: the SEND's
 };
 
 class Simulation {
@@ -65,9 +76,20 @@ class Simulation {
 
   Trace run() {
     for (int index = 0; index < static_cast<int>(runners_.size()); ++index) {
-      queue_.schedule(0, [this, index] { advance(index); });
+      queue_.schedule(0, {.kind = EventKind::advance, .index = index});
     }
-    queue_.run();
+    queue_.run([this](const SimulationEvent& event) {
+      switch (event.kind) {
+        case EventKind::advance:
+          return advance(event.index);
+        case EventKind::deliver:
+          return deliver(event.index, event.slot);
+        case EventKind::end_rendezvous:
+          return end_rendezvous(event.index, event.slot);
+        case EventKind::leave_together:
+          return leave_together(event.index);
+      }
+    });
     require_all_done();
     return std::move(trace_);
   }
@@ -81,16 +103,18 @@ class Simulation {
                   .program = &program,
                   .costs = {},
                   .work = {},
+                  .shared = {},
                   .started = std::vector<int>(program.slots.size()),
                   .finished = std::vector<int>(program.slots.size()),
                   .link_free_at = std::vector<Nanoseconds>(program.link_positions.size()),
                   .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
-      SlotCost cost{.first_work = static_cast<int>(runner.work.size()), .end_work = 0, .transfer = {}, .shared = {}};
+      SlotCost cost{.first_work = static_cast<int>(runner.work.size()), .end_work = 0, .first_shared = static_cast<int>(runner.shared.size())};
       if (slot.kind == SlotKind::send) {
         cost.transfer = costs.transfer(slot.action, replica);
-        cost.shared = costs.shared_occupancies(slot.action, replica);
+        const auto shared = costs.shared_occupancies(slot.action, replica);
+        runner.shared.insert(runner.shared.end(), shared.begin(), shared.end());
       } else if (slot.kind == SlotKind::work) {
         for (const Segment& segment : costs.segments(slot.action, position, replica)) {
           const int group = segment.collective_ranks.empty() ? -1 : group_of(segment.collective_ranks);
@@ -98,6 +122,7 @@ class Simulation {
         }
       }
       cost.end_work = static_cast<int>(runner.work.size());
+      cost.end_shared = static_cast<int>(runner.shared.size());
       runner.costs.push_back(cost);
     }
     runners_.push_back(std::move(runner));
@@ -198,7 +223,7 @@ class Simulation {
       }
       ++runner.next_work;
       if (work.duration_ns > 0) {
-        queue_.schedule(queue_.now() + work.duration_ns, [this, index] { advance(index); });
+        queue_.schedule(queue_.now() + work.duration_ns, {.kind = EventKind::advance, .index = index});
         return false;
       }
     }
@@ -210,7 +235,7 @@ class Simulation {
     group.arrived.push_back(index);
     group.duration_ns = std::max(group.duration_ns, work.duration_ns);
     if (group.arrived.size() < group.size) return;
-    queue_.schedule(queue_.now() + group.duration_ns, [this, id = work.group] { leave_together(id); });
+    queue_.schedule(queue_.now() + group.duration_ns, {.kind = EventKind::leave_together, .index = work.group});
   }
 
   void leave_together(int group_id) {
@@ -245,12 +270,13 @@ class Simulation {
     sender.in_rendezvous = true;
     const TransferCost& cost = sender.costs[slot_index].transfer;
     const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
-    const auto [begin, end] = occupy(sender.costs[slot_index], queue_.now());
-    queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns, [this, sender_index, slot_index] {
-      runners_[sender_index].in_rendezvous = false;
-      deliver(sender_index, slot_index);
-      advance(sender_index);
-    });
+    const auto [begin, end] = occupy(sender, slot_index, queue_.now());
+    queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns, {.kind = EventKind::end_rendezvous, .index = sender_index, .slot = slot_index});
+  }
+  void end_rendezvous(int sender_index, int slot_index) {
+    runners_[sender_index].in_rendezvous = false;
+    deliver(sender_index, slot_index);
+    advance(sender_index);
   }
 
   /// The link serves in issue order: occupied for bytes / bandwidth, the message arrives latency later.
@@ -258,20 +284,22 @@ class Simulation {
     const Slot& slot = sender.program->slots[slot_index];
     const TransferCost& cost = sender.costs[slot_index].transfer;
     Nanoseconds& free_at = sender.link_free_at[slot.link];
-    const auto [begin, end] = occupy(sender.costs[slot_index], std::max(queue_.now(), free_at));
+    const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), free_at));
     free_at = begin + cost.occupancy_ns;
     const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
     trace_.spans[sender.next_span++] = {sender.rank, step, slot.action, begin, arrival};
     const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
-    queue_.schedule(arrival, [this, sender_index, slot_index] { deliver(sender_index, slot_index); });
+    queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
   }
 
   /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last of them is done.
-  std::pair<Nanoseconds, Nanoseconds> occupy(const SlotCost& cost, Nanoseconds earliest) {
+  std::pair<Nanoseconds, Nanoseconds> occupy(const Runner& sender, int slot_index, Nanoseconds earliest) {
+    const SlotCost& cost = sender.costs[slot_index];
+    const std::span uses(sender.shared.data() + cost.first_shared, sender.shared.data() + cost.end_shared);
     Nanoseconds begin = earliest;
-    for (const SharedOccupancy& use : cost.shared) begin = std::max(begin, shared_free_at_[use.link]);
+    for (const SharedOccupancy& use : uses) begin = std::max(begin, shared_free_at_[use.link]);
     Nanoseconds end = begin;
-    for (const SharedOccupancy& use : cost.shared) end = std::max(end, shared_free_at_[use.link] = begin + use.occupancy_ns);
+    for (const SharedOccupancy& use : uses) end = std::max(end, shared_free_at_[use.link] = begin + use.occupancy_ns);
     return {begin, end};
   }
 
@@ -306,7 +334,7 @@ class Simulation {
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
   std::map<int, Nanoseconds> shared_free_at_;  // by number of the link
-  EventQueue queue_;
+  EventQueue<SimulationEvent> queue_;
   Trace trace_;
 };
 

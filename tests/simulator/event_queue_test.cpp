@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,48 +13,49 @@ namespace frostpipe {
 namespace {
 
 using ::testing::ElementsAre;
+using Queue = EventQueue<std::function<void()>>;
 
 TEST(EventQueue, RunsAnEventAtTimeZero) {
-  EventQueue queue;
+  Queue queue;
   int runs = 0;
   queue.schedule(0, [&] { ++runs; });
-  queue.run();
+  queue.run([](const auto& event) { event(); });
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(queue.now(), 0);
 }
 
 TEST(EventQueue, RunsEventsInOrderOfTime) {
-  EventQueue queue;
+  Queue queue;
   std::vector<Nanoseconds> times;
   for (const Nanoseconds at : {30, 10, 20}) queue.schedule(at, [&] { times.push_back(queue.now()); });
-  queue.run();
+  queue.run([](const auto& event) { event(); });
   EXPECT_THAT(times, ElementsAre(10, 20, 30));
 }
 
 TEST(EventQueue, KeepsTheOrderOfInsertionAtOneTime) {
-  EventQueue queue;
+  Queue queue;
   std::string order;
   for (const char name : std::string("abcdefgh")) queue.schedule(5, [&order, name] { order += name; });
-  queue.run();
+  queue.run([](const auto& event) { event(); });
   EXPECT_EQ(order, "abcdefgh");
 }
 
 TEST(EventQueue, AnEventForNowRunsAfterThoseThatAlreadyWait) {
-  EventQueue queue;
+  Queue queue;
   std::string order;
   queue.schedule(5, [&] {
     order += 'a';
     queue.schedule(5, [&] { order += 'c'; });
   });
   queue.schedule(5, [&] { order += 'b'; });
-  queue.run();
+  queue.run([](const auto& event) { event(); });
   EXPECT_EQ(order, "abc");
 }
 
 TEST(EventQueue, RefusesThePast) {
-  EventQueue queue;
+  Queue queue;
   queue.schedule(5, [&] { queue.schedule(4, [] {}); });
-  EXPECT_THROW(queue.run(), InternalError);
+  EXPECT_THROW(queue.run([](const auto& event) { event(); }), InternalError);
 }
 
 }  // namespace
