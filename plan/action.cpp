@@ -18,7 +18,7 @@ struct KindName {
   std::string_view name;
 };
 
-constexpr int kMaxIterationOffset = 100;
+constexpr int kMaxIterationOffset = 100, kMaxWeightVersion = 255;
 
 constexpr std::array<KindName, 16> kNames{{
     {ActionKind::forward, "F"},
@@ -113,7 +113,11 @@ Action parse_action(std::string_view text, std::string_view place) {
   else if (reader.starts_number())
     reader.fail(fmt::format("must have no micro-batch: {} is of a whole stage", to_string(action.kind)));
   if (reader.skip('s')) action.slice = reader.number("slice");
-  if (reader.skip('@')) action.weight_version = reader.number("weight version");
+  if (reader.skip('@')) {
+    const int version = reader.number("weight version");
+    if (version > kMaxWeightVersion) reader.fail("must use a weight version below 256");
+    action.weight_version = static_cast<std::uint8_t>(version);
+  }
   const bool before = reader.skip('-');
   if (before || reader.skip('+')) {
     const int offset = reader.number("iteration offset");

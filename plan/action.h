@@ -45,19 +45,20 @@ class OptionalIndex {
 
 struct Action {
   ActionKind kind = ActionKind::forward;
+  /// This action and the next of the list run as one overlapped pair.
+  bool joined_with_next = false;
+  /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
+  std::int8_t iteration_offset = 0;
+  /// Weight version used, printed as "@1" when not 0.
+  std::uint8_t weight_version = 0;
   int stage = 0;
   /// None for actions of a whole stage: REDUCE_GRAD, UNSHARD, RESHARD, OPTIMIZER_STEP.
   OptionalIndex micro_batch = std::nullopt;
   /// Token slice, printed as "s3" after the micro-batch.
   OptionalIndex slice = std::nullopt;
-  /// Weight version used, printed as "@1" when not 0.
-  int weight_version = 0;
-  /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
-  std::int8_t iteration_offset = 0;
-  /// This action and the next of the list run as one overlapped pair.
-  bool joined_with_next = false;
   auto operator<=>(const Action&) const = default;
 };
+static_assert(sizeof(Action) == 16);
 
 /// The action of another kind for the same stage and micro-batch, joined with nothing.
 Action of_kind(Action action, ActionKind kind);

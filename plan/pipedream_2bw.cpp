@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <string>
 
 #include "plan/schedule_builder.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 
@@ -26,7 +28,10 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
   return without_frozen_backwards(std::move(schedule));
 }
 
+constexpr int kMostIterations = 255;  // weight versions are bytes
+
 Schedule unrolled(const Schedule& schedule, int iterations) {
+  if (iterations > kMostIterations) throw InvalidInput("iterations", "must be at most 255 to be written out", std::to_string(iterations));
   Schedule flat = schedule;
   flat.num_micro_batches = schedule.num_micro_batches * iterations;
   flat.prologue.clear();
@@ -39,7 +44,7 @@ Schedule unrolled(const Schedule& schedule, int iterations) {
         action.iteration_offset = 0;
         if (action.micro_batch) {
           action.micro_batch = *action.micro_batch + of_iteration * schedule.num_micro_batches;
-          action.weight_version = std::max(of_iteration - schedule.weight_delay, 0);
+          action.weight_version = static_cast<std::uint8_t>(std::max(of_iteration - schedule.weight_delay, 0));
         } else if (of_iteration != iterations - 1) {
           continue;
         }

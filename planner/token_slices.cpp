@@ -66,14 +66,13 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
 
   TokenSlices best{.lengths = {}, .time_ns = kUnreached};
-  Nanoseconds previous = -1;
-  for (const Nanoseconds bound : bounds) {
+  for (auto lowest = bounds.begin(); lowest != bounds.end();) {
     // The sum holds the longest slice as well.
-    if (best.time_ns != kUnreached && (sequences + stages - 1) * bound >= best.time_ns) break;
-    if (previous >= 0 && bound - previous < tolerance_ns) continue;
-    const std::vector<int> lengths = least_sum(grid, bound);
+    if (best.time_ns != kUnreached && (sequences + stages - 1) * *lowest >= best.time_ns) break;
+    const auto above = tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
+    const std::vector<int> lengths = least_sum(grid, *std::prev(above));  // the highest of those close together allows what all of them do
+    lowest = above;
     if (lengths.empty()) continue;
-    previous = bound;
     Nanoseconds sum = 0, longest = 0;
     int context = 0;
     for (const int length : lengths) {

@@ -200,7 +200,8 @@ class EstimateTest(CliTest):
                       "-o", "graph.json")
         self.run_tool("plan", "--profile", "graph.json", "--cluster", "cluster.json", "--method", "static", "--global-batch", 64, "-o", "graph.plan.json")
         self.assertIn("device-hours", self.run_tool("simulate", "graph.plan.json").stdout)
-        self.assert_refused("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1, says=["must be a Transformer", "simulate"])
+        refused = self.run_tool("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1)
+        self.assertRegex(refused.stderr, "must be a Transformer .* simulate|built without the LibTorch executor")
 
     def test_what_is_wrong_is_named(self):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))

@@ -25,15 +25,15 @@ TEST(Action, IsWrittenAsPyTorchWritesIt) {
 
 TEST(Action, ExtensionsAreWrittenOnlyWhenUsed) {
   EXPECT_EQ(to_string(Action{.kind = ActionKind::forward, .stage = 2, .micro_batch = 0, .slice = 3}), "2F0s3");
-  EXPECT_EQ(to_string(Action{.kind = ActionKind::forward, .stage = 2, .micro_batch = 0, .weight_version = 1}), "2F0@1");
-  EXPECT_EQ(to_string(Action{.kind = ActionKind::backward, .stage = 2, .micro_batch = 10, .iteration_offset = -1}),
+  EXPECT_EQ(to_string(Action{.kind = ActionKind::forward, .weight_version = 1, .stage = 2, .micro_batch = 0}), "2F0@1");
+  EXPECT_EQ(to_string(Action{.kind = ActionKind::backward, .iteration_offset = -1, .stage = 2, .micro_batch = 10}),
             "2B10-1");
   EXPECT_EQ(to_string(Action{.kind = ActionKind::backward,
+                             .iteration_offset = 2,
+                             .weight_version = 1,
                              .stage = 2,
                              .micro_batch = 10,
-                             .slice = 0,
-                             .weight_version = 1,
-                             .iteration_offset = 2}),
+                             .slice = 0}),
             "2B10s0@1+2");
 }
 

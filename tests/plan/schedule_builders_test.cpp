@@ -25,7 +25,7 @@ TEST(PipeDream2BW, UsesThePublishedWeightVersions) {
     int newest = 0;
     for (const Action& action : list) {
       EXPECT_EQ(action.weight_version, published[*action.micro_batch]) << to_string(action);
-      newest = std::max(newest, action.weight_version);
+      newest = std::max<int>(newest, action.weight_version);
       EXPECT_LE(newest - action.weight_version, 1);  // two buffers are enough
     }
   }

@@ -85,5 +85,19 @@ TEST(SliceTokens, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(slice_tokens(12, 1, 0, 1, triangle), InvalidInput);
 }
 
+// Bounds close together must not hide the longest slice: one slice of 12 takes 1200, one of 11 takes 1199 and leaves a token that takes 600.
+TEST(SliceTokens, AToleranceCostsAtMostItselfForEveryFurtherStage) {
+  const SliceTime nearly_flat = [](int length, int) { return Nanoseconds{length == 12 ? 1200 : length == 11 ? 1199 : 600 + 50 * length}; };
+  EXPECT_EQ(slice_tokens(kTokens, 1, 2, 50, nearly_flat, 10).lengths, (std::vector<int>{12}));
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Nanoseconds> table(static_cast<std::size_t>(kTokens + 1) * kTokens);
+    for (Nanoseconds& one : table) one = 1 + random() % 100;
+    const SliceTime time = [&](int length, int context) { return table[length * kTokens + context]; };
+    const int stages = 1 + static_cast<int>(random() % 6), sequences = 1 + static_cast<int>(random() % 4), tolerance = 1 + static_cast<int>(random() % 40);
+    EXPECT_LE(slice_tokens(kTokens, 1, stages, sequences, time, tolerance).time_ns, brute_force(stages, sequences, time) + (stages - 1) * tolerance);
+  }
+}
+
 }  // namespace
 }  // namespace frostpipe
