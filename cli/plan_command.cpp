@@ -6,10 +6,12 @@
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/output.h"
+#include "cli/plan_answer.h"
 #include "cli/plan_files.h"
 #include "cli/replan_text.h"
 #include "cli/table.h"
 #include "plan/schedule.h"
+#include "planner/iteration_bound.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
 #include "profiles/error.h"
@@ -132,9 +134,19 @@ int run_plan(PlanCommandOptions& options) {
   if (!options.recompute.empty()) options.plan.recompute = options.recompute;
 
   std::string explanation;
-  PlanResult result = make_plan(profile, cluster, options.plan, [&](const ReplanRequest& request, const ReplanResult& considered) {
-    explanation += explanation_of(request, considered, profile.model);
-  });
+  std::variant<AutoPlan, Infeasible> result = AutoPlan();
+  if (options.plan.method == "auto") {
+    result = make_auto_plan(profile, cluster, options.plan);
+  } else {
+    PlanResult made = make_plan(profile, cluster, options.plan, [&](const ReplanRequest& request, const ReplanResult& considered) {
+      explanation += explanation_of(request, considered, profile.model);
+    });
+    if (auto* none = std::get_if<Infeasible>(&made)) {
+      result = std::move(*none);
+    } else {
+      std::get<AutoPlan>(result).plan = std::get<TrainingPlan>(std::move(made));
+    }
+  }
   if (const auto* none = std::get_if<Infeasible>(&result)) {
     print_note(
         fmt::format("no {} plan fits: {}\nTry more ranks or a higher memory limit, another --method, or see with "
@@ -142,14 +154,16 @@ int run_plan(PlanCommandOptions& options) {
                     options.plan.method, none->reason));
     return 1;
   }
-  TrainingPlan& plan = std::get<TrainingPlan>(result);
+  AutoPlan& answer = std::get<AutoPlan>(result);
+  answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan.global_batch_size, options.plan.tokens, options.plan.optimizer, options.plan.dtype);
+  TrainingPlan& plan = answer.plan;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);
   write_file_atomically(options.output, json);
   if (options.format == "json") {
-    print_result(json);
+    print_result(plan_answer_json(answer, json));
   } else {
-    print_result(plan_text(plan, profile, cluster, options.output) + (options.explain ? explanation : ""));
+    print_result(plan_text(plan, profile, cluster, options.output) + plan_answer_text(answer) + (options.explain ? explanation : ""));
   }
   return 0;
 }
@@ -168,11 +182,11 @@ Command add_plan_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--method", options->plan.method,
-                   "data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
+                   "auto: the best fixed layout; data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
                    "replicas and cached activations as layers freeze; freeze-only: the static plan with freezing; "
                    "pipetransformer-published: by the published rules; pipetransformer-without-replicas: freed ranks stay idle")
       ->required()
-      ->check(CLI::IsMember({"data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"}).description(""))
+      ->check(CLI::IsMember({"auto", "data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"}).description(""))
       ->type_name("METHOD");
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,

@@ -17,6 +17,8 @@ std::vector<std::string_view> schedules_for(int pipeline_parallel_size, const st
   return {"1F1B", "GPipe"};
 }
 
+constexpr std::size_t kShiftedCandidates = 2;
+
 /// Why nothing fitted: the candidate that lacked the fewest bytes.
 struct ClosestMiss {
   Bytes missing_bytes = 0;
@@ -44,17 +46,25 @@ class Search {
     }
   }
 
-  /// Shifts the best candidate's cuts one layer at a time while that is faster by the simulator and still fits.
+  /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still fits.
   void shift_cuts_of_best() {
-    if (!best_) return;
-    for (bool better = true; better;) {
-      better = false;
-      for (Partition& partition : neighbours(best_->partition)) {
-        Phase phase = *best_;
-        phase.partition = std::move(partition);
-        const Candidate shifted = maker_.with_memory(std::move(phase));
-        if (shifted.missing_bytes == 0 && keep_if_faster(shifted)) better = true;
+    std::sort(feasible_.begin(), feasible_.end(), [](const Phase& a, const Phase& b) { return a.predicted.iteration_ns < b.predicted.iteration_ns; });
+    feasible_.resize(std::min(feasible_.size(), kShiftedCandidates));
+    for (Phase current : std::exchange(feasible_, {})) {
+      for (bool better = true; better;) {
+        better = false;
+        for (Partition& partition : neighbours(current.partition)) {
+          Phase phase = current;
+          phase.partition = std::move(partition);
+          const Candidate shifted = maker_.with_memory(std::move(phase));
+          if (shifted.missing_bytes > 0) continue;
+          Phase next = predicted(shifted);
+          if (next.predicted.iteration_ns >= current.predicted.iteration_ns) continue;
+          current = std::move(next);
+          better = true;
+        }
       }
+      keep_if_faster(std::move(current));
     }
   }
 
@@ -74,22 +84,24 @@ class Search {
     }
     const Candidate& candidate = std::get<Candidate>(made);
     if (candidate.missing_bytes == 0) {
-      keep_if_faster(candidate);
+      feasible_.push_back(predicted(candidate));
+      keep_if_faster(feasible_.back());
     } else if (!closest_ || candidate.missing_bytes < closest_->missing_bytes) {
       closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
     }
   }
 
-  bool keep_if_faster(const Candidate& candidate) {
-    const Nanoseconds iteration_ns = simulated_iteration_ns(candidate.phase, options_.global_batch_size,
-                                                            options_.optimizer, options_.dtype, profile_, cluster_);
-    if (best_ && best_->predicted.iteration_ns <= iteration_ns) return false;
-    best_ = candidate.phase;
-    const int world_size = static_cast<int>(cluster_.devices.size());
-    best_->predicted = {.iteration_ns = iteration_ns,
-                        .transformation_ns = 0,
-                        .peak_memory_bytes = peak_per_rank(candidate.phase, candidate.memory, world_size)};
-    return true;
+  void keep_if_faster(Phase phase) {
+    if (best_ && best_->predicted.iteration_ns <= phase.predicted.iteration_ns) return;
+    best_ = std::move(phase);
+  }
+
+  Phase predicted(const Candidate& candidate) const {
+    Phase phase = candidate.phase;
+    phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_),
+                       .transformation_ns = 0,
+                       .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
+    return phase;
   }
 
   std::string miss_of(const Candidate& candidate) const {
@@ -102,6 +114,7 @@ class Search {
   const Cluster& cluster_;
   const PlanOptions& options_;
   CandidateMaker maker_;
+  std::vector<Phase> feasible_;  // with their predictions
   std::optional<Phase> best_;
   std::optional<ClosestMiss> closest_;
   std::string empty_stage_;

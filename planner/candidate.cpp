@@ -1,6 +1,7 @@
 #include "planner/candidate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "plan/batch.h"
 #include "planner/partition.h"
@@ -10,6 +11,8 @@ namespace frostpipe {
 namespace {
 
 constexpr int kMaxMicroBatches = 32;
+constexpr Bytes kManyPositions = 1 << 20;
+constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted together too
 
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
@@ -127,8 +130,20 @@ Candidate CandidateMaker::with_memory(Phase phase) const {
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
 }
 
+bool CandidateMaker::may_fit_somewhere(const Candidate& candidate) const {
+  Bytes states = 0, limits = 0;
+  for (int position = 0; position < static_cast<int>(candidate.memory.size()); ++position) {
+    const RankMemory& memory = candidate.memory[position];
+    states += memory.weights + memory.gradients + memory.optimizer_state;
+    Bytes limit = std::numeric_limits<Bytes>::max() / kManyPositions;
+    for (const int rank : replicas_of(candidate.phase.layout, position)) limit = std::min(limit, cluster_.devices.at(rank).memory_limit_bytes.value_or(limit));
+    limits += limit;
+  }
+  return states <= limits;
+}
+
 Candidate CandidateMaker::shifted_until_it_fits(Candidate candidate) const {
-  bool better = true;
+  bool better = may_fit_somewhere(candidate);
   while (candidate.missing_bytes > 0 && better) {
     better = false;
     for (Partition& partition : neighbours(candidate.phase.partition)) {
@@ -145,12 +160,15 @@ Candidate CandidateMaker::shifted_until_it_fits(Candidate candidate) const {
 
 std::vector<Partition> neighbours(const Partition& partition) {
   std::vector<Partition> all;
-  for (std::size_t stage = 0; stage + 1 < partition.size(); ++stage) {
-    for (const int shift : {-1, +1}) {
-      const int cut = partition[stage].end + shift;
-      if (cut <= partition[stage].begin || cut >= partition[stage + 1].end) continue;
-      all.push_back(partition);
-      all.back()[stage].end = all.back()[stage + 1].begin = cut;
+  const int cuts = static_cast<int>(partition.size()) - 1;
+  const int together = cuts <= kFewCuts ? cuts : 1;
+  for (int first = 0; first < cuts; ++first) {
+    for (int last = first; last < std::min(cuts, first + together); ++last) {
+      for (const int shift : {-1, 1}) {
+        Partition shifted = partition;
+        for (int cut = first; cut <= last; ++cut) shifted[cut].end = shifted[cut + 1].begin = shifted[cut].end + shift;
+        if (std::all_of(shifted.begin(), shifted.end(), [](const LayerRange& stage) { return stage.begin < stage.end; })) all.push_back(std::move(shifted));
+      }
     }
   }
   return all;

@@ -36,6 +36,8 @@ class CandidateMaker {
   std::variant<Partition, Infeasible> first_partition(int num_micro_batches);
   std::vector<Nanoseconds> cost_per_layer(int num_micro_batches);
   const std::vector<LayerCost>& layers_at(int micro_batch_size);
+  /// False where weights, gradients and optimizer state alone, which no cut changes, exceed what one pipeline's ranks have together.
+  bool may_fit_somewhere(const Candidate& candidate) const;
   /// Shifts cuts by one layer while fewer bytes are missing.
   Candidate shifted_until_it_fits(Candidate candidate) const;
 
@@ -47,7 +49,8 @@ class CandidateMaker {
   std::map<int, std::vector<LayerCost>> layers_at_;  // by micro-batch size
 };
 
-/// Every partition that differs from this one by one cut, shifted by one layer; no stage becomes empty.
+/// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one layer; no stage becomes
+/// empty.
 std::vector<Partition> neighbours(const Partition& partition);
 
 /// Peak bytes of every rank of the world, 0 for idle ones.

@@ -157,6 +157,10 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   require_meaningful(options, cluster);
   auto phases = phases_by_method(profile, cluster, options, observe);
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
+  return plan_of(profile, cluster, options, std::get<std::vector<Phase>>(std::move(phases)));
+}
+
+TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanOptions& options, std::vector<Phase> phases) {
   TrainingPlan plan;
   plan.method = options.method;
   plan.world_size = static_cast<int>(cluster.devices.size());
@@ -168,7 +172,7 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   plan.partitioner = options.partitioner;
   const bool may_cache = options.method == "pipetransformer" || !replicates(options);
   if (may_cache && options.use_cache) plan.cache = options.cache;
-  plan.phases = std::get<std::vector<Phase>>(std::move(phases));
+  plan.phases = std::move(phases);
   plan.provenance.model_name = profile.model.name;
   plan.provenance.model_fingerprint = fingerprint(profile.model);
   plan.provenance.version = std::string(FROSTPIPE_VERSION);

@@ -71,9 +71,25 @@ class PlanTest(CliTest):
         done = self.plan("off.json", "pipetransformer", "--epochs", 300, "--explain", "--cache", "off")
         self.assertIn("no cache: the cache is switched off", done.stdout)
 
-    def test_json_on_stdout_is_the_file(self):
-        done = self.plan("static.json", "static", "--format", "json")
-        self.assertEqual(done.stdout, (self.folder / "static.json").read_text())
+    def test_json_on_stdout_holds_the_file(self):
+        answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)
+        plan = self.read("static.json")
+        self.assertEqual({key: answer[key] for key in plan}, plan)
+
+    def test_auto_takes_the_best_layout_and_says_what_else_there_was(self):
+        answer = json.loads(self.plan("auto.json", "auto", "--format", "json").stdout)
+        self.assertEqual(answer["phases"], self.read("auto.json")["phases"])
+        self.assertEqual(answer["predicted_iteration_ns"], answer["phases"][0]["predicted"]["iteration_ns"])
+        self.assertAlmostEqual(answer["gap"], answer["predicted_iteration_ns"] / answer["lower_bound_ns"] - 1)
+        self.assertGreaterEqual(answer["gap"], 0)
+        self.assertTrue(all(one["predicted_iteration_ns"] >= answer["predicted_iteration_ns"] for one in answer["alternatives"]))
+        for method in ("static", "data-parallel"):
+            done = json.loads(self.plan("other.json", method, "--ignore-memory-limit", "--format", "json").stdout)
+            self.assertEqual(done["lower_bound_ns"], answer["lower_bound_ns"])
+        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=int(320 * 2**20)) for device in cluster["devices"]])
+        self.assertIn("above", self.plan("auto.json", "auto").stdout)
+        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
+        self.assertIn("p = 2: stage 0 needs", self.plan("none.json", "auto", code=1).stderr)
 
     def test_steps_and_epochs(self):
         self.plan("a.json", "static", "--epochs", 1)

@@ -1,0 +1,121 @@
+// Oracle: brute force over every layout, partition, schedule and number of micro-batches of random small models.
+#include "planner/auto_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/iteration_bound.h"
+#include "simulator/simulate.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::HasSubstr;
+
+Profile random_profile(std::mt19937& random, int blocks) {
+  std::vector<test::SyntheticLayer> layers(2 * blocks + 2);
+  const auto draw = [&] { return Nanoseconds{1000 + static_cast<int>(random() % 9000)}; };
+  for (auto& layer : layers)
+    layer = {.forward_ns = draw(), .input_gradient_ns = draw(), .weight_gradient_ns = draw(), .update_ns = draw(), .output_activation_bytes = 100, .parameter_count = 1000};
+  return test::synthetic_profile(blocks, layers);
+}
+
+PlanOptions options_for(int batch) {
+  PlanOptions options;
+  options.method = "auto";
+  options.global_batch_size = batch;
+  options.num_steps = 10;
+  options.tokens = test::kSyntheticTokens;
+  return options;
+}
+
+std::vector<Partition> all_partitions(int layers, int stages) {
+  if (stages == 1) return {{{0, layers}}};
+  std::vector<Partition> all;
+  for (int cut = stages - 1; cut < layers; ++cut)
+    for (Partition partition : all_partitions(cut, stages - 1)) {
+      partition.push_back({cut, layers});
+      all.push_back(std::move(partition));
+    }
+  return all;
+}
+
+Nanoseconds brute_force(const Profile& profile, const Cluster& cluster, int batch) {
+  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+  const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
+  for (int p = 1; p <= devices; ++p) {
+    if (devices % p != 0) continue;
+    for (const Partition& partition : all_partitions(layers, p)) {
+      for (const char* const schedule : {"GPipe", "1F1B"}) {
+        for (int m = 1; m * devices / p <= batch; ++m) {
+          Phase phase;
+          phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = devices / p};
+          phase.partition = partition;
+          phase.schedule = schedule;
+          phase.num_micro_batches = m;
+          phase.tokens = test::kSyntheticTokens;
+          best = std::min(best, simulated_iteration_ns(phase, batch, "adamw", "float32", profile, cluster));
+        }
+      }
+    }
+  }
+  return best;
+}
+
+TEST(AutoPlan, LiesBetweenTheBoundAndALittleAboveTheBestOfAll) {
+  std::mt19937 random(3);
+  double mean = 0, worst = 1;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    const Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
+    Cluster cluster = test::free_cluster(1 << (random() % 3));
+    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000), .bandwidth_bytes_per_second = 1'000'000'000};
+    cluster.intra_node.collective = {.latency_ns = static_cast<Nanoseconds>(random() % 20000), .bandwidth_bytes_per_second = 1'000'000'000};
+    const int batch = 4 + static_cast<int>(random() % 5);
+    const auto made = make_auto_plan(profile, cluster, options_for(batch));
+    ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
+    const AutoPlan& plan = std::get<AutoPlan>(made);
+    const Nanoseconds found = plan.plan.phases.front().predicted.iteration_ns, best = brute_force(profile, cluster, batch);
+    EXPECT_LE(plan.lower_bound_ns, best) << round;
+    EXPECT_GE(found, best) << round;
+    const double above = static_cast<double>(found) / static_cast<double>(best);
+    mean += above / kRounds;
+    worst = std::max(worst, above);
+    for (const Alternative& one : plan.alternatives) EXPECT_GE(one.phase.predicted.iteration_ns, found);
+  }
+  // best_phase shifts cuts from two starts: over 1,000 rounds 0.003 % above the best on average, 1.8 % at most.
+  EXPECT_LE(mean, 1.0005);
+  EXPECT_LE(worst, 1.02);
+}
+
+TEST(AutoPlan, OneDeviceReachesItsBound) {
+  // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no input gradient.
+  const Profile profile = test::synthetic_profile(1, {{}});
+  const auto made = make_auto_plan(profile, test::free_cluster(1), options_for(4));
+  const AutoPlan& plan = std::get<AutoPlan>(made);
+  EXPECT_EQ(plan.plan.method, "data-parallel");
+  EXPECT_EQ(plan.plan.phases.front().predicted.iteration_ns, 4 * (3 * 111 + 101));
+  EXPECT_LE(plan.lower_bound_ns, 4 * (3 * 111 + 101));
+  EXPECT_GE(plan.lower_bound_ns, 4 * (3 * 111 + 101) - 2 * 4 * 4 - 1);
+}
+
+TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
+  // Every layer keeps 1000 bytes a sample and puts out 10; weights, gradients and moments are 16 bytes a parameter.
+  const Profile profile = test::synthetic_profile(2, {{.output_activation_bytes = 10, .stashed_bytes = 1000, .parameter_count = 10}});
+  PlanOptions options = options_for(64);
+  options.pipeline_parallel_size = 1;
+  const auto made = make_auto_plan(profile, test::free_cluster(1, 6 * 160 + 4500), options);  // one sample keeps 6000 bytes
+  ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
+  EXPECT_TRUE(std::get<AutoPlan>(made).plan.phases.front().recompute.has_value());
+  const auto none = make_auto_plan(profile, test::free_cluster(1, 100), options);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+  EXPECT_THAT(std::get<Infeasible>(none).reason, HasSubstr("p = 1: stage 0 needs"));
+  options.pipeline_parallel_size = 3;
+  EXPECT_THAT(std::get<Infeasible>(make_auto_plan(profile, test::free_cluster(4), options)).reason, HasSubstr("no layout of 4 devices"));
+}
+
+}  // namespace
+}  // namespace frostpipe
