@@ -143,7 +143,10 @@ std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std
   const SampleRange largest =
       micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
   const PositionMemory memory(phase, largest.end - largest.begin, optimizer, dtype, profile, cluster);
-  const auto peaks = peak_in_flight(schedule_of(phase));
+  // Messages keep nothing in flight: the schedule need not be lowered.
+  const auto peaks = peak_in_flight(build_schedule(phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
+                                                                    .num_micro_batches = phase.num_micro_batches,
+                                                                    .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)}));
   std::vector<RankMemory> positions;
   for (int position = 0; position < static_cast<int>(peaks.size()); ++position)
     positions.push_back(memory.of_position(position, peaks[position]));
