@@ -80,7 +80,7 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
 std::string memory_limits(const Cluster& cluster, bool memory_limited) {
   std::vector<std::string> cells;
   for (const Device& device : cluster.devices) cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
-  return joined(cells) + (memory_limited ? "" : " (not applied to this plan)");
+  return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
 }
 
 std::string phases_text(const TrainingPlan& plan, const Profile& profile) {

@@ -47,7 +47,7 @@ std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLay
     if (find_place(layout, rank, place) && rank_of(layout, place.position, place.replica) != rank) continue;
     cells.push_back(in_milliseconds(busy_ns[rank]));
   }
-  return joined(cells);
+  return side_by_side(cells);
 }
 
 /// Of all ranks, idle ones too.

@@ -54,7 +54,7 @@ std::string in_milliseconds(Nanoseconds duration) {
 
 std::string in_mebibytes(Bytes bytes) { return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20)); }
 
-std::string joined(const std::vector<std::string>& cells) {
+std::string side_by_side(const std::vector<std::string>& cells) {
   constexpr std::ptrdiff_t kFewest = 3;
   std::string text;
   for (auto cell = cells.begin(); cell != cells.end();) {
@@ -70,7 +70,7 @@ std::string joined(const std::vector<std::string>& cells) {
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank) {
   std::vector<std::string> cells;
   for (const Bytes bytes : bytes_per_rank) cells.push_back(in_mebibytes(bytes));
-  return joined(cells);
+  return side_by_side(cells);
 }
 
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured) {

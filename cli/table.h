@@ -32,7 +32,7 @@ std::string in_milliseconds(Nanoseconds duration);
 std::string in_mebibytes(Bytes bytes);
 /// "330 / 312": one number per rank, in MiB.
 /// "12 / 15 / 9 x6": cells side by side, three equal ones or more once with their number; "-" for none.
-std::string joined(const std::vector<std::string>& cells);
+std::string side_by_side(const std::vector<std::string>& cells);
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank);
 /// "+4.0": how far `predicted` is from `measured`, in percent of it; "-" if either is 0.
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured);
