@@ -31,8 +31,7 @@ std::string plan_answer_text(const AutoPlan& answer) {
     using enum Table::Align;
     Table table({{"next best", left}, {"partition", left}, {"micro-batches", right}, {"schedule", left}, {"recompute", left}, {"iteration [ms]", right}, {"slower [%]", right}});
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
-    for (const Alternative& one : answer.alternatives) {
-      const Phase& phase = one.phase;
+    for (const Phase& phase : answer.alternatives) {
       table.add_row({shape_text(phase.layout), to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
                      in_milliseconds(phase.predicted.iteration_ns), fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
@@ -49,8 +48,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
   json["lower_bound_ns"] = answer.lower_bound_ns;
   json["gap"] = gap_of(answer);
   json["alternatives"] = nlohmann::ordered_json::array();
-  for (const Alternative& one : answer.alternatives) {
-    const Phase& phase = one.phase;
+  for (const Phase& phase : answer.alternatives) {
     json["alternatives"].push_back({{"stages", phase.layout.pipeline_parallel_size},
                                     {"replicas", phase.layout.data_parallel_size},
                                     {"tensor_parallel_size", phase.layout.tensor_parallel_size},

@@ -37,7 +37,7 @@ class AutoSearch {
       try {
         auto result = best_phase(profile_, cluster_, options, length, /*first_trainable_layer=*/0);
         if (auto* phase = std::get_if<Phase>(&result)) {
-          found_.push_back({std::move(*phase)});
+          found_.push_back(std::move(*phase));
           return;
         }
         reason = std::get<Infeasible>(result).reason;
@@ -49,10 +49,10 @@ class AutoSearch {
     misses_.push_back(tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
   }
 
-  std::vector<Alternative> found() {
-    const auto order = [](const Alternative& a, const Alternative& b) {
+  std::vector<Phase> found() {
+    const auto order = [](const Phase& a, const Phase& b) {
       const auto key = [](const Phase& phase) { return std::tuple(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size, phase.layout.tensor_parallel_size); };
-      return key(a.phase) < key(b.phase);
+      return key(a) < key(b);
     };
     std::sort(found_.begin(), found_.end(), order);
     return std::move(found_);
@@ -63,7 +63,7 @@ class AutoSearch {
   const Profile& profile_;
   const Cluster& cluster_;
   const PlanOptions& options_;
-  std::vector<Alternative> found_;
+  std::vector<Phase> found_;
   std::vector<std::string> misses_;
 };
 
@@ -79,7 +79,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
       search.consider(tensor_ranks, length);
     }
   }
-  std::vector<Alternative> found = search.found();
+  std::vector<Phase> found = search.found();
   std::vector<std::string> misses = search.misses();
   if (found.empty()) {
     if (misses.empty()) return Infeasible{fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})", devices,
@@ -87,8 +87,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
     return Infeasible{fmt::format("{}", fmt::join(misses, "; "))};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
-  chosen.method = found.front().phase.layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";
-  AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front().phase}), .alternatives = {}, .misses = std::move(misses)};
+  chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";
+  AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
   result.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.global_batch_size, tokens_of(options, profile), options.optimizer, options.dtype);
   found.erase(found.begin());
   found.resize(std::min(found.size(), kMostAlternatives));

@@ -7,17 +7,11 @@
 
 namespace frostpipe {
 
-/// A layout that was looked at and not taken.
-struct Alternative {
-  Phase phase;  // with its prediction
-  bool operator==(const Alternative&) const = default;
-};
-
 /// The best static plan and what it stands on.
 struct AutoPlan {
   TrainingPlan plan;                      // its method is data-parallel or static
   Nanoseconds lower_bound_ns = 0;         // of an iteration, iteration_bound.h
-  std::vector<Alternative> alternatives;  // at most five, the fastest first
+  std::vector<Phase> alternatives;        // layouts that were not taken, with their predictions: at most five, the fastest first
   std::vector<std::string> misses;        // layouts that do not fit, each with the rank that comes closest to fitting
 };
 

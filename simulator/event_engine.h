@@ -1,0 +1,12 @@
+#pragma once
+// Implementation header of simulate.cpp.
+#include "plan/trace.h"
+#include "simulator/cost_model.h"
+
+namespace frostpipe {
+
+/// simulate() for every schedule, by a queue of events. Requires what simulate() checks. Throws InvalidInput that names the waiting actions if the schedule cannot make
+/// progress.
+Trace run_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
+
+}  // namespace frostpipe
