@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/table.h"
 
 namespace frostpipe {
 namespace {
+
+constexpr std::size_t kMostMisses = 5;
 
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
@@ -32,12 +35,13 @@ std::string plan_answer_text(const AutoPlan& answer) {
     Table table({{"next best", left}, {"partition", left}, {"micro-batches", right}, {"schedule", left}, {"recompute", left}, {"iteration [ms]", right}, {"slower [%]", right}});
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
     for (const Phase& phase : answer.alternatives) {
-      table.add_row({shape_text(phase.layout), to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
+      table.add_row({shape_text(phase.layout), to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
                      in_milliseconds(phase.predicted.iteration_ns), fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
     text += "\n" + table.to_string();
   }
-  for (const std::string& miss : answer.misses) text += "does not fit: " + miss + "\n";
+  for (std::size_t i = 0; i < std::min(answer.misses.size(), kMostMisses); ++i) text += "does not fit: " + answer.misses[i] + "\n";
+  if (answer.misses.size() > kMostMisses) text += fmt::format("{} more layouts do not fit; --format json names them\n", answer.misses.size() - kMostMisses);
   return text;
 }
 

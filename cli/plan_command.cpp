@@ -11,7 +11,7 @@
 #include "cli/replan_text.h"
 #include "cli/table.h"
 #include "plan/schedule.h"
-#include "planner/iteration_bound.h"
+#include "planner/auto_plan.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
 #include "profiles/error.h"
@@ -101,7 +101,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
     table.add_row({std::to_string(phase.from_step),
                    std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
                    fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache, phase.first_trainable_layer),
+                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache, phase.first_trainable_layer),
                    in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
@@ -155,7 +155,7 @@ int run_plan(PlanCommandOptions& options) {
     return 1;
   }
   AutoPlan& answer = std::get<AutoPlan>(result);
-  answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan.global_batch_size, options.plan.tokens, options.plan.optimizer, options.plan.dtype);
+  if (options.plan.method != "auto") answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
   TrainingPlan& plan = answer.plan;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);

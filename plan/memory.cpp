@@ -3,105 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "plan/batch.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
-
-namespace {
-
-class PositionMemory {
- public:
-  PositionMemory(const Phase& phase, int micro_batch_size, std::string_view optimizer, std::string_view dtype,
-                 const Profile& profile, const Cluster& cluster)
-      : phase_(phase),
-        micro_batch_size_(micro_batch_size),
-        optimizer_(optimizer),
-        dtype_(dtype),
-        profile_(profile),
-        cluster_(cluster) {}
-
-  RankMemory of_position(int position, double peak_in_flight) const {
-    const auto [begin, end] = phase_.partition.at(position);
-    const Bytes value_bytes = bytes_per_value(dtype_);
-    const int num_layers = static_cast<int>(profile_.model.layers.size());
-    RankMemory memory;
-    Bytes transient = 0;
-    for (int layer = begin; layer < end; ++layer) {
-      const Bytes weights = profile_.model.layers.at(layer).parameter_count * value_bytes / phase_.layout.tensor_parallel_size;
-      const LayerCost cost = cost_at(layer, position);
-      const bool trains = layer >= phase_.first_trainable_layer;
-      memory.weights += weights;
-      if (trains) {
-        memory.gradients += weights;
-        memory.optimizer_state += weights * optimizer_moments(optimizer_);
-      }
-      // A frozen layer keeps nothing, so its output is a transient too.
-      transient = std::max(transient, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
-    }
-    const auto [kept, computed_again] = stash_of_micro_batch({begin, end}, position);
-    transient += computed_again;
-    memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
-    const Bytes received = output_bytes_of(begin - 1, position);
-    const Bytes sent = end < num_layers ? output_bytes_of(end - 1, position) : 0;
-    memory.workspace = transient + received + sent;
-    if (position == 0 && phase_.cache.on) {
-      const Bytes of_micro_batch = output_bytes_of(phase_.first_trainable_layer - 1, position);
-      memory.cache = 2 * phase_.num_micro_batches * of_micro_batch;
-    }
-    return memory;
-  }
-
- private:
-  struct Stash {
-    Bytes kept = 0;            // from forward until backward
-    Bytes computed_again = 0;  // most that lives in a backward beside that
-  };
-
-  Stash stash_of_micro_batch(LayerRange stage, int position) const {
-    const auto segments = checkpoint_segments(phase_.recompute, profile_.model, stage, phase_.first_trainable_layer);
-    Stash stash;
-    for (std::size_t i = 0; i < segments.size(); ++i) {
-      const auto [begin, end] = segments[i].range;
-      Bytes all = 0;
-      for (int layer = begin; layer < end; ++layer) all += cost_at(layer, position).stashed_bytes;
-      // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
-      if (i == 0) stash.kept += output_bytes_of(begin - 1, position);
-      if (!segments[i].recomputed) {
-        stash.kept += all;
-        continue;
-      }
-      if (i + 1 < segments.size()) stash.kept += output_bytes_of(end - 1, position);  // the next segment's input
-      stash.computed_again = std::max(stash.computed_again, all);
-    }
-    return stash;
-  }
-
-  LayerCost cost_at(int layer, int position) const {
-    const int rank = rank_of(phase_.layout, position, 0);
-    FROSTPIPE_CHECK(rank < static_cast<int>(cluster_.devices.size()), "a layout fits its cluster");
-    return cost_of(profile_, {.layer = layer,
-                              .device_type = cluster_.devices[rank].type,
-                              .dtype = std::string(dtype_),
-                              .micro_batch_size = micro_batch_size_,
-                              .tokens = std::max(phase_.tokens, phase_.longest_tokens),
-                              .tensor_parallel_size = phase_.layout.tensor_parallel_size});
-  }
-
-  /// 0 in front of the first layer: token ids are next to nothing.
-  Bytes output_bytes_of(int layer, int position) const {
-    return layer < 0 ? 0 : cost_at(layer, position).output_activation_bytes;
-  }
-
-  const Phase& phase_;
-  int micro_batch_size_;
-  std::string_view optimizer_, dtype_;
-  const Profile& profile_;
-  const Cluster& cluster_;
-};
-
-}  // namespace
 
 Bytes bytes_per_value(std::string_view dtype) {
   if (dtype == "float32") return 4;
@@ -138,18 +45,93 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
   return peaks;
 }
 
+StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
+    : frame_(frame), model_(model), value_bytes_(bytes_per_value(dtype)), moments_(optimizer_moments(optimizer)) {
+  for (const Layer& layer : model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
+}
+
+RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const {
+  RankMemory memory;
+  Bytes transient = 0;
+  for (int layer = stage.begin; layer < stage.end; ++layer) {
+    const Bytes weights = model_.layers.at(layer).parameter_count * value_bytes_ / frame_.layout.tensor_parallel_size;
+    const LayerCost& cost = layers[layer];
+    const bool trains = layer >= frame_.first_trainable_layer;
+    memory.weights += weights;
+    if (trains) {
+      memory.gradients += weights;
+      memory.optimizer_state += weights * moments_;
+    }
+    // A frozen layer keeps nothing, so its output is a transient too.
+    transient = std::max(transient, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
+  }
+  // 0 in front of the first layer: token ids are next to nothing.
+  const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
+  const auto [kept, computed_again] = stash_of_micro_batch(stage, layers);
+  transient += computed_again;
+  memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
+  const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
+  memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
+  if (stage.begin == 0 && frame_.cache.on) memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
+  return memory;
+}
+
+StageMemory::Stash StageMemory::stash_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const {
+  const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
+  const int begin = std::max(stage.begin, frame_.first_trainable_layer);
+  Stash stash;
+  if (begin >= stage.end) return stash;
+  // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
+  stash.kept = output_bytes_of(begin - 1);
+  Bytes segment = 0;
+  for (int layer = begin; layer < stage.end; ++layer) {
+    segment += layers[layer].stashed_bytes;
+    const bool again = recomputed_[layer];
+    if (layer + 1 < stage.end && joins_segment(frame_.recompute, recomputed_[layer + 1], again)) continue;
+    if (again) {
+      stash.computed_again = std::max(stash.computed_again, segment);
+      if (layer + 1 < stage.end) stash.kept += output_bytes_of(layer);  // the next segment's input
+    } else {
+      stash.kept += segment;
+    }
+    segment = 0;
+  }
+  return stash;
+}
+
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches, int first_trainable_stage) {
+  // 1F1B's peak is reached before its steady part, which more micro-batches only lengthen. Messages keep nothing in flight: the schedule need not be lowered.
+  const int m = schedule == "1F1B" ? std::min(num_micro_batches, 2 * num_positions) : num_micro_batches;
+  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_positions, .num_micro_batches = m, .first_trainable_stage = first_trainable_stage}));
+}
+
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster) {
   const SampleRange largest =
       micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
-  const PositionMemory memory(phase, largest.end - largest.begin, optimizer, dtype, profile, cluster);
-  // Messages keep nothing in flight: the schedule need not be lowered.
-  const auto peaks = peak_in_flight(build_schedule(phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
-                                                                    .num_micro_batches = phase.num_micro_batches,
-                                                                    .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)}));
+  const auto peaks = peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
+                                       first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  const StageMemory memory(phase, profile.model, optimizer, dtype);
+  std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> positions;
-  for (int position = 0; position < static_cast<int>(peaks.size()); ++position)
-    positions.push_back(memory.of_position(position, peaks[position]));
+  for (int position = 0; position < static_cast<int>(peaks.size()); ++position) {
+    const int rank = rank_of(phase.layout, position, 0);
+    FROSTPIPE_CHECK(rank < static_cast<int>(cluster.devices.size()), "a layout fits its cluster");
+    const std::string& device_type = cluster.devices[rank].type;
+    auto& layers = layers_on[device_type];
+    if (layers.empty()) layers.resize(profile.model.layers.size());
+    const LayerRange stage = phase.partition.at(position);
+    const int needed_to = position == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
+    for (int layer = std::max(0, stage.begin - 1); layer < needed_to; ++layer) {
+      layers[layer] = cost_of(profile, {.layer = layer,
+                                        .device_type = device_type,
+                                        .dtype = std::string(dtype),
+                                        .micro_batch_size = largest.end - largest.begin,
+                                        .tokens = std::max(phase.tokens, phase.longest_tokens),
+                                        .tensor_parallel_size = phase.layout.tensor_parallel_size});
+    }
+    positions.push_back(memory.of(stage, peaks[position], layers));
+  }
   return positions;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,30 @@ int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
 /// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages stash
 /// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
+
+/// The same for a schedule by name with one stage per position.
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches, int first_trainable_stage);
+
+/// What any stage needs in a phase like `frame`, whose partition is not looked at.
+class StageMemory {
+ public:
+  StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype);
+  /// `layers`: costs of all layers on the stage's device, for the largest micro-batch padded to the longest sample.
+  RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
+
+ private:
+  struct Stash {
+    Bytes kept = 0;            // from forward until backward
+    Bytes computed_again = 0;  // most that lives in a backward beside that
+  };
+  Stash stash_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
+
+  const Phase& frame_;
+  const Model& model_;
+  Bytes value_bytes_;
+  int moments_;
+  std::vector<bool> recomputed_;  // by layer
+};
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
 /// `global_batch_size`, padded to the run's longest sample.

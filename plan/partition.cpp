@@ -44,4 +44,10 @@ std::string to_string(const Partition& partition) {
   return text;
 }
 
+std::string to_brief_string(const Partition& partition) {
+  constexpr std::size_t kAll = 8, kFirst = 3;
+  if (partition.size() <= kAll) return to_string(partition);
+  return to_string(Partition(partition.begin(), partition.begin() + kFirst)) + " ... " + to_string({partition.back()});
+}
+
 }  // namespace frostpipe

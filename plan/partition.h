@@ -27,4 +27,7 @@ int first_trainable_stage(const Partition& partition, int first_trainable_layer)
 /// "[0,5) [5,14)"
 std::string to_string(const Partition& partition);
 
+/// The same for people: of more than eight stages the first three and the last: "[0,5) [5,9) [9,14) ... [90,96)".
+std::string to_brief_string(const Partition& partition);
+
 }  // namespace frostpipe

@@ -14,12 +14,15 @@ bool is_recomputed(const Recompute& mode, LayerKind kind) {
   return *mode != "attention" || kind == LayerKind::attention;
 }
 
+bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed) {
+  return recomputed == before_recomputed && (!recomputed || *mode == "stage");
+}
+
 std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage, int first_trainable_layer) {
   std::vector<CheckpointSegment> segments;
   for (int layer = std::max(stage.begin, first_trainable_layer); layer < stage.end; ++layer) {
     const bool again = is_recomputed(mode, model.layers.at(layer).kind);
-    const bool joins = !segments.empty() && segments.back().recomputed == again && (!again || *mode == "stage");
-    if (joins) {
+    if (!segments.empty() && joins_segment(mode, again, segments.back().recomputed)) {
       segments.back().range.end = layer + 1;
     } else {
       segments.push_back({.range = {layer, layer + 1}, .recomputed = again});

@@ -20,6 +20,9 @@ const std::vector<std::string>& recompute_modes();
 /// Trainable layer of that kind: is its forward done twice?
 bool is_recomputed(const Recompute& mode, LayerKind kind);
 
+/// Is a layer kept, or computed again, together with the one before it?
+bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed);
+
 /// Neighbouring layers that are kept or computed again together.
 struct CheckpointSegment {
   LayerRange range;

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
+#include "planner/best_phase.h"
 #include "planner/candidate.h"
-#include "planner/iteration_bound.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -15,85 +17,130 @@ namespace {
 
 constexpr std::size_t kMostAlternatives = 5;
 
-std::set<int> tensor_parallel_sizes(const Profile& profile, const PlanOptions& options, int num_devices) {
+/// Pairs (tensor-parallel size, pipeline length) that leave no device idle.
+std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOptions& options, int num_devices) {
   std::set<int> sizes;
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
-  std::erase_if(sizes, [&](int size) { return num_devices % size != 0 || (options.tensor_parallel_size > 1 && size != options.tensor_parallel_size); });
-  return sizes;
+  std::vector<std::pair<int, int>> layouts;
+  for (const int size : sizes) {
+    if (num_devices % size != 0 || (options.tensor_parallel_size > 1 && size != options.tensor_parallel_size)) continue;
+    const int groups = num_devices / size;
+    for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
+      if (groups % length == 0 && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size)) layouts.emplace_back(size, length);
+  }
+  return layouts;
 }
 
 class AutoSearch {
  public:
-  AutoSearch(const Profile& profile, const Cluster& cluster, const PlanOptions& options) : profile_(profile), cluster_(cluster), options_(options) {}
+  AutoSearch(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only)
+      : profile_(profile), cluster_(cluster), options_(options), bound_only_(bound_only), costs_(profile, options.dtype) {}
 
-  void consider(int tensor_ranks, int length) {
-    PlanOptions options = options_;
-    options.tensor_parallel_size = tensor_ranks;
-    std::vector<Recompute> modes = {options.recompute};
-    if (!options.recompute) modes.insert(modes.end(), recompute_modes().begin(), recompute_modes().end());
-    std::string reason;
-    for (const Recompute& mode : modes) {
-      options.recompute = mode;
-      try {
-        auto result = best_phase(profile_, cluster_, options, length, /*first_trainable_layer=*/0);
-        if (auto* phase = std::get_if<Phase>(&result)) {
-          found_.push_back(std::move(*phase));
-          return;
-        }
-        reason = std::get<Infeasible>(result).reason;
-      } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
-        reason = fmt::format("p = {}: {}", length, error.what());
-        break;
-      }
-    }
-    misses_.push_back(tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+  void add(int tensor_ranks, int length) {
+    Layout layout{.options = options_, .search = {.pipeline_parallel_size = length, .recompute = {options_.recompute}, .bound_only = bound_only_}};
+    layout.options.tensor_parallel_size = tensor_ranks;
+    if (!options_.recompute) layout.search.recompute.insert(layout.search.recompute.end(), recompute_modes().begin(), recompute_modes().end());
+    layouts_.push_back(std::move(layout));
+  }
+
+  /// Those first that may be the fastest, so that the others can be given up early.
+  void run() {
+    for (Layout& layout : layouts_) layout.bound_ns = least_bound_of_any_partition(profile_, cluster_, layout.options, layout.search, costs_);
+    std::stable_sort(layouts_.begin(), layouts_.end(), [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
+    for (const Layout& layout : layouts_) consider(layout);
   }
 
   std::vector<Phase> found() {
-    const auto order = [](const Phase& a, const Phase& b) {
-      const auto key = [](const Phase& phase) { return std::tuple(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size, phase.layout.tensor_parallel_size); };
-      return key(a) < key(b);
-    };
-    std::sort(found_.begin(), found_.end(), order);
-    return std::move(found_);
+    std::vector<Phase> phases;
+    for (auto& [order, phase] : found_) phases.push_back(std::move(phase));
+    return phases;
   }
-  std::vector<std::string> misses() { return std::move(misses_); }
+  std::vector<std::string> misses() const {
+    std::vector<std::string> reasons;
+    for (const auto& [missing, reason] : misses_) reasons.push_back(reason);
+    return reasons;
+  }
+  Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
+  struct Layout {
+    PlanOptions options;
+    PhaseSearch search;
+    Nanoseconds bound_ns = 0;
+  };
+
+  void consider(Layout layout) {
+    const int length = layout.search.pipeline_parallel_size, tensor_ranks = layout.options.tensor_parallel_size;
+    layout.search.give_up_above_ns = slowest_of_interest();
+    std::string reason;
+    Bytes missing = kNoLimit;
+    try {
+      PhaseSearchResult result = search_phase(profile_, cluster_, layout.options, layout.search, costs_);
+      lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
+      if (result.best) found_.emplace(std::tuple(result.best->predicted.iteration_ns, length, tensor_ranks), *std::move(result.best));
+      if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
+      reason = std::move(result.reason);
+      if (result.missing_bytes > 0) missing = result.missing_bytes;
+    } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
+      reason = fmt::format("p = {}: {}", length, error.what());
+    }
+    if (!reason.empty()) misses_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+  }
+
+  /// What is slower than the best and all its alternatives is of no use.
+  Nanoseconds slowest_of_interest() const {
+    if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
+    return found_.size() > kMostAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
+  }
+
   const Profile& profile_;
   const Cluster& cluster_;
   const PlanOptions& options_;
-  std::vector<Phase> found_;
-  std::vector<std::string> misses_;
+  bool bound_only_;
+  LayerCosts costs_;
+  std::vector<Layout> layouts_;
+  std::map<std::tuple<Nanoseconds, int, int>, Phase> found_;  // by time, then the shorter pipeline
+  Nanoseconds lower_bound_ns_ = kNoLimit;
+  std::multimap<Bytes, std::string> misses_;  // by missing bytes
 };
+
+AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only) {
+  AutoSearch search(profile, cluster, options, bound_only);
+  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, static_cast<int>(cluster.devices.size()))) search.add(tensor_ranks, length);
+  search.run();
+  return search;
+}
 
 }  // namespace
 
 std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  const int devices = static_cast<int>(cluster.devices.size());
-  AutoSearch search(profile, cluster, options);
-  for (const int tensor_ranks : tensor_parallel_sizes(profile, options, devices)) {
-    const int groups = devices / tensor_ranks;
-    for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length) {
-      if (groups % length != 0 || (options.pipeline_parallel_size > 0 && length != options.pipeline_parallel_size)) continue;
-      search.consider(tensor_ranks, length);
-    }
-  }
+  AutoSearch search = searched(profile, cluster, options, /*bound_only=*/false);
   std::vector<Phase> found = search.found();
   std::vector<std::string> misses = search.misses();
   if (found.empty()) {
-    if (misses.empty()) return Infeasible{fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})", devices,
+    if (misses.empty()) return Infeasible{fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})", cluster.devices.size(),
                                                       options.tensor_parallel_size, options.pipeline_parallel_size)};
     return Infeasible{fmt::format("{}", fmt::join(misses, "; "))};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";
   AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
-  result.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.global_batch_size, tokens_of(options, profile), options.optimizer, options.dtype);
+  result.lower_bound_ns = search.lower_bound_ns();
   found.erase(found.begin());
-  found.resize(std::min(found.size(), kMostAlternatives));
   result.alternatives = std::move(found);
   return result;
+}
+
+Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  PlanOptions any = options;
+  any.tensor_parallel_size = 1;
+  any.pipeline_parallel_size = 0;
+  any.recompute.reset();
+  any.schedule.clear();
+  any.method = "auto";
+  any.partitioner = "exact";
+  const Nanoseconds bound = searched(profile, cluster, any, /*bound_only=*/true).lower_bound_ns();
+  return bound == kNoLimit ? 0 : bound;
 }
 
 }  // namespace frostpipe

@@ -1,9 +1,15 @@
-#include <optional>
-#include <string>
+#include "planner/best_phase.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "plan/batch.h"
 #include "planner/candidate.h"
-#include "planner/make_plan.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 
@@ -11,13 +17,22 @@ namespace frostpipe {
 namespace {
 
 /// 1F1B first: where both take equally long it needs less memory.
-std::vector<std::string_view> schedules_for(int pipeline_parallel_size, const std::string& only) {
+std::vector<std::string> schedules_for(int pipeline_parallel_size, const std::string& only) {
   if (!only.empty()) return {only};
   if (pipeline_parallel_size == 1) return {"1F1B"};  // GPipe would only keep more activations
   return {"1F1B", "GPipe"};
 }
 
 constexpr std::size_t kShiftedCandidates = 2;
+constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that the bound alone places the cuts
+
+/// One thing to look at, in the order of preference where times are equal.
+struct Choice {
+  Nanoseconds bound_ns = 0;  // of any partition
+  std::size_t recompute = 0, schedule = 0;  // indices
+  int num_micro_batches = 1;
+  auto operator<=>(const Choice&) const = default;
+};
 
 /// Why nothing fitted: the candidate that lacked the fewest bytes.
 struct ClosestMiss {
@@ -27,33 +42,142 @@ struct ClosestMiss {
 
 class Search {
  public:
-  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
-         int first_trainable_layer, const CacheUse& cache)
+  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs)
       : profile_(profile),
         cluster_(cluster),
         options_(options),
-        maker_(profile, cluster, options, pipeline_parallel_size, first_trainable_layer, cache) {}
+        search_(search),
+        costs_(costs),
+        schedules_(schedules_for(search.pipeline_parallel_size, options.schedule)),
+        maker_(profile, cluster, options, search.pipeline_parallel_size, search.first_trainable_layer, search.cache, costs) {
+    limit_ns_ = search.give_up_above_ns > 0 ? search.give_up_above_ns : kNoLimit;
+  }
 
-  void consider_all(int pipeline_parallel_size) {
-    for (const std::string_view schedule : schedules_for(pipeline_parallel_size, options_.schedule)) {
-      for (int m = 1; m <= maker_.max_micro_batches(); ++m) {
+  Nanoseconds least_bound() {
+    const std::vector<Choice> choices = all_choices();
+    return choices.empty() ? kNoLimit : choices.front().bound_ns;
+  }
+
+  PhaseSearchResult run() {
+    const std::vector<Choice> choices = all_choices();
+    for (const Choice& choice : choices) {
+      if (choice.bound_ns > limit_ns_) break;
+      try {
+        consider(choice);
+      } catch (const InvalidInput& error) {  // the longest sample was not measured at this size
+        if (!not_measured_) not_measured_ = error;
+      }
+    }
+    if (!fits_ && !closest_) say_what_is_missing(choices);
+    if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_)) throw InvalidInput(not_measured_.value());
+    if (options_.partitioner == "exact") shift_cuts_of_best();
+    PhaseSearchResult result{.best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
+    if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
+    if (!fits_ && closest_) result.missing_bytes = closest_->missing_bytes;
+    return result;
+  }
+
+ private:
+  /// Those whose sizes were measured, the least bound first.
+  std::vector<Choice> all_choices() {
+    std::vector<Choice> choices;
+    for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
+      for (const int m : maker_.numbers_of_micro_batches()) {
         try {
-          consider(schedule, m);
+          const Nanoseconds bound = bound_of_any_partition(maker_.frame(search_.recompute[recompute], schedules_.front(), m), profile_, cluster_, options_, costs_);
+          for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
+            choices.push_back({.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
         } catch (const InvalidInput& error) {  // this micro-batch size was not measured; others may be
           if (!not_measured_) not_measured_ = error;
         }
       }
     }
+    std::sort(choices.begin(), choices.end());
+    return choices;
+  }
+
+  Phase frame_of(const Choice& choice) const { return maker_.frame(search_.recompute[choice.recompute], schedules_[choice.schedule], choice.num_micro_batches); }
+
+  /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
+  void say_what_is_missing(const std::vector<Choice>& choices) {
+    if (options_.partitioner != "exact") return;
+    std::map<std::size_t, Choice> smallest;  // by way
+    for (const Choice& choice : choices) {
+      if (choice.schedule > 0) continue;
+      Choice& known = smallest.try_emplace(choice.recompute, choice).first->second;
+      if (choice.num_micro_batches > known.num_micro_batches) known = choice;
+    }
+    for (const auto& [way, choice] : smallest) {
+      const Candidate closest = maker_.closest_to_fitting(frame_of(choice));
+      if (closest.missing_bytes == 0) {  // it fits and is too slow
+        closest_.reset();
+        return;
+      }
+      record_miss(closest);
+    }
+  }
+
+  void record_miss(const Candidate& candidate) {
+    if (!closest_ || candidate.missing_bytes < closest_->missing_bytes) closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
+  }
+
+  void consider(const Choice& choice) {
+    Phase frame = frame_of(choice);
+    // What did not fit does not with as many samples in a micro-batch and as many of these in flight.
+    const SampleRange largest = micro_batch_samples(options_.global_batch_size, frame.layout.data_parallel_size, choice.num_micro_batches, 0, 0);
+    const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size) : choice.num_micro_batches;
+    int& too_many = too_many_in_flight_.try_emplace({choice.recompute, choice.schedule, largest.end - largest.begin}, in_flight + 1).first->second;
+    if (in_flight >= too_many) return;
+    const bool exact = options_.partitioner == "exact";
+    if (exact && !maker_.may_fit(frame)) {
+      too_many = in_flight;
+      return;
+    }
+    auto made = maker_.make(frame, limit_ns_);
+    if (const auto* none = std::get_if<Infeasible>(&made)) {
+      empty_stage_ = none->reason;
+      return;
+    }
+    const auto& candidate = std::get<std::optional<Candidate>>(made);
+    if (!candidate || candidate->missing_bytes > 0) {
+      if (limit_ns_ != kNoLimit) return;  // it may be too slow only
+      too_many = in_flight;
+      if (candidate) record_miss(*candidate);
+      return;
+    }
+    fits_ = true;
+    lower_bound_ns_ = std::min(lower_bound_ns_, candidate->bound_ns);
+    if (search_.bound_only) {
+      limit_ns_ = std::min(limit_ns_, candidate->bound_ns);
+      return;
+    }
+    Phase phase = predicted(*candidate);
+    const auto rank = std::tuple(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+    feasible_.emplace(rank, phase);
+    keep_if_faster(std::move(phase), rank);
+  }
+
+  using Rank = std::tuple<Nanoseconds, std::size_t, std::size_t, int>;
+
+  void keep_if_faster(Phase phase, const Rank& rank) {
+    if (best_ && best_rank_ <= rank) return;
+    if (std::get<0>(rank) > limit_ns_) return;
+    limit_ns_ = std::get<0>(rank);
+    best_ = std::move(phase);
+    best_rank_ = rank;
   }
 
   /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still fits.
   void shift_cuts_of_best() {
-    std::sort(feasible_.begin(), feasible_.end(), [](const Phase& a, const Phase& b) { return a.predicted.iteration_ns < b.predicted.iteration_ns; });
-    feasible_.resize(std::min(feasible_.size(), kShiftedCandidates));
-    for (Phase current : std::exchange(feasible_, {})) {
+    std::size_t count = 0;
+    for (const auto& [rank, candidate] : feasible_) {
+      if (++count > kShiftedCandidates || candidate.num_micro_batches * search_.pipeline_parallel_size > kShiftedMicroBatches) break;
+      Phase current = candidate;
+      const StageBound bound = maker_.bound_of(current);
       for (bool better = true; better;) {
         better = false;
         for (Partition& partition : neighbours(current.partition)) {
+          if (bound.of(partition) >= current.predicted.iteration_ns) continue;
           Phase phase = current;
           phase.partition = std::move(partition);
           const Candidate shifted = maker_.with_memory(std::move(phase));
@@ -64,36 +188,10 @@ class Search {
           better = true;
         }
       }
-      keep_if_faster(std::move(current));
+      Rank shifted_rank = rank;
+      std::get<0>(shifted_rank) = current.predicted.iteration_ns;
+      keep_if_faster(std::move(current), shifted_rank);
     }
-  }
-
-  std::variant<Phase, Infeasible> result() const {
-    if (best_) return *best_;
-    if (closest_) return Infeasible{closest_->reason};
-    if (!empty_stage_.empty()) return Infeasible{empty_stage_};
-    throw not_measured_.value();
-  }
-
- private:
-  void consider(std::string_view schedule, int num_micro_batches) {
-    const auto made = maker_.make(schedule, num_micro_batches);
-    if (const auto* none = std::get_if<Infeasible>(&made)) {
-      empty_stage_ = none->reason;
-      return;
-    }
-    const Candidate& candidate = std::get<Candidate>(made);
-    if (candidate.missing_bytes == 0) {
-      feasible_.push_back(predicted(candidate));
-      keep_if_faster(feasible_.back());
-    } else if (!closest_ || candidate.missing_bytes < closest_->missing_bytes) {
-      closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
-    }
-  }
-
-  void keep_if_faster(Phase phase) {
-    if (best_ && best_->predicted.iteration_ns <= phase.predicted.iteration_ns) return;
-    best_ = std::move(phase);
   }
 
   Phase predicted(const Candidate& candidate) const {
@@ -106,16 +204,24 @@ class Search {
 
   std::string miss_of(const Candidate& candidate) const {
     const Phase& phase = candidate.phase;
-    return what_does_not_fit(phase, candidate.memory, cluster_) + " (" + phase.schedule +
-           ", m = " + std::to_string(phase.num_micro_batches) + ", " + to_string(phase.partition) + ")";
+    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule, phase.num_micro_batches, to_brief_string(phase.partition),
+                       phase.recompute ? ", recompute " + *phase.recompute : "");
   }
 
   const Profile& profile_;
   const Cluster& cluster_;
   const PlanOptions& options_;
+  const PhaseSearch& search_;
+  LayerCosts& costs_;
+  std::vector<std::string> schedules_;
   CandidateMaker maker_;
-  std::vector<Phase> feasible_;  // with their predictions
+  Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
+  Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
+  std::map<std::tuple<std::size_t, std::size_t, int>, int> too_many_in_flight_;  // by recompute, schedule, micro-batch size: does not fit from so many on
+  std::map<Rank, Phase> feasible_;         // with their predictions
   std::optional<Phase> best_;
+  Rank best_rank_;
+  bool fits_ = false;
   std::optional<ClosestMiss> closest_;
   std::string empty_stage_;
   std::optional<InvalidInput> not_measured_;
@@ -123,22 +229,31 @@ class Search {
 
 }  // namespace
 
-std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache) {
-  const int p = pipeline_parallel_size;
+PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
+  const int p = search.pipeline_parallel_size;
   const int world_size = static_cast<int>(cluster.devices.size());
   const int num_layers = static_cast<int>(profile.model.layers.size());
-  const std::string prefix = "p = " + std::to_string(p) + ": ";
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
-  if (p * options.tensor_parallel_size > world_size) return Infeasible{prefix + "the cluster has " + std::to_string(world_size) + " ranks"};
-  if (p > num_layers) return Infeasible{prefix + "the model has " + std::to_string(num_layers) + " layers"};
-
-  Search search(profile, cluster, options, p, first_trainable_layer, cache);
-  search.consider_all(p);
-  if (options.partitioner == "exact") search.shift_cuts_of_best();
-  auto result = search.result();
-  if (auto* none = std::get_if<Infeasible>(&result)) none->reason.insert(0, prefix);
+  const auto none = [&](std::string reason) { return PhaseSearchResult{.best = {}, .lower_bound_ns = kNoLimit, .reason = fmt::format("p = {}: {}", p, reason)}; };
+  if (p * options.tensor_parallel_size > world_size) return none(fmt::format("the cluster has {} ranks", world_size));
+  if (p > num_layers) return none(fmt::format("the model has {} layers", num_layers));
+  PhaseSearchResult result = Search(profile, cluster, options, search, costs).run();
+  if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", p));
   return result;
+}
+
+Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
+  return Search(profile, cluster, options, search, costs).least_bound();
+}
+
+std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                           int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache) {
+  LayerCosts costs(profile, options.dtype);
+  PhaseSearchResult result = search_phase(profile, cluster, options,
+                                          {.pipeline_parallel_size = pipeline_parallel_size, .first_trainable_layer = first_trainable_layer, .cache = cache, .recompute = {options.recompute}},
+                                          costs);
+  if (result.best) return *std::move(result.best);
+  return Infeasible{std::move(result.reason)};
 }
 
 }  // namespace frostpipe

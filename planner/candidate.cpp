@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "plan/batch.h"
+#include "planner/chain_partition.h"
 #include "planner/partition.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr int kMaxMicroBatches = 32;
-constexpr Bytes kManyPositions = 1 << 20;
 constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted together too
 
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
@@ -28,44 +28,124 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 }  // namespace
 
 CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache)
-    : profile_(profile), cluster_(cluster), options_(options) {
+                               int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache, LayerCosts& costs)
+    : profile_(profile), cluster_(cluster), options_(options), costs_(costs) {
   frame_.first_trainable_layer = first_trainable_layer;
   frame_.cache = cache;
-  frame_.recompute = options.recompute;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
   frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
   frame_.layout.data_parallel_size =
       replicates(options) ? static_cast<int>(cluster.devices.size()) / (pipeline_parallel_size * options.tensor_parallel_size) : 1;
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
-  const int num_layers = static_cast<int>(profile.model.layers.size());
-  update_ns_.assign(num_layers, 0);
-  for (int layer = first_trainable_layer; layer < num_layers; ++layer) {
-    update_ns_[layer] = update_cost_of(profile, layer, cluster.devices.front().type, options.dtype, options.optimizer) / options.tensor_parallel_size;
+}
+
+std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
+  constexpr int kEvery = 32;
+  const int samples = std::max(1, options_.global_batch_size / frame_.layout.data_parallel_size);
+  std::set<int> numbers;
+  for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
+  for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
+  return {numbers.begin(), numbers.end()};
+}
+
+Phase CandidateMaker::frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const {
+  Phase frame = frame_;
+  frame.recompute = recompute;
+  frame.schedule = schedule;
+  frame.num_micro_batches = num_micro_batches;
+  return frame;
+}
+
+std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase frame, Nanoseconds limit_ns) {
+  const StageBound bound = bound_of(frame);
+  if (options_.partitioner == "pipetransformer-greedy") {
+    auto partition = published_partition();
+    if (auto* none = std::get_if<Infeasible>(&partition)) return *none;
+    frame.partition = std::get<Partition>(std::move(partition));
+    Candidate candidate = with_memory(std::move(frame));
+    candidate.bound_ns = bound.of(candidate.phase.partition);
+    return std::optional(std::move(candidate));
   }
+  const int n = static_cast<int>(profile_.model.layers.size());
+  const auto by_time = [&](int position, int begin, auto&& visit) {
+    for (int end = begin + 1; end <= n && visit(end, bound.at(position, {begin, end})); ++end) {}
+  };
+  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, by_time, limit_ns);
+  if (!cut) return std::optional<Candidate>();
+  frame.partition = std::move(cut->partition);
+  Candidate candidate = with_memory(frame);
+  candidate.bound_ns = cut->largest;
+  if (candidate.missing_bytes == 0) return std::optional(std::move(candidate));
+  return exact_that_fits(frame, bound, limit_ns);
 }
 
-int CandidateMaker::max_micro_batches() const {
-  return std::clamp(options_.global_batch_size / frame_.layout.data_parallel_size, 1, kMaxMicroBatches);
+bool CandidateMaker::may_fit(const Phase& frame) {
+  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const std::vector<double>& in_flight = this->in_flight(frame, 0);
+  const int n = static_cast<int>(profile_.model.layers.size());
+  int begin = 0;
+  for (int position = 0; position < frame.layout.pipeline_parallel_size && begin < n; ++position) {
+    const auto limit = limit_of(frame, position);
+    if (!limit) return true;
+    const auto& layers = layers_on(frame, position);
+    const auto fits = [&](int end) {
+      const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
+      return need.total() - need.workspace <= *limit;
+    };
+    int end = begin;
+    while (end < n && fits(end + 1)) ++end;
+    if (end == begin) return false;
+    begin = end;
+  }
+  return begin == n;
 }
 
-std::variant<Candidate, Infeasible> CandidateMaker::make(std::string_view schedule, int num_micro_batches) {
-  Phase phase = frame_;
-  phase.schedule = schedule;
-  phase.num_micro_batches = num_micro_batches;
-  auto partition = first_partition(num_micro_batches);
-  if (auto* none = std::get_if<Infeasible>(&partition)) return *none;
-  phase.partition = std::get<Partition>(std::move(partition));
+std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, const StageBound& bound, Nanoseconds limit_ns) {
+  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const std::vector<double>& in_flight = this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+  const int n = static_cast<int>(profile_.model.layers.size());
+  const auto that_fit = [&](int position, int begin, auto&& visit) {
+    const auto limit = limit_of(frame, position);
+    const auto& layers = layers_on(frame, position);
+    for (int end = begin + 1; end <= n; ++end) {
+      const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
+      if (limit && need.total() - need.workspace > *limit) return;  // that part never falls as the stage grows
+      if (limit && need.total() > *limit) continue;
+      if (!visit(end, bound.at(position, {begin, end}))) return;
+    }
+  };
+  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, that_fit, limit_ns);
+  if (!cut) return std::nullopt;
+  Phase phase = frame;
+  phase.partition = std::move(cut->partition);
   Candidate candidate = with_memory(std::move(phase));
-  return options_.partitioner == "exact" ? shifted_until_it_fits(std::move(candidate)) : candidate;
+  FROSTPIPE_CHECK(candidate.missing_bytes == 0, "a stage that fits by itself fits in its pipeline");
+  candidate.bound_ns = cut->largest;
+  return candidate;
 }
 
-std::variant<Partition, Infeasible> CandidateMaker::first_partition(int num_micro_batches) {
-  const int num_stages = frame_.layout.pipeline_parallel_size;
-  if (options_.partitioner == "exact") return partition_exact(cost_per_layer(num_micro_batches), num_stages);
+Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
+  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const std::vector<double>& in_flight = this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+  const int n = static_cast<int>(profile_.model.layers.size());
+  const auto by_missing = [&](int position, int begin, auto&& visit) {
+    const Bytes limit = limit_of(frame, position).value_or(std::numeric_limits<Bytes>::max());
+    const auto& layers = layers_on(frame, position);
+    Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
+    for (int end = begin + 1; end <= n; ++end) {
+      most = std::max(most, memory.of({begin, end}, in_flight[position], layers).total() - limit);
+      if (!visit(end, std::max<Bytes>(0, most))) return;
+    }
+  };
+  Phase phase = frame;
+  phase.partition = cut_chain(n, frame.layout.pipeline_parallel_size, by_missing)->partition;
+  return with_memory(std::move(phase));
+}
 
-  // As published: only what trains is shared out, by its parameters; the frozen prefix stays with the first stage.
+std::variant<Partition, Infeasible> CandidateMaker::published_partition() const {
+  // Only what trains is shared out, by its parameters; the frozen prefix stays with the first stage.
+  const int num_stages = frame_.layout.pipeline_parallel_size;
   const int first = frame_.first_trainable_layer;
   std::vector<double> active;
   for (int layer = first; layer < static_cast<int>(profile_.model.layers.size()); ++layer) {
@@ -85,77 +165,36 @@ std::variant<Partition, Infeasible> CandidateMaker::first_partition(int num_micr
   return partition;
 }
 
-std::vector<Nanoseconds> CandidateMaker::cost_per_layer(int num_micro_batches) {
-  // Replica 0 has the larger micro-batches.
-  const int data_parallel_size = frame_.layout.data_parallel_size;
-  const auto ranges = split_evenly(options_.global_batch_size, data_parallel_size * num_micro_batches);
-  std::map<int, int> how_many_of_size;
-  for (int i = 0; i < num_micro_batches; ++i) ++how_many_of_size[ranges[i].end - ranges[i].begin];
-
-  std::vector<Nanoseconds> cost = update_ns_;
-  for (const auto& [size, count] : how_many_of_size) {
-    const std::vector<LayerCost>& layers = layers_at(size);
-    for (int layer = 0; layer < static_cast<int>(cost.size()); ++layer) {
-      const LayerCost& one = layers[layer];
-      if (layer < frame_.first_trainable_layer) {
-        cost[layer] += static_cast<Nanoseconds>(count * computed_fraction(frame_.cache, layer, frame_.first_trainable_layer) * static_cast<double>(one.frozen_forward_ns));
-      } else {
-        cost[layer] += count * (one.forward_ns + one.weight_gradient_ns);
-        if (layer > frame_.first_trainable_layer) cost[layer] += count * one.input_gradient_ns;
-        if (is_recomputed(frame_.recompute, profile_.model.layers[layer].kind)) cost[layer] += count * one.forward_ns;
-      }
-    }
-  }
-  return cost;
+const std::vector<double>& CandidateMaker::in_flight(const Phase& frame, int first_stage) {
+  auto& known = in_flight_[{frame.schedule, frame.num_micro_batches, first_stage}];
+  if (known.empty()) known = peak_in_flight_of(frame.schedule, frame.layout.pipeline_parallel_size, frame.num_micro_batches, first_stage);
+  return known;
 }
 
-const std::vector<LayerCost>& CandidateMaker::layers_at(int micro_batch_size) {
-  const auto known = layers_at_.find(micro_batch_size);
-  if (known != layers_at_.end()) return known->second;
-  std::vector<LayerCost> layers;
-  for (int layer = 0; layer < static_cast<int>(profile_.model.layers.size()); ++layer) {
-    layers.push_back(cost_of(profile_, {.layer = layer,
-                                        .device_type = cluster_.devices.front().type,
-                                        .dtype = options_.dtype,
-                                        .micro_batch_size = micro_batch_size,
-                                        .tokens = frame_.tokens,
-                                        .tensor_parallel_size = options_.tensor_parallel_size}));
-  }
-  return layers_at_.emplace(micro_batch_size, std::move(layers)).first->second;
+const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int position) {
+  const SampleRange largest = micro_batch_samples(options_.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.end - largest.begin, std::max(phase.tokens, phase.longest_tokens),
+                   phase.layout.tensor_parallel_size);
 }
 
-Candidate CandidateMaker::with_memory(Phase phase) const {
-  auto memory = memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) const {
+  std::optional<Bytes> least;
+  if (options_.ignore_memory_limit) return least;
+  for (const int rank : replicas_of(phase.layout, position)) {
+    const auto& limit = cluster_.devices.at(rank).memory_limit_bytes;
+    if (limit && (!least || *limit < *least)) least = limit;
+  }
+  return least;
+}
+
+Candidate CandidateMaker::with_memory(Phase phase) {
+  const StageMemory price(phase, profile_.model, options_.optimizer, options_.dtype);
+  const std::vector<double>& peaks = in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  std::vector<RankMemory> memory;
+  for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position)
+    memory.push_back(price.of(phase.partition[position], peaks[position], layers_on(phase, position)));
   const Bytes missing = options_.ignore_memory_limit ? 0 : missing_bytes(phase, memory, cluster_);
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
-}
-
-bool CandidateMaker::may_fit_somewhere(const Candidate& candidate) const {
-  Bytes states = 0, limits = 0;
-  for (int position = 0; position < static_cast<int>(candidate.memory.size()); ++position) {
-    const RankMemory& memory = candidate.memory[position];
-    states += memory.weights + memory.gradients + memory.optimizer_state;
-    Bytes limit = std::numeric_limits<Bytes>::max() / kManyPositions;
-    for (const int rank : replicas_of(candidate.phase.layout, position)) limit = std::min(limit, cluster_.devices.at(rank).memory_limit_bytes.value_or(limit));
-    limits += limit;
-  }
-  return states <= limits;
-}
-
-Candidate CandidateMaker::shifted_until_it_fits(Candidate candidate) const {
-  bool better = may_fit_somewhere(candidate);
-  while (candidate.missing_bytes > 0 && better) {
-    better = false;
-    for (Partition& partition : neighbours(candidate.phase.partition)) {
-      Phase phase = candidate.phase;
-      phase.partition = std::move(partition);
-      Candidate shifted = with_memory(std::move(phase));
-      if (shifted.missing_bytes >= candidate.missing_bytes) continue;
-      candidate = std::move(shifted);
-      better = true;
-    }
-  }
-  return candidate;
 }
 
 std::vector<Partition> neighbours(const Partition& partition) {

@@ -1,12 +1,17 @@
 #pragma once
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "plan/memory.h"
+#include "planner/layer_costs.h"
 #include "planner/make_plan.h"
+#include "planner/stage_bound.h"
 
 namespace frostpipe {
 
@@ -15,38 +20,53 @@ struct Candidate {
   Phase phase;
   std::vector<RankMemory> memory;  // per pipeline position
   Bytes missing_bytes = 0;         // sum over the ranks that do not fit; 0 = fits, or limits are ignored
+  Nanoseconds bound_ns = 0;        // StageBound of its partition
 };
+
+constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() - 1;
 
 /// Makes the candidates of one pipeline length and one frozen prefix.
 class CandidateMaker {
  public:
   CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
-                 int first_trainable_layer, const CacheUse& cache);
+                 int first_trainable_layer, const CacheUse& cache, LayerCosts& costs);
 
-  /// Largest number of micro-batches worth trying: min(32, global batch / d), at least 1.
-  int max_micro_batches() const;
+  /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that makes micro-batches so small. Ascending.
+  std::vector<int> numbers_of_micro_batches() const;
 
-  /// Infeasible only if the partitioner leaves a stage empty; a candidate that does not fit has missing_bytes > 0.
-  std::variant<Candidate, Infeasible> make(std::string_view schedule, int num_micro_batches);
+  /// What all candidates share with this choice; the partition is empty.
+  Phase frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
+
+  /// A partition for the frame, with what it needs: by the exact partitioner the one with the least StageBound among those that fit, none if there is none with a
+  /// bound of at most limit_ns; by the published greedy the one that it makes, whatever it needs, Infeasible if it leaves a stage empty.
+  std::variant<std::optional<Candidate>, Infeasible> make(Phase frame, Nanoseconds limit_ns);
+
+  /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace.
+  bool may_fit(const Phase& frame);
+
+  /// The partition that misses the least bytes on the rank that misses most.
+  Candidate closest_to_fitting(const Phase& frame);
 
   /// `phase` as it is, with what it needs.
-  Candidate with_memory(Phase phase) const;
+  Candidate with_memory(Phase phase);
+
+  /// Of a phase like this.
+  StageBound bound_of(const Phase& frame) { return {frame, profile_, cluster_, options_, costs_}; }
 
  private:
-  std::variant<Partition, Infeasible> first_partition(int num_micro_batches);
-  std::vector<Nanoseconds> cost_per_layer(int num_micro_batches);
-  const std::vector<LayerCost>& layers_at(int micro_batch_size);
-  /// False where weights, gradients and optimizer state alone, which no cut changes, exceed what one pipeline's ranks have together.
-  bool may_fit_somewhere(const Candidate& candidate) const;
-  /// Shifts cuts by one layer while fewer bytes are missing.
-  Candidate shifted_until_it_fits(Candidate candidate) const;
+  std::variant<Partition, Infeasible> published_partition() const;
+  const std::vector<double>& in_flight(const Phase& frame, int first_stage);
+  const std::vector<LayerCost>& layers_on(const Phase& phase, int position);
+  /// Least memory limit of a position's ranks.
+  std::optional<Bytes> limit_of(const Phase& phase, int position) const;
+  std::optional<Candidate> exact_that_fits(const Phase& frame, const StageBound& bound, Nanoseconds limit_ns);
 
   const Profile& profile_;
   const Cluster& cluster_;
   const PlanOptions& options_;
-  Phase frame_;                                      // what all candidates share
-  std::vector<Nanoseconds> update_ns_;               // per layer
-  std::map<int, std::vector<LayerCost>> layers_at_;  // by micro-batch size
+  LayerCosts& costs_;
+  Phase frame_;  // what all candidates share
+  std::map<std::tuple<std::string, int, int>, std::vector<double>> in_flight_;  // by schedule, micro-batches, first stage that trains
 };
 
 /// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one layer; no stage becomes

@@ -101,6 +101,8 @@ class ProfileCostModel final : public CostModel {
   TransferCost transfer(const Action& send, int replica) const override;
   std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override;
   bool shares_links() const override { return shares_links_; }
+  /// All replicas do the same at the same time: equal micro-batches, devices and links.
+  bool replicas_are_alike() const;
 
  private:
   /// One micro-batch of one size through one stage.
@@ -109,14 +111,17 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds input_gradient_ns = 0;
     Nanoseconds weight_gradient_ns = 0;
     Nanoseconds recompute_ns = 0;  // forwards that are done again in a backward
+    Bytes sent_forward_bytes = 0, sent_backward_bytes = 0;
     TransferCost send_forward, send_backward;
     std::vector<SharedOccupancy> shared_forward, shared_backward;
     Nanoseconds cache_read_ns = 0, cache_write_ns = 0;
+    bool operator==(const StageCost&) const = default;
   };
   /// What a stage costs on the rank of one replica.
   struct RankCost {
     StageCost smaller, larger;  // micro-batch sizes differ by at most one
     Nanoseconds update_ns = 0;
+    bool operator==(const RankCost&) const = default;
   };
   const RankCost& rank_cost(int stage, int replica) const;
   const StageCost& stage_cost(const Action& action, int replica) const;

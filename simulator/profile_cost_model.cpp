@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "plan/batch.h"
 #include "plan/memory.h"
@@ -56,8 +57,8 @@ int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout
   std::map<int, std::set<int>> stages_on;  // by node, those whose replicas are elsewhere too
   for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
     const std::vector<int> ranks = replicas_of(layout, stage);
-    for (const int rank : ranks)
-      if (std::any_of(ranks.begin(), ranks.end(), [&](int other) { return between_nodes(cluster, rank, other); })) stages_on[cluster.devices[rank].node].insert(stage);
+    if (std::none_of(ranks.begin(), ranks.end(), [&](int other) { return between_nodes(cluster, ranks.front(), other); })) continue;
+    for (const int rank : ranks) stages_on[cluster.devices[rank].node].insert(stage);
   }
   std::size_t most = 1;
   for (const auto& [node, stages] : stages_on) most = std::max(most, stages.size());
@@ -133,11 +134,12 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
   const int entry_tokens = profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
   const Bytes entry_bytes = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
   const int writing_stage = phase.cache.on ? stage_of_layer(partition, phase.first_trainable_layer - 1) : -1;
-  const auto measure_stage = [&](int stage, int replica, int size) {
-    StageCost cost;
-    if (size == 0) return cost;
-    const int rank = rank_of(layout, stage, replica);
-    const std::string& device_type = cluster.devices[rank].type;
+  // What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.
+  std::map<std::tuple<int, int, std::string>, StageCost> computed;
+  const auto compute_stage = [&](int stage, int size, const std::string& device_type) {
+    const auto [known, is_new] = computed.try_emplace({stage, size, device_type});
+    StageCost& cost = known->second;
+    if (!is_new) return cost;
     for (int layer = partition[stage].begin; layer < partition[stage].end; ++layer) {
       const LayerCost measured = layer_cost(layer, size, device_type);
       if (layer < phase.first_trainable_layer) {
@@ -149,14 +151,22 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
         if (is_recomputed(phase.recompute, profile.model.layers[layer].kind)) cost.recompute_ns += measured.forward_ns;
       }
     }
+    if (stage + 1 < stages) cost.sent_forward_bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
+    if (stage > 0) cost.sent_backward_bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
+    return cost;
+  };
+  const auto measure_stage = [&](int stage, int replica, int size) {
+    if (size == 0) return StageCost();
+    const int rank = rank_of(layout, stage, replica);
+    StageCost cost = compute_stage(stage, size, cluster.devices[rank].type);
     if (stage + 1 < stages) {
-      const Bytes bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
+      const Bytes bytes = cost.sent_forward_bytes;
       const int to = rank_of(layout, stage + 1, replica);
       cost.send_forward = messages.cost(rank, to, bytes);
       cost.shared_forward = messages.shared(rank, to, bytes);
     }
     if (stage > 0) {
-      const Bytes bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
+      const Bytes bytes = cost.sent_backward_bytes;
       const int to = rank_of(layout, stage - 1, replica);
       cost.send_backward = messages.cost(rank, to, bytes);
       cost.shared_backward = messages.shared(rank, to, bytes);
@@ -165,6 +175,15 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     if (stage == 0) cost.cache_read_ns = entries_ns(speed.read, size * read_fraction, entry_bytes);
     if (stage == writing_stage) cost.cache_write_ns = entries_ns(speed.write, size * written_fraction, entry_bytes);
     return cost;
+  };
+
+  std::map<std::pair<int, std::string>, Nanoseconds> updates;  // by stage and device type
+  const auto update_of = [&](int stage, int first_trained, const std::string& device_type) {
+    const auto [known, is_new] = updates.try_emplace({stage, device_type}, 0);
+    if (!is_new) return known->second;
+    for (int layer = first_trained; layer < partition[stage].end; ++layer)
+      known->second += update_cost_of(profile, layer, device_type, dtype, optimizer) / layout.tensor_parallel_size;
+    return known->second;
   };
 
   std::vector<int> training_ranks;
@@ -183,9 +202,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
       const int rank = rank_of(layout, stage, replica);
       RankCost cost{.smaller = measure_stage(stage, replica, smaller_size_), .larger = {}};
       if (micro_batch_sizes_.front() > smaller_size_) cost.larger = measure_stage(stage, replica, smaller_size_ + 1);
-      for (int layer = first_trained; layer < partition[stage].end; ++layer) {
-        cost.update_ns += update_cost_of(profile, layer, cluster.devices[rank].type, dtype, optimizer) / layout.tensor_parallel_size;
-      }
+      cost.update_ns = update_of(stage, first_trained, cluster.devices[rank].type);
       rank_costs_.push_back(cost);
       if (first_trained < partition[stage].end) training_ranks.push_back(rank);
     }
@@ -193,6 +210,13 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     if (!gradients.empty()) reduce_gradient_.back().duration_ns = exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
   }
   gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8, /*side_by_side=*/1);
+}
+
+bool ProfileCostModel::replicas_are_alike() const {
+  if (shares_links_ || micro_batch_sizes_.front() != micro_batch_sizes_.back()) return false;
+  for (std::size_t i = 0; i < rank_costs_.size(); ++i)
+    if (rank_costs_[i] != rank_costs_[i - i % data_parallel_size_]) return false;
+  return true;
 }
 
 const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int replica) const {

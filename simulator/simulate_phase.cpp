@@ -34,6 +34,36 @@ SeveralIterations simulate_until_steady(const Phase& phase, int global_batch_siz
   return result;
 }
 
+/// Replica 0 alone, of replicas that are alike: the others are where it is, so a reduction among them is a time and a meeting of all one of its own ranks.
+class FirstReplica final : public CostModel {
+ public:
+  FirstReplica(const CostModel& all, const ParallelLayout& alone) : all_(all) {
+    for (int position = 0; position < alone.pipeline_parallel_size; ++position) ranks_.push_back(rank_of(alone, position, 0));
+    std::sort(ranks_.begin(), ranks_.end());
+  }
+  std::vector<Segment> segments(const Action& action, int position, int /*replica*/) const override {
+    std::vector<Segment> segments = all_.segments(action, position, 0);
+    for (Segment& segment : segments) {
+      if (segment.collective_ranks.empty()) continue;
+      std::erase_if(segment.collective_ranks, [&](int rank) { return !std::binary_search(ranks_.begin(), ranks_.end(), rank); });
+      if (segment.collective_ranks.size() < 2) segment.collective_ranks.clear();
+    }
+    return segments;
+  }
+  Nanoseconds compute_ns(const Action& action, int position, int /*replica*/) const override { return all_.compute_ns(action, position, 0); }
+  TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
+
+ private:
+  const CostModel& all_;
+  std::vector<int> ranks_;
+};
+
+ParallelLayout first_replica_of(const ParallelLayout& layout) {
+  ParallelLayout alone{.pipeline_parallel_size = layout.pipeline_parallel_size};
+  alone.placement = pipeline_of(layout, 0);
+  return alone;
+}
+
 Nanoseconds period_ns(const Phase& phase, const CostModel& costs) {
   const Schedule schedule = schedule_of(phase);
   const int iterations = iterations_until_steady(schedule);
@@ -55,7 +85,11 @@ SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::st
 
 Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                    std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  return period_ns(phase, ProfileCostModel(phase, global_batch_size, optimizer, dtype, profile, cluster));
+  const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
+  if (phase.layout.data_parallel_size == 1 || !costs.replicas_are_alike()) return period_ns(phase, costs);
+  Phase alone = phase;
+  alone.layout = first_replica_of(phase.layout);
+  return period_ns(alone, FirstReplica(costs, alone.layout));
 }
 
 Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype, const Profile& profile,

@@ -6,7 +6,6 @@
 
 #include <random>
 
-#include "planner/iteration_bound.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 
@@ -86,9 +85,9 @@ TEST(AutoPlan, LiesBetweenTheBoundAndALittleAboveTheBestOfAll) {
     worst = std::max(worst, above);
     for (const Phase& one : plan.alternatives) EXPECT_GE(one.predicted.iteration_ns, found);
   }
-  // best_phase shifts cuts from two starts: over 1,000 rounds 0.003 % above the best on average, 1.8 % at most.
-  EXPECT_LE(mean, 1.0005);
-  EXPECT_LE(worst, 1.02);
+  // Not exact over all partitions, though over 1,000 such rounds it always was.
+  EXPECT_LE(mean, 1.0001);
+  EXPECT_LE(worst, 1.001);
 }
 
 TEST(AutoPlan, OneDeviceReachesItsBound) {
