@@ -138,9 +138,9 @@ int run_plan(PlanCommandOptions& options) {
   if (options.plan.method == "auto") {
     result = make_auto_plan(profile, cluster, options.plan);
   } else {
-    PlanResult made = make_plan(profile, cluster, options.plan, [&](const ReplanRequest& request, const ReplanResult& considered) {
-      explanation += explanation_of(request, considered, profile.model);
-    });
+    ReplanObserver observe;
+    if (options.explain) observe = [&](const ReplanRequest& request, const ReplanResult& considered) { explanation += explanation_of(request, considered, profile.model); };
+    PlanResult made = make_plan(profile, cluster, options.plan, observe);
     if (auto* none = std::get_if<Infeasible>(&made)) {
       result = std::move(*none);
     } else {

@@ -18,7 +18,7 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
     iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
   }
   return {is_chosen ? "*" : "", fmt::format("{} x {}", first.layout.pipeline_parallel_size, first.layout.data_parallel_size),
-          to_string(first.partition), std::to_string(first.num_micro_batches), parts, iterations,
+          to_brief_string(first.partition), std::to_string(first.num_micro_batches), parts, iterations,
           in_milliseconds(first.predicted.transformation_ns), format_duration(way.predicted_ns)};
 }
 

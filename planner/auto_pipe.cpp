@@ -26,28 +26,6 @@ std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& 
   return phase;
 }
 
-std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const Cluster& cluster,
-                                                   const PlanOptions& options, const Phase& current,
-                                                   int first_trainable_layer, int from_step) {
-  int length = current.layout.pipeline_parallel_size;
-  std::variant<Phase, Infeasible> next = best_phase(profile, cluster, options, length, first_trainable_layer);
-  while (length % 2 == 0) {
-    auto halved = best_phase(profile, cluster, options, length / 2, first_trainable_layer);
-    if (std::holds_alternative<Infeasible>(halved)) break;
-    next = std::move(halved);
-    length /= 2;
-  }
-  if (std::holds_alternative<Infeasible>(next)) {
-    next = carry_on(profile, cluster, options, current, first_trainable_layer, from_step);
-  }
-  if (auto* phase = std::get_if<Phase>(&next)) {
-    phase->from_step = from_step;
-    phase->predicted.transformation_ns =
-        transformation_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
-  }
-  return next;
-}
-
 std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                                      const Phase& current, int first_trainable_layer, int from_step) {
   std::vector<double> millions;

@@ -25,10 +25,12 @@ CacheContent advanced(CacheContent content, int boundary, int from_step, int to_
     const int epoch_end = (step / steps_per_epoch + 1) * steps_per_epoch;
     const int end = std::min(to_step, epoch_end);
     const double share = static_cast<double>(end - step) / steps_per_epoch;
+    const std::vector<CacheFound> waiting = content.waiting;
     if (boundary > 0) add(content.come, boundary, share);
     else for (const CacheFound& one : content.waiting) add(content.come, one.layer, one.fraction * share);
     if (end == epoch_end) content = {.waiting = std::move(content.come), .come = {}};
     step = end;
+    if (end == epoch_end && content.waiting == waiting) step += (to_step - step) / steps_per_epoch * steps_per_epoch;  // whole epochs change nothing any more
   }
   return content;
 }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "planner/candidate.h"
 #include "planner/replan.h"
+#include "planner/run_planner.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -57,62 +60,45 @@ std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cl
   return Infeasible{misses};
 }
 
-/// What follows the phases so far when a freeze comes; the cache's content is part of its state.
-class Follower {
- public:
-  Follower(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe)
-      : profile_(profile), cluster_(cluster), options_(options), observe_(observe) {}
-
-  std::variant<std::vector<Phase>, Infeasible> next(const Phase& current, const FreezeEvent& event) {
-    const int first_trainable = first_trainable_layer(profile_.model, event.frozen_layers);
-    if (options_.method == "freeze-only") return alone(carry_on(profile_, cluster_, options_, current, first_trainable, event.from_step));
-    if (options_.method == "pipetransformer-published") {
-      return alone(next_published_phase(profile_, cluster_, options_, current, first_trainable, event.from_step));
-    }
-    if (options_.steps_per_epoch > 0) {
-      const int boundary = current.cache.on ? current.first_trainable_layer : 0;
-      content_ = advanced(std::move(content_), boundary, step_, event.from_step, options_.steps_per_epoch);
-      step_ = event.from_step;
-    }
-    const ReplanRequest request{.current = current, .first_trainable_layer = first_trainable, .from_step = event.from_step};
-    auto result = replan(profile_, cluster_, options_, request, content_);
-    if (auto* none = std::get_if<Infeasible>(&result)) return *none;
-    if (observe_) observe_(request, std::get<ReplanResult>(result));
-    return std::move(std::get<ReplanResult>(result).chosen.phases);
-  }
-
- private:
-  static std::variant<std::vector<Phase>, Infeasible> alone(std::variant<Phase, Infeasible> phase) {
-    if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
-    return std::vector<Phase>{std::get<Phase>(std::move(phase))};
-  }
-
-  const Profile& profile_;
-  const Cluster& cluster_;
-  const PlanOptions& options_;
-  const ReplanObserver& observe_;
-  CacheContent content_;  // at step_
-  int step_ = 0;
-};
-
-/// Phase after phase along the forecast of the freeze rule.
-Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& start, const ReplanObserver& observe) {
+/// Phase after phase along the forecast by a rule that looks at nothing but the next freeze.
+Phases phases_by_rule(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& start) {
   std::vector<Phase> phases{start};
-  Follower follower(profile, cluster, options, observe);
-  for (const FreezeEvent& event : forecast_cap(num_blocks(profile.model), options.num_steps, options.freeze)) {
-    std::erase_if(phases, [&](const Phase& phase) { return phase.from_step >= event.from_step && phase.from_step > 0; });
-    auto next = follower.next(phases.back(), event);
-    if (const auto* none = std::get_if<Infeasible>(&next)) {
-      return Infeasible{fmt::format("with {} frozen layers: {}", event.frozen_layers, none->reason)};
-    }
-    auto& following = std::get<std::vector<Phase>>(next);
-    phases.insert(phases.end(), following.begin(), following.end());
+  for (const FreezeEvent& event : forecast_of(profile.model, options)) {
+    const int first_trainable = first_trainable_layer(profile.model, event.frozen_layers);
+    auto next = options.method == "freeze-only" ? carry_on(profile, cluster, options, phases.back(), first_trainable, event.from_step)
+                                                : next_published_phase(profile, cluster, options, phases.back(), first_trainable, event.from_step);
+    if (const auto* none = std::get_if<Infeasible>(&next)) return Infeasible{fmt::format("with {} frozen layers: {}", event.frozen_layers, none->reason)};
+    phases.push_back(std::get<Phase>(std::move(next)));
   }
   return phases;
 }
 
-bool is_elastic(const std::string& method) {
-  return method == "freeze-only" || method.starts_with("pipetransformer");
+/// What is considered at each freeze of a plan; its own phases are the best of it.
+void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const std::vector<Phase>& phases, const std::vector<RunWindow>& windows,
+             const ReplanObserver& observe) {
+  CacheContent content;
+  int step = 0;
+  for (std::size_t i = 1; i < windows.size(); ++i) {
+    const int until = windows[i].from_step;
+    const Phase& current = *std::prev(std::partition_point(phases.begin(), phases.end(), [&](const Phase& phase) { return phase.from_step < until; }));
+    if (options.steps_per_epoch > 0) content = advanced(std::move(content), current.cache.on ? current.first_trainable_layer : 0, std::exchange(step, until), until, options.steps_per_epoch);
+    const ReplanRequest request{.current = current, .first_trainable_layer = windows[i].first_trainable_layer, .from_step = until};
+    auto result = replan(profile, cluster, options, request, content);
+    if (const auto* considered = std::get_if<ReplanResult>(&result)) observe(request, *considered);
+  }
+}
+
+/// The best of the whole run.
+Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, std::vector<int> lengths, const ReplanObserver& observe) {
+  RunPlanner planner(profile, cluster, options);
+  const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
+  auto planned = planner.plan(windows, {.current = {}, .content = {}, .lengths = std::move(lengths)}, /*only_best=*/true);
+  if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
+  const RunPath& path = std::get<std::vector<RunPath>>(planned).front();
+  std::vector<Phase> phases;
+  for (std::size_t i = 0; i < windows.size(); ++i) append_until(phases, path.phases[i], windows[i].end_step);
+  if (observe) explain(profile, cluster, options, phases, windows, observe);
+  return phases;
 }
 
 Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
@@ -126,16 +112,17 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
     lengths = {1};
   } else if (options.method == "pipetransformer-published" || !replicates(options)) {
     lengths = {num_groups(cluster, options)};
-  } else if (options.method == "static" || options.method == "freeze-only" || options.method == "pipetransformer") {
+  } else if (options.method == "static" || options.method == "freeze-only") {
     lengths = static_lengths(num_groups(cluster, options));
-  } else {
+  } else if (options.method != "pipetransformer") {
     throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only, pipetransformer-published or pipetransformer-without-replicas", options.method);
   }
   if (wanted > 0) lengths = {wanted};
+  if (options.method == "pipetransformer" || !replicates(options)) return elastic_phases(profile, cluster, options, std::move(lengths), observe);
   auto start = best_of_lengths(profile, cluster, options, lengths);
   if (const auto* none = std::get_if<Infeasible>(&start)) return *none;
   const Phase& first = std::get<Phase>(start);
-  if (is_elastic(options.method)) return elastic_phases(profile, cluster, options, first, observe);
+  if (options.method == "freeze-only" || options.method == "pipetransformer-published") return phases_by_rule(profile, cluster, options, first);
   return std::vector<Phase>{first};
 }
 

@@ -27,7 +27,8 @@ struct PlanOptions {
   bool use_cache = true;              // where it pays
   CacheLimits cache;
   bool ignore_memory_limit = false;
-  FreezeOptions freeze;  // forecast: the rule's cap
+  FreezeOptions freeze;                // forecast: the rule's cap
+  std::vector<FreezeEvent> forecast;   // in its place, if there are any; by step
 };
 
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
@@ -79,14 +80,6 @@ std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster
 /// The same layout, partition and schedule with more layers frozen from `from_step` on, with its prediction; Infeasible if a rank lacks memory.
 std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& current,
                                          int first_trainable_layer, int from_step);
-
-/// AutoPipe's rule: the phase that follows `current` when layers before `first_trainable_layer` are frozen, with
-/// predicted.transformation_ns. An even pipeline length is halved as often as every rank still fits its memory limit,
-/// whether or not that is faster; an odd one stays. Partition, schedule and micro-batches are chosen anew even if the
-/// length stays; if nothing new fits there, `current` goes on with more layers frozen.
-std::variant<Phase, Infeasible> next_elastic_phase(const Profile& profile, const Cluster& cluster,
-                                                   const PlanOptions& options, const Phase& current,
-                                                   int first_trainable_layer, int from_step);
 
 /// The published rule: the pipeline has the length that paper_pipeline_length gives by parameters, whether or not that is faster or fits.
 std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,

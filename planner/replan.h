@@ -11,22 +11,22 @@ namespace frostpipe {
 
 /// One way to go on after a freeze, with its predictions.
 struct Continuation {
-  std::vector<Phase> phases;          // from the request's step on
-  std::vector<CachePart> parts;       // how they use the cache; empty = they do not
-  Nanoseconds predicted_ns = 0;       // steps left x iteration times + transformations
+  std::vector<Phase> phases;        // from the request's step to the end, as if nothing more froze
+  std::vector<Phase> later;         // what is foreseen behind further freezes
+  std::vector<CachePart> parts;     // how `phases` use the cache; empty = they do not
+  Nanoseconds predicted_ns = 0;     // of the rest of the run along the forecast: steps x iteration times + transformations
+  bool operator==(const Continuation&) const = default;
 };
 
 /// What replan() looked at.
 struct ReplanResult {
   Continuation chosen;
-  std::vector<Continuation> candidates;  // the best of every pipeline length, without and with the cache
+  std::vector<Continuation> candidates;  // the best that begins with the current layout and with every pipeline length, without and with the cache; the best first
   std::string why_no_cache;              // empty if there was one to choose
 };
 
-/// The continuation with the smallest predicted time over the steps left (options.num_steps - from_step): one-step look-ahead, it takes it that no
-/// more layers will freeze. Candidates: the current layout as it is; the best phase of the current length and of its halves, quarters, ...
-/// that fit; each without the cache and with it, where partition, schedule and micro-batches of the hit part may be others than the fill part's if
-/// that change pays too. `content`: what the cache holds at the request's step.
+/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast (options.forecast; the cap's by options.freeze where that is empty)
+/// of what freezes after the request. `content`: what the cache holds at the request's step.
 ///
 /// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase first (at least 1/2, at
 /// most 2): the machine as it is. Infeasible if no layout has memory enough.

@@ -367,28 +367,5 @@ TEST(BestPhase, ThePublishedPartitionerKeepsFrozenLayersOnTheFirstStage) {
   EXPECT_EQ(std::get<Phase>(result).partition, (Partition{{0, 4}, {4, 6}}));
 }
 
-TEST(NextElasticPhase, HalvesAsOftenAsEveryRankFits) {
-  // 4 ranks; with 5 of 6 layers frozen one rank needs 3600 bytes.
-  const Profile profile = two_blocks();
-  const PlanOptions options = options_for("pipetransformer");
-  const Cluster cluster = free_cluster(4, 3700);
-  const Phase start = std::get<Phase>(best_phase(profile, cluster, options, 4, 0));
-  const Phase next = std::get<Phase>(next_elastic_phase(profile, cluster, options, start, 5, 60));
-  EXPECT_EQ(next.layout, (ParallelLayout{1, 4, 1, {}}));
-  EXPECT_EQ(next.from_step, 60);
-  // With 3 frozen layers two stages fit (at best 2 x 1600 + 0 or 400), one does not.
-  const Phase half = std::get<Phase>(next_elastic_phase(profile, cluster, options, start, 3, 40));
-  EXPECT_EQ(half.layout, (ParallelLayout{2, 2, 1, {}}));
-}
-
-TEST(NextElasticPhase, AnOddLengthStays) {
-  const Profile profile = two_blocks();
-  const PlanOptions options = options_for("pipetransformer");
-  const Cluster cluster = free_cluster(3);
-  const Phase start = std::get<Phase>(best_phase(profile, cluster, options, 3, 0));
-  const Phase next = std::get<Phase>(next_elastic_phase(profile, cluster, options, start, 5, 60));
-  EXPECT_EQ(next.layout.pipeline_parallel_size, 3);
-}
-
 }  // namespace
 }  // namespace frostpipe

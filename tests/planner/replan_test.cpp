@@ -94,10 +94,13 @@ TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
   const ReplanResult result = example.run();
   ASSERT_GE(result.candidates.size(), 4U);
   for (const Continuation& way : result.candidates) {
+    std::vector<Phase> phases = way.phases;  // those behind the next freeze that is foreseen are for a run without it
+    if (!way.later.empty()) std::erase_if(phases, [&](const Phase& phase) { return phase.from_step >= way.later.front().from_step; });
+    phases.insert(phases.end(), way.later.begin(), way.later.end());
     Nanoseconds total = 0;
-    for (std::size_t i = 0; i < way.phases.size(); ++i) {
-      const int end = i + 1 < way.phases.size() ? way.phases[i + 1].from_step : example.options.num_steps;
-      total += (end - way.phases[i].from_step) * way.phases[i].predicted.iteration_ns + way.phases[i].predicted.transformation_ns;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      const int end = i + 1 < phases.size() ? phases[i + 1].from_step : example.options.num_steps;
+      total += (end - phases[i].from_step) * phases[i].predicted.iteration_ns + phases[i].predicted.transformation_ns;
     }
     EXPECT_EQ(way.predicted_ns, total);
     EXPECT_LE(result.chosen.predicted_ns, total);

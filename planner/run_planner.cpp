@@ -1,0 +1,317 @@
+#include "planner/run_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "plan/memory.h"
+#include "plan/transformation.h"
+#include "planner/best_phase.h"
+#include "planner/candidate.h"
+#include "profiles/error.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr std::size_t kMostLayouts = 10;  // of one window
+constexpr std::size_t kMostLastLayouts = 3;
+constexpr std::size_t kMostStates = 512;
+constexpr int kFromTheStart = -1;
+
+CacheUse all_found(int layer, double capacity) { return {.on = true, .found = {{layer, capacity}}}; }
+
+/// Of all samples, those with an activation cached at or behind `layer`.
+double cached_from(const std::vector<CacheFound>& found, int layer) {
+  double sum = 0;
+  for (const CacheFound& one : found)
+    if (one.layer >= layer) sum += one.fraction;
+  return sum;
+}
+
+/// For every layer at least as many samples have something at or behind it.
+bool covers(const CacheContent& content, const CacheContent& other) {
+  constexpr double kRounding = 1e-9;
+  for (const auto& [mine, theirs] : {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
+    for (const CacheFound& one : *theirs)
+      if (cached_from(*mine, one.layer) + kRounding < cached_from(*theirs, one.layer)) return false;
+  return true;
+}
+
+}  // namespace
+
+/// What one window adds to a state.
+struct RunPlanner::Step {
+  Nanoseconds cost = 0;
+  std::vector<std::pair<CachePart, int>> parts;  // with their layouts; one part without a cache if that is off
+  CacheContent content;                          // at the window's end
+};
+
+struct RunPlanner::State {
+  int layout = kFromTheStart;
+  int first_trainable_layer = 0;
+  CacheContent content;
+  Nanoseconds cost = 0;
+  int first_choice = 0;  // which of the first window's ways it began with
+  int before = 0;        // index into the states before the window
+  std::vector<std::pair<CachePart, int>> parts;  // of its window
+};
+
+std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable, const std::vector<FreezeEvent>& events, int num_steps) {
+  std::vector<RunWindow> windows = {{.from_step = from_step, .end_step = num_steps, .first_trainable_layer = first_trainable}};
+  for (const FreezeEvent& event : events) {
+    const int layer = first_trainable_layer(model, event.frozen_layers);
+    if (event.from_step >= num_steps || event.from_step < from_step || layer <= windows.back().first_trainable_layer) continue;
+    if (event.from_step == windows.back().from_step) {
+      windows.back().first_trainable_layer = layer;
+      continue;
+    }
+    windows.back().end_step = event.from_step;
+    windows.push_back({.from_step = event.from_step, .end_step = num_steps, .first_trainable_layer = layer});
+  }
+  return windows;
+}
+
+std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options) {
+  return options.forecast.empty() ? forecast_cap(num_blocks(model), options.num_steps, options.freeze) : options.forecast;
+}
+
+void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step) {
+  std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases), [&](const Phase& phase) { return phase.from_step < end_step; });
+}
+
+RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options)
+    : profile_(profile), cluster_(cluster), options_(options), costs_(profile, options.dtype) {
+  if (why_no_cache().empty()) capacity_ = cache_capacity(options.cache, profile);
+}
+
+std::string RunPlanner::why_no_cache() const {
+  if (!options_.use_cache) return "the cache is switched off";
+  if (options_.steps_per_epoch == 0) return "the length of an epoch is not known";
+  if (!profile_.cache) return "the profile has not measured a cache; profile again";
+  if (options_.cache.memory_bytes + options_.cache.disk_bytes == 0) return "the cache may hold 0 bytes";
+  return {};
+}
+
+int RunPlanner::layout_index(Phase phase) {
+  phase.from_step = phase.first_trainable_layer = 0;
+  phase.cache = {};
+  phase.predicted = {};
+  const int index = static_cast<int>(std::find(layouts_.begin(), layouts_.end(), phase) - layouts_.begin());
+  if (index == static_cast<int>(layouts_.size())) layouts_.push_back(std::move(phase));
+  return index;
+}
+
+std::vector<int> RunPlanner::lengths() const {
+  std::vector<int> lengths;
+  const int groups = static_cast<int>(cluster_.devices.size()) / options_.tensor_parallel_size;
+  for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
+    if (groups % p == 0) lengths.push_back(p);
+  return lengths;
+}
+
+const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
+  const auto [entry, is_new] = layouts_for_.try_emplace(first_trainable_layer);
+  if (!is_new) return entry->second;
+  for (const int length : lengths()) {
+    std::vector<CacheUse> uses = {{}};
+    if (capacity_ > 0 && first_trainable_layer > 0) uses.push_back(all_found(first_trainable_layer, capacity_));
+    for (const CacheUse& use : uses) {
+      try {
+        PhaseSearchResult found = search_phase(profile_, cluster_, options_,
+                                               {.pipeline_parallel_size = length, .first_trainable_layer = first_trainable_layer, .cache = use, .recompute = {options_.recompute}}, costs_);
+        if (found.best) {
+          const int index = layout_index(*std::move(found.best));
+          if (std::find(entry->second.begin(), entry->second.end(), index) == entry->second.end()) entry->second.push_back(index);
+        } else if (!use.on) {
+          std::string& reasons = reasons_[first_trainable_layer];
+          reasons += (reasons.empty() ? "" : "; ") + found.reason;
+        }
+      } catch (const InvalidInput& error) {  // this length's micro-batches were not measured
+        std::string& reasons = reasons_[first_trainable_layer];
+        if (!use.on) reasons += (reasons.empty() ? "" : "; ") + fmt::format("p = {}: {}", length, error.what());
+      }
+    }
+  }
+  return entry->second;
+}
+
+std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows, const std::vector<int>& kept) {
+  std::set<int> all(kept.begin(), kept.end());
+  for (const RunWindow& other : windows)
+    for (const int layout : layouts_for(other.first_trainable_layer)) all.insert(layout);
+  std::set<int> chosen(kept.begin(), kept.end());
+  std::vector<CacheUse> uses = {{}};
+  if (capacity_ > 0 && window.first_trainable_layer > 0) uses.push_back(all_found(window.first_trainable_layer, capacity_));
+  for (const CacheUse& use : uses) {
+    std::vector<std::pair<Nanoseconds, int>> ranked;
+    for (const int layout : all)
+      if (const auto time = iteration_ns(layout, window.first_trainable_layer, use)) ranked.emplace_back(*time, layout);
+    std::sort(ranked.begin(), ranked.end());
+    ranked.resize(std::min(ranked.size(), kMostLayouts));
+    for (const auto& [time, layout] : ranked) chosen.insert(layout);
+    for (const int layout : layouts_for(window.first_trainable_layer)) chosen.insert(layout);
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+std::vector<int> RunPlanner::fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts) {
+  std::vector<std::pair<Nanoseconds, int>> ranked;
+  if (capacity_ > 0 && window.first_trainable_layer > 0) {
+    for (const int layout : layouts)
+      if (const auto time = iteration_ns(layout, window.first_trainable_layer, all_found(window.first_trainable_layer, capacity_))) ranked.emplace_back(*time, layout);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  ranked.resize(std::min(ranked.size(), kMostLastLayouts));
+  std::vector<int> fastest;
+  for (const auto& [time, layout] : ranked) fastest.push_back(layout);
+  return fastest;
+}
+
+Phase RunPlanner::phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const {
+  Phase phase = layouts_[layout];
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.cache = cache;
+  return phase;
+}
+
+std::optional<Nanoseconds> RunPlanner::iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache) {
+  Use use;
+  for (const CacheFound& one : cache.found) use.emplace_back(one.layer, one.fraction);
+  const auto [entry, is_new] = iteration_ns_.try_emplace({layout, first_trainable_layer, cache.on, std::move(use)});
+  if (!is_new) return entry->second;
+  const Phase phase = phase_of(layout, first_trainable_layer, cache);
+  try {
+    const auto memory = memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+    if (options_.ignore_memory_limit || what_does_not_fit(phase, memory, cluster_).empty())
+      entry->second = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+  } catch (const InvalidInput&) {
+  }
+  return entry->second;
+}
+
+Nanoseconds RunPlanner::transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer) {
+  const auto [entry, is_new] = transition_ns_.try_emplace({layout, first_trainable_layer, next_layout, next_first_trainable_layer}, 0);
+  if (is_new)
+    entry->second = transformation_ns(diff(phase_of(layout, first_trainable_layer, {}), phase_of(next_layout, next_first_trainable_layer, {}), profile_.model, options_.optimizer, options_.dtype),
+                                      cluster_);
+  return entry->second;
+}
+
+std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const State& state, int layout, int last_layout, bool cached) {
+  Step step{.cost = 0, .parts = {}, .content = state.content};
+  std::vector<CachePart> parts = {{.from_step = window.from_step, .end_step = options_.num_steps, .use = {}}};
+  if (cached) parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch, capacity_, state.content);
+  if (parts.size() < 2 && last_layout != layout) return std::nullopt;
+  int before = state.layout, frozen_before = state.first_trainable_layer;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const int now = i + 1 < parts.size() ? layout : last_layout;
+    const auto time = iteration_ns(now, window.first_trainable_layer, parts[i].use);
+    if (!time) return std::nullopt;
+    const int steps = std::min(parts[i].end_step, window.end_step) - parts[i].from_step;
+    if (steps > 0) {
+      step.cost += steps * *time;
+      if (before != kFromTheStart) step.cost += transition_ns(before, frozen_before, now, window.first_trainable_layer);
+      before = now;
+      frozen_before = window.first_trainable_layer;
+    }
+    step.parts.emplace_back(std::move(parts[i]), now);
+  }
+  if (options_.steps_per_epoch > 0) step.content = advanced(state.content, cached ? window.first_trainable_layer : 0, window.from_step, window.end_step, options_.steps_per_epoch);
+  return step;
+}
+
+std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, const RunStart& start, bool only_best) {
+  std::map<std::pair<int, int>, std::vector<State>> kept;  // by first choice and layout
+  const std::vector<int> last_layouts = fastest_with_all_found(window, layouts);
+  for (int i = 0; i < static_cast<int>(states.size()); ++i) {
+    const State& state = states[i];
+    const bool is_first = state.before < 0;
+    const auto consider = [&](int layout, int last_layout, bool cached, int way) {
+      auto made = step(window, state, layout, last_layout, cached);
+      if (!made) return;
+      State next{.layout = made->parts.front().second, .first_trainable_layer = window.first_trainable_layer, .content = std::move(made->content), .cost = state.cost + made->cost,
+                 .first_choice = only_best ? 0 : is_first ? way : state.first_choice, .before = i, .parts = std::move(made->parts)};
+      for (const auto& [part, used] : next.parts)
+        if (part.from_step < window.end_step) next.layout = used;
+      std::vector<State>& same = kept[{next.first_choice, next.layout}];
+      if (std::any_of(same.begin(), same.end(), [&](const State& other) { return other.cost <= next.cost && covers(other.content, next.content); })) return;
+      std::erase_if(same, [&](const State& other) { return next.cost <= other.cost && covers(next.content, other.content); });
+      same.push_back(std::move(next));
+    };
+    int way = 0;
+    for (const int layout : layouts) {
+      const int length = layouts_[layout].layout.pipeline_parallel_size;
+      if (state.layout == kFromTheStart ? !start.lengths.empty() && std::find(start.lengths.begin(), start.lengths.end(), length) == start.lengths.end()
+                                        : layouts_[state.layout].layout.pipeline_parallel_size % length != 0)
+        continue;
+      consider(layout, layout, false, ++way);
+      if (last_layouts.empty()) continue;
+      consider(layout, layout, true, ++way);
+      for (const int last : last_layouts)
+        if (last != layout && length % layouts_[last].layout.pipeline_parallel_size == 0) consider(layout, last, true, ++way);
+    }
+  }
+  std::vector<State> next;
+  for (auto& [key, same] : kept) std::move(same.begin(), same.end(), std::back_inserter(next));
+  std::stable_sort(next.begin(), next.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+  if (next.size() > kMostStates) next.resize(kMostStates);
+  return next;
+}
+
+RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int last, const std::vector<RunWindow>& windows) {
+  RunPath path;
+  path.phases.resize(windows.size());
+  path.predicted_ns = states.back()[last].cost;
+  std::vector<int> at(windows.size());  // index of each window's state
+  for (int w = static_cast<int>(windows.size()) - 1, i = last; w >= 0; --w) {
+    at[w] = i;
+    i = states[w + 1][i].before;
+  }
+  int before = states[0][0].layout, frozen_before = states[0][0].first_trainable_layer;
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    const int frozen = windows[w].first_trainable_layer;
+    for (const auto& [part, layout] : states[w + 1][at[w]].parts) {
+      Phase phase = phase_of(layout, frozen, part.use);
+      phase.from_step = part.from_step;
+      const auto memory = memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+      phase.predicted = {.iteration_ns = *iteration_ns(layout, frozen, part.use),
+                         .transformation_ns = before == kFromTheStart ? 0 : transition_ns(before, frozen_before, layout, frozen),
+                         .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
+      path.phases[w].push_back(std::move(phase));
+      if (w == 0 && part.use.on) path.parts.push_back(part);
+      if (part.from_step >= windows[w].end_step) continue;
+      before = layout;
+      frozen_before = frozen;
+    }
+  }
+  return path;
+}
+
+std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vector<RunWindow>& windows, const RunStart& start, bool only_best) {
+  State first{.layout = kFromTheStart, .content = start.content, .before = -1};
+  std::vector<int> kept;
+  if (start.current) {
+    first.layout = layout_index(*start.current);
+    first.first_trainable_layer = start.current->first_trainable_layer;
+    kept.push_back(first.layout);
+  }
+  std::vector<std::vector<State>> states = {{first}};
+  for (const RunWindow& window : windows) {
+    std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), start, only_best);
+    if (next.empty()) {
+      const auto reason = reasons_.find(window.first_trainable_layer);
+      return Infeasible{reason == reasons_.end() ? "no layout that may follow fits" : reason->second};
+    }
+    states.push_back(std::move(next));
+  }
+  std::vector<RunPath> paths;
+  std::set<int> seen;
+  for (int i = 0; i < static_cast<int>(states.back().size()); ++i)
+    if (seen.insert(states.back()[i].first_choice).second) paths.push_back(path_of(states, i, windows));
+  return paths;
+}
+
+}  // namespace frostpipe
