@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "cli/commands.h"
@@ -8,10 +10,13 @@
 #include "cli/output.h"
 #include "cli/plan_answer.h"
 #include "cli/plan_files.h"
+#include "cli/plan_limits.h"
+#include "cli/plan_terms.h"
 #include "cli/replan_text.h"
 #include "cli/table.h"
 #include "plan/schedule.h"
 #include "planner/auto_plan.h"
+#include "planner/deadline.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
 #include "profiles/error.h"
@@ -26,7 +31,9 @@ struct PlanCommandOptions {
   int epochs = 3;
   int num_steps = 0;  // 0 = from the epochs
   int tokens = 0;     // 0 = the workload's
-  std::string cache = "auto", recompute;
+  std::string cache = "auto", recompute, deadline;
+  PlanLimits limits;
+  std::string model, hardware;  // in place of a profile
   bool explain = false;
   PlanOptions plan;
   std::string format;
@@ -122,6 +129,15 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
       total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0);
 }
 
+std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {
+  if (plan.delay_steps + 1 >= plan.plan.num_steps) return fmt::format("within {} without freezing anything\n", deadline);
+  const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(), [](const Phase& phase) { return phase.first_trainable_layer > 0; });
+  if (first == plan.plan.phases.end()) return fmt::format("within {} without freezing anything\n", deadline);
+  return fmt::format("within {} where the first freeze waits until step {} ({:.0f} % of the run, {} steps {} than forecast); {:.0f} % of all updates of blocks are still made\n", deadline,
+                     first->from_step, 100.0 * first->from_step / plan.plan.num_steps, std::abs(plan.delay_steps), plan.delay_steps >= 0 ? "later" : "earlier",
+                     100 * plan.trained_share);
+}
+
 int run_plan(PlanCommandOptions& options) {
   const std::string profile_content = read_text_file(options.profile);
   const std::string cluster_content = read_text_file(options.cluster);
@@ -133,19 +149,32 @@ int run_plan(PlanCommandOptions& options) {
   options.plan.use_cache = options.cache == "auto";
   if (!options.recompute.empty()) options.plan.recompute = options.recompute;
 
+  options.plan.pins = parse_pins(options.limits.pins, profile.model);
+  apply_fixed(options.limits.fixed, options.plan);
+  options.plan.forecast = parse_forecast(options.limits.forecast, profile.model, options.plan.num_steps, options.plan.freeze);
+
   std::string explanation;
   std::variant<AutoPlan, Infeasible> result = AutoPlan();
-  if (options.plan.method == "auto") {
-    result = make_auto_plan(profile, cluster, options.plan);
-  } else {
-    ReplanObserver observe;
-    if (options.explain) observe = [&](const ReplanRequest& request, const ReplanResult& considered) { explanation += explanation_of(request, considered, profile.model); };
-    PlanResult made = make_plan(profile, cluster, options.plan, observe);
+  const auto keep = [&](PlanResult made) {
     if (auto* none = std::get_if<Infeasible>(&made)) {
       result = std::move(*none);
     } else {
       std::get<AutoPlan>(result).plan = std::get<TrainingPlan>(std::move(made));
     }
+  };
+  if (!options.deadline.empty()) {
+    const std::string& method = options.plan.method;
+    if (method != "freeze-only" && !method.starts_with("pipetransformer")) throw UsageError(fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
+    auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
+    if (const auto* plan = std::get_if<DeadlinePlan>(&made)) explanation = deadline_text(*plan, options.deadline);
+    if (auto* plan = std::get_if<DeadlinePlan>(&made)) keep(std::move(plan->plan));
+    else keep(std::get<Infeasible>(std::move(made)));
+  } else if (options.plan.method == "auto") {
+    result = make_auto_plan(profile, cluster, options.plan);
+  } else {
+    ReplanObserver observe;
+    if (options.explain) observe = [&](const ReplanRequest& request, const ReplanResult& considered) { explanation += explanation_of(request, considered, profile.model); };
+    keep(make_plan(profile, cluster, options.plan, observe));
   }
   if (const auto* none = std::get_if<Infeasible>(&result)) {
     print_note(
@@ -163,7 +192,8 @@ int run_plan(PlanCommandOptions& options) {
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
   } else {
-    print_result(plan_text(plan, profile, cluster, options.output) + plan_answer_text(answer) + (options.explain ? explanation : ""));
+    print_result(plan_text(plan, profile, cluster, options.output) + plan_answer_text(answer) + explanation +
+                 (options.explain ? stage_terms_text(plan.phases.front(), profile, cluster, options.plan) : ""));
   }
   return 0;
 }
@@ -180,7 +210,7 @@ Command add_plan_command(CLI::App& app) {
   add_count_option(*command, "--global-batch", options->plan.global_batch_size,
                    "Samples per optimizer step, over all ranks")
       ->required();
-  command
+  auto* method = command
       ->add_option("--method", options->plan.method,
                    "auto: the best fixed layout; data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
                    "replicas and cached activations as layers freeze; freeze-only: the static plan with freezing; "
@@ -220,7 +250,18 @@ Command add_plan_command(CLI::App& app) {
       ->type_name("WHEN")
       ->capture_default_str();
   add_cache_options(*command, options->plan.cache);
-  command->add_flag("--explain", options->explain, "Say what each way to go on after a freeze would take, and when the cache pays");
+  command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
+  command->add_option("--pin", options->limits.pins, "Keep a layer, by name or number, on a stage; may be given several times")->type_name("LAYER=STAGE");
+  command->add_option("--fix", options->limits.fixed, "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per replica; may be given several times")
+      ->type_name("WHAT=N");
+  command
+      ->add_option("--forecast", options->limits.forecast, "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen layers after each decision), or a plan's or a run's file, such as executed_plan.json")
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command->add_option("--deadline", options->deadline, "Freeze as late as possible so that the run takes at most so long, such as 90min; the forecast is moved as a whole")
+      ->type_name("TIME")
+      ->needs(method);
+  command->add_flag("--explain", options->explain, "Say what binds each stage, what each way to go on after a freeze would take, and when the cache pays");
   command->add_flag("--ignore-memory-limit", options->plan.ignore_memory_limit,
                     "Plan, and train, as if the ranks had memory without limit");
   add_freeze_options(*command, options->plan.freeze);

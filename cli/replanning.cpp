@@ -28,6 +28,7 @@ Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluste
                       .cache = train.plan.cache,
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
+  if (train.freeze.rule == FreezePolicy::Rule::fixed) options.forecast = forecast_fixed(train.freeze.fixed_layers, options.num_steps, train.freeze.options);
   return [=, profile = std::move(profile), cluster = std::move(cluster), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;

@@ -1,7 +1,7 @@
 #include "executor/freeze_controller.h"
 
 #include <algorithm>
-#include <charconv>
+
 #include <cmath>
 
 #include "profiles/error.h"
@@ -20,17 +20,8 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
   }
   if (!text.starts_with("fixed:")) throw InvalidInput(place, rules, text);
   policy.rule = FreezePolicy::Rule::fixed;
-  const char* at = text.data() + 6;
-  const char* const end = text.data() + text.size();
-  for (;;) {
-    int layers = 0;
-    const auto [stop, error] = std::from_chars(at, end, layers);
-    const int before = policy.fixed_layers.empty() ? 0 : policy.fixed_layers.back();
-    if (error != std::errc() || layers < before || (stop != end && *stop != ',')) throw InvalidInput(place, rules, text);
-    policy.fixed_layers.push_back(layers);
-    if (stop == end) return policy;
-    at = stop + 1;
-  }
+  if (!parse_fixed_layers(std::string_view(text).substr(6), policy.fixed_layers)) throw InvalidInput(place, rules, text);
+  return policy;
 }
 
 FreezeController::FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps)

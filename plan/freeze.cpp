@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -55,6 +56,32 @@ int paper_rule(int previous, int num_layers, double alpha, std::span<const doubl
     }
   }
   return std::min(ceil_of(previous + alpha * (num_layers - previous)), smallest);
+}
+
+bool parse_fixed_layers(std::string_view text, std::vector<int>& layers) {
+  layers.clear();
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (;;) {
+    int frozen = 0;
+    const auto [stop, error] = std::from_chars(at, end, frozen);
+    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ',')) return false;
+    layers.push_back(frozen);
+    if (stop == end) return true;
+    at = stop + 1;
+  }
+}
+
+std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_steps, const FreezeOptions& options) {
+  std::vector<FreezeEvent> events;
+  int frozen = 0;
+  std::size_t decision = 0;
+  for (const int step : decision_steps(num_steps, options)) {
+    if (decision == layers.size()) break;
+    if (layers[decision] > frozen) events.push_back({.from_step = step, .frozen_layers = layers[decision]});
+    frozen = layers[decision++];
+  }
+  return events;
 }
 
 std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace frostpipe {
@@ -33,6 +34,12 @@ int cap_rule(int num_layers, double alpha, int decision);
 /// et al. 2021, section 3.1). gradient_norms has one entry per block, entries of frozen blocks are ignored; ties go to
 /// the lower layer. Monotone: never below `previous`.
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
+
+/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; false if the text is anything else.
+bool parse_fixed_layers(std::string_view text, std::vector<int>& layers);
+
+/// Those after each decision; more decisions than layers keep the last.
+std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_steps, const FreezeOptions& options);
 
 /// What `cap_rule` will do over a run: the forecast that plans are made from. Only events that freeze more are listed.
 std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options);

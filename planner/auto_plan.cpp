@@ -26,7 +26,7 @@ std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOp
     if (num_devices % size != 0 || (options.tensor_parallel_size > 1 && size != options.tensor_parallel_size)) continue;
     const int groups = num_devices / size;
     for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
-      if (groups % length == 0 && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size)) layouts.emplace_back(size, length);
+      if ((groups % length == 0 || options.data_parallel_size > 0) && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size)) layouts.emplace_back(size, length);
   }
   return layouts;
 }
@@ -106,7 +106,7 @@ class AutoSearch {
 
 AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only) {
   AutoSearch search(profile, cluster, options, bound_only);
-  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, static_cast<int>(cluster.devices.size()))) search.add(tensor_ranks, length);
+  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, devices_to_use(cluster, options))) search.add(tensor_ranks, length);
   search.run();
   return search;
 }
@@ -114,6 +114,7 @@ AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOp
 }  // namespace
 
 std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  require_meaningful(profile, cluster, options);
   AutoSearch search = searched(profile, cluster, options, /*bound_only=*/false);
   std::vector<Phase> found = search.found();
   std::vector<std::string> misses = search.misses();
@@ -137,6 +138,8 @@ Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& clus
   any.pipeline_parallel_size = 0;
   any.recompute.reset();
   any.schedule.clear();
+  any.data_parallel_size = any.num_micro_batches = 0;
+  any.pins.clear();
   any.method = "auto";
   any.partitioner = "exact";
   const Nanoseconds bound = searched(profile, cluster, any, /*bound_only=*/true).lower_bound_ns();

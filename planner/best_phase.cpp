@@ -177,7 +177,7 @@ class Search {
       for (bool better = true; better;) {
         better = false;
         for (Partition& partition : neighbours(current.partition)) {
-          if (bound.of(partition) >= current.predicted.iteration_ns) continue;
+          if (!keeps_pins(options_.pins, partition) || bound.of(partition) >= current.predicted.iteration_ns) continue;
           Phase phase = current;
           phase.partition = std::move(partition);
           const Candidate shifted = maker_.with_memory(std::move(phase));
@@ -231,12 +231,16 @@ class Search {
 
 PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
   const int p = search.pipeline_parallel_size;
-  const int world_size = static_cast<int>(cluster.devices.size());
+  const int devices = devices_to_use(cluster, options), replicas = replicas_of_pipelines(cluster, options, p);
   const int num_layers = static_cast<int>(profile.model.layers.size());
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
   const auto none = [&](std::string reason) { return PhaseSearchResult{.best = {}, .lower_bound_ns = kNoLimit, .reason = fmt::format("p = {}: {}", p, reason)}; };
-  if (p * options.tensor_parallel_size > world_size) return none(fmt::format("the cluster has {} ranks", world_size));
+  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
+    return none(fmt::format("{} {} ranks", devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices));
+  if (options.global_batch_size < replicas * std::max(1, options.num_micro_batches))
+    return none(fmt::format("{} samples cannot be cut into {} micro-batches on each of {} replicas", options.global_batch_size, std::max(1, options.num_micro_batches), replicas));
   if (p > num_layers) return none(fmt::format("the model has {} layers", num_layers));
+  if (!can_keep_pins(options.pins, num_layers, p)) return none("no partition keeps the pinned layers on their stages");
   PhaseSearchResult result = Search(profile, cluster, options, search, costs).run();
   if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", p));
   return result;

@@ -34,13 +34,13 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
   frame_.cache = cache;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
   frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
-  frame_.layout.data_parallel_size =
-      replicates(options) ? static_cast<int>(cluster.devices.size()) / (pipeline_parallel_size * options.tensor_parallel_size) : 1;
+  frame_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, pipeline_parallel_size);
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
 }
 
 std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
+  if (options_.num_micro_batches > 0) return {options_.num_micro_batches};
   constexpr int kEvery = 32;
   const int samples = std::max(1, options_.global_batch_size / frame_.layout.data_parallel_size);
   std::set<int> numbers;
@@ -71,7 +71,7 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase fr
   const auto by_time = [&](int position, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n && visit(end, bound.at(position, {begin, end})); ++end) {}
   };
-  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, by_time, limit_ns);
+  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_time), limit_ns);
   if (!cut) return std::optional<Candidate>();
   frame.partition = std::move(cut->partition);
   Candidate candidate = with_memory(frame);
@@ -115,7 +115,7 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
       if (!visit(end, bound.at(position, {begin, end}))) return;
     }
   };
-  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, that_fit, limit_ns);
+  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, that_fit), limit_ns);
   if (!cut) return std::nullopt;
   Phase phase = frame;
   phase.partition = std::move(cut->partition);
@@ -139,7 +139,7 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
     }
   };
   Phase phase = frame;
-  phase.partition = cut_chain(n, frame.layout.pipeline_parallel_size, by_missing)->partition;
+  phase.partition = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
   return with_memory(std::move(phase));
 }
 

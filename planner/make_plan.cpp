@@ -17,21 +17,8 @@ namespace {
 
 using Phases = std::variant<std::vector<Phase>, Infeasible>;
 
-void require_meaningful(const PlanOptions& options, const Cluster& cluster) {
-  if (options.global_batch_size < 1) {
-    throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
-  }
-  if (options.num_steps < 1) throw InvalidInput("number of steps", "must be >= 1", std::to_string(options.num_steps));
-  if (options.partitioner != "exact" && options.partitioner != "pipetransformer-greedy") {
-    throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
-  }
-  if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
-  if (options.tensor_parallel_size < 1 || cluster.devices.size() % options.tensor_parallel_size != 0)
-    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", cluster.devices.size()), std::to_string(options.tensor_parallel_size));
-}
-
 /// Groups of tensor ranks: what pipelines and replicas are made of.
-int num_groups(const Cluster& cluster, const PlanOptions& options) { return static_cast<int>(cluster.devices.size()) / options.tensor_parallel_size; }
+int num_groups(const Cluster& cluster, const PlanOptions& options) { return devices_to_use(cluster, options) / options.tensor_parallel_size; }
 
 /// Pipeline lengths of the static method: those that leave no rank idle.
 std::vector<int> static_lengths(int world_size) {
@@ -137,11 +124,42 @@ PlanOptions as_published(PlanOptions options) {
 
 }  // namespace
 
+int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
+  const int all = static_cast<int>(cluster.devices.size());
+  return options.max_devices > 0 ? std::min(all, options.max_devices) : all;
+}
+
+int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size) {
+  if (options.data_parallel_size > 0) return options.data_parallel_size;
+  return replicates(options) ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size) : 1;
+}
+
+void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  if (options.global_batch_size < 1) {
+    throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
+  }
+  if (options.num_steps < 1) throw InvalidInput("number of steps", "must be >= 1", std::to_string(options.num_steps));
+  if (options.partitioner != "exact" && options.partitioner != "pipetransformer-greedy") {
+    throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
+  }
+  if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
+  const int devices = devices_to_use(cluster, options);
+  if (options.tensor_parallel_size < 1 || devices % options.tensor_parallel_size != 0)
+    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", devices), std::to_string(options.tensor_parallel_size));
+  const auto has_backward = [](const Measurement& one) { return one.cost.input_gradient_ns + one.cost.weight_gradient_ns > 0; };
+  if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
+    throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with", profile.measurements.empty() ? "no measurements" : "none above 0");
+  const int layers = static_cast<int>(profile.model.layers.size());
+  for (const LayerPin& pin : options.pins)
+    if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0) throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers), fmt::format("{}={}", pin.layer, pin.stage));
+  if (!options.pins.empty() && options.partitioner != "exact") throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
+}
+
 bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
 
 PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted, const ReplanObserver& observe) {
   const PlanOptions options = as_published(wanted);
-  require_meaningful(options, cluster);
+  require_meaningful(profile, cluster, options);
   auto phases = phases_by_method(profile, cluster, options, observe);
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
   return plan_of(profile, cluster, options, std::get<std::vector<Phase>>(std::move(phases)));

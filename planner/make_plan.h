@@ -5,6 +5,7 @@
 
 #include "plan/freeze.h"
 #include "plan/plan.h"
+#include "planner/pins.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
@@ -22,6 +23,10 @@ struct PlanOptions {
   std::string schedule;               // the only one to use; empty = the best
   int pipeline_parallel_size = 0;     // at the start; 0 = the best
   int tensor_parallel_size = 1;
+  int data_parallel_size = 0;         // 0 = as many replicas as the devices allow
+  int num_micro_batches = 0;          // per replica; 0 = the best number
+  int max_devices = 0;                // to use, the first ones; 0 = all
+  std::vector<LayerPin> pins;         // kept by the exact partitioner in every phase
   Recompute recompute = std::nullopt;
   int steps_per_epoch = 0;            // 0 = samples do not come again: no cache
   bool use_cache = true;              // where it pays
@@ -31,8 +36,17 @@ struct PlanOptions {
   std::vector<FreezeEvent> forecast;   // in its place, if there are any; by step
 };
 
+/// How many pipelines of this length there are side by side.
+int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
+
+/// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no backward times, pins of layers that are not there.
+void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);
+
+/// How many of the cluster's devices may be used.
+int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 
 /// No plan fits; the reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384 MiB").
 struct Infeasible {

@@ -106,7 +106,7 @@ int RunPlanner::layout_index(Phase phase) {
 
 std::vector<int> RunPlanner::lengths() const {
   std::vector<int> lengths;
-  const int groups = static_cast<int>(cluster_.devices.size()) / options_.tensor_parallel_size;
+  const int groups = devices_to_use(cluster_, options_) / options_.tensor_parallel_size;
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
     if (groups % p == 0) lengths.push_back(p);
   return lengths;

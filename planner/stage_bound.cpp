@@ -125,15 +125,21 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
   }
 }
 
-Nanoseconds StageBound::at(int position, LayerRange stage) const {
-  const Nanoseconds work = (*work_of_position_[position])[stage.end] - (*work_of_position_[position])[stage.begin];
-  if (stage.end <= first_trainable_layer_) return work;
-  const Nanoseconds to = chain_forward_[stage.begin] + messages_[position] + update_[1];
-  const Nanoseconds back = chain_backward_[stage.begin] + messages_[position];
+StageBound::Terms StageBound::terms(int position, LayerRange stage) const {
+  Terms terms{.work_ns = (*work_of_position_[position])[stage.end] - (*work_of_position_[position])[stage.begin]};
+  if (stage.end <= first_trainable_layer_) return terms;
   const auto bytes = static_cast<double>(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
-  const auto reduction = static_cast<Nanoseconds>(reduction_latency_ns_[position] + bytes * reduction_ns_per_byte_[position]);
-  return std::max(to, update_[stage.end] - update_[stage.begin]) + work + std::max(back, reduction) + norm_ns_;
+  terms.to_ns = chain_forward_[stage.begin] + messages_[position] + update_[1];
+  terms.update_ns = update_[stage.end] - update_[stage.begin];
+  const auto reduction_ns = [&](int at, double of_bytes) { return static_cast<Nanoseconds>(reduction_latency_ns_[at] + of_bytes * reduction_ns_per_byte_[at]); };
+  terms.back_ns = chain_backward_[stage.begin] + messages_[position];
+  if (position > 0 && first_trainable_layer_ == 0) terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
+  terms.reduction_ns = reduction_ns(position, bytes);
+  terms.norm_ns = norm_ns_;
+  return terms;
 }
+
+Nanoseconds StageBound::at(int position, LayerRange stage) const { return terms(position, stage).total_ns(); }
 
 Nanoseconds StageBound::of(const Partition& partition) const {
   Nanoseconds largest = 0;

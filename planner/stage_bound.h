@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace frostpipe {
 ///   max(to(b) + update of layer 0, update) + work + max(back(b), reduction) + norm
 ///
 /// work: forward and backward of all the replica's micro-batches through the stage. to(b): the first micro-batch's forward through the layers before b, which train,
-/// with k messages; back(b): the last micro-batch's backward through them. Proof: the iteration's end is the meeting of all trainable ranks (the gradients' norm);
+/// with k messages; back(b): the last micro-batch's backward through them and then the reduction of layer 0's
+/// gradients. Proof: the iteration's end is the meeting of all trainable ranks (the gradients' norm);
 /// after it position k updates and position 0 updates at least its layer 0 before its first forward; k works on nothing before a micro-batch has come through
 /// [0, b), then does its work, and its last backward is followed by the backward through [0, b) and by its own gradients' reduction, which both precede the next meeting.
 /// Stages that are frozen run ahead of the meetings: to and back count layers that train. to, back and messages use the smaller micro-batches, the fastest device and
@@ -27,7 +29,14 @@ class StageBound {
   StageBound(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs);
   StageBound(StageBound&&) = default;
 
-  /// Of layers [begin, end) on `position`; never falls as `end` grows.
+  /// The terms of layers [begin, end) on `position`.
+  struct Terms {
+    Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0;
+    Nanoseconds total_ns() const { return std::max(to_ns, update_ns) + work_ns + std::max(back_ns, reduction_ns) + norm_ns; }
+  };
+  Terms terms(int position, LayerRange stage) const;
+
+  /// Their total; never falls as `end` grows.
   Nanoseconds at(int position, LayerRange stage) const;
 
   /// Over the stages of a partition.

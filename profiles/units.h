@@ -12,6 +12,8 @@ using Bytes = std::int64_t;
 
 /// "12.3 ms", "4.10 s", "850 us": three significant digits, for people only.
 std::string format_duration(Nanoseconds duration);
+/// Reads "90s", "12min", "1.5h", "250ms". Throws InvalidInput that names `place`.
+Nanoseconds parse_duration(std::string_view text, std::string_view place);
 /// "384 MiB", "1.50 GiB", "12 B": for people only.
 std::string format_bytes(Bytes bytes);
 /// Reads "384MiB", "1.5GiB", "2GB", "4096" (bytes). Throws InvalidInput that names `place` (an option or a file's

@@ -1,0 +1,38 @@
+#pragma once
+#include <vector>
+
+#include "plan/partition.h"
+
+namespace frostpipe {
+
+/// A layer that must be on a stage.
+struct LayerPin {
+  int layer = 0;
+  int stage = 0;
+  bool operator==(const LayerPin&) const = default;
+};
+
+/// True if some layer of `range` is pinned to another stage.
+bool breaks_a_pin(const std::vector<LayerPin>& pins, int stage, LayerRange range);
+
+/// True if no layer outside `range` is pinned to `stage`.
+bool holds_its_pins(const std::vector<LayerPin>& pins, int stage, LayerRange range);
+
+/// True if every pin is kept.
+bool keeps_pins(const std::vector<LayerPin>& pins, const Partition& partition);
+
+/// True if layers [0, num_layers) can be cut into so many stages with every pin kept.
+bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_stages);
+
+/// A sweep for cut_chain over those stages of `sweep` that keep the pins.
+template <class Sweep>
+auto keeping_pins(const std::vector<LayerPin>& pins, const Sweep& sweep) {
+  return [&pins, &sweep](int stage, int begin, auto&& visit) {
+    sweep(stage, begin, [&](int end, auto value) {
+      if (breaks_a_pin(pins, stage, {begin, end})) return false;
+      return holds_its_pins(pins, stage, {begin, end}) ? visit(end, value) : true;
+    });
+  };
+}
+
+}  // namespace frostpipe
