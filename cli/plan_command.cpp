@@ -210,13 +210,15 @@ Command add_plan_command(CLI::App& app) {
   add_count_option(*command, "--global-batch", options->plan.global_batch_size,
                    "Samples per optimizer step, over all ranks")
       ->required();
+  std::vector<std::string> methods = plan_methods();
+  methods.insert(methods.begin(), "auto");
   auto* method = command
       ->add_option("--method", options->plan.method,
-                   "auto: the best fixed layout; data-parallel; static: the best fixed pipeline; pipetransformer: freezing, with fewer stages, more "
-                   "replicas and cached activations as layers freeze; freeze-only: the static plan with freezing; "
-                   "pipetransformer-published: by the published rules; pipetransformer-without-replicas: freed ranks stay idle")
+                   "auto: the best fixed layout; pipetransformer: the best of the whole run with freezing: when to change to fewer stages and more replicas, where to use "
+                   "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, provably; freeze-only: the static plan with freezing. "
+                   "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), pipetransformer-published; pipetransformer-without-replicas: freed ranks stay idle")
       ->required()
-      ->check(CLI::IsMember({"auto", "data-parallel", "static", "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"}).description(""))
+      ->check(CLI::IsMember(methods).description(""))
       ->type_name("METHOD");
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,

@@ -77,7 +77,7 @@ class AutoSearch {
     try {
       PhaseSearchResult result = search_phase(profile_, cluster_, layout.options, layout.search, costs_);
       lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
-      if (result.best) found_.emplace(std::tuple(result.best->predicted.iteration_ns, length, tensor_ranks), *std::move(result.best));
+      if (result.best && !bound_only_) found_.emplace(std::tuple(result.best->predicted.iteration_ns, length, tensor_ranks), *std::move(result.best));
       if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
       reason = std::move(result.reason);
       if (result.missing_bytes > 0) missing = result.missing_bytes;

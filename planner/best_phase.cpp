@@ -70,7 +70,7 @@ class Search {
     }
     if (!fits_ && !closest_) say_what_is_missing(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_)) throw InvalidInput(not_measured_.value());
-    if (options_.partitioner == "exact") shift_cuts_of_best();
+    if (options_.partitioner == "exact" && options_.partition.empty() && !search_.bound_only) shift_cuts_of_best();
     PhaseSearchResult result{.best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
     if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
     if (!fits_ && closest_) result.missing_bytes = closest_->missing_bytes;
@@ -100,7 +100,7 @@ class Search {
 
   /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
   void say_what_is_missing(const std::vector<Choice>& choices) {
-    if (options_.partitioner != "exact") return;
+    if (options_.partitioner != "exact" || !options_.partition.empty()) return;
     std::map<std::size_t, Choice> smallest;  // by way
     for (const Choice& choice : choices) {
       if (choice.schedule > 0) continue;
@@ -128,7 +128,7 @@ class Search {
     const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size) : choice.num_micro_batches;
     int& too_many = too_many_in_flight_.try_emplace({choice.recompute, choice.schedule, largest.end - largest.begin}, in_flight + 1).first->second;
     if (in_flight >= too_many) return;
-    const bool exact = options_.partitioner == "exact";
+    const bool exact = options_.partitioner == "exact" && options_.partition.empty();
     if (exact && !maker_.may_fit(frame)) {
       too_many = in_flight;
       return;
@@ -148,7 +148,8 @@ class Search {
     fits_ = true;
     lower_bound_ns_ = std::min(lower_bound_ns_, candidate->bound_ns);
     if (search_.bound_only) {
-      limit_ns_ = std::min(limit_ns_, candidate->bound_ns);
+      const Rank rank(candidate->bound_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+      keep_if_faster(candidate->phase, rank);
       return;
     }
     Phase phase = predicted(*candidate);
@@ -240,6 +241,7 @@ PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, c
   if (options.global_batch_size < replicas * std::max(1, options.num_micro_batches))
     return none(fmt::format("{} samples cannot be cut into {} micro-batches on each of {} replicas", options.global_batch_size, std::max(1, options.num_micro_batches), replicas));
   if (p > num_layers) return none(fmt::format("the model has {} layers", num_layers));
+  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p) return none(fmt::format("the partition has {} stages", options.partition.size()));
   if (!can_keep_pins(options.pins, num_layers, p)) return none("no partition keeps the pinned layers on their stages");
   PhaseSearchResult result = Search(profile, cluster, options, search, costs).run();
   if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", p));

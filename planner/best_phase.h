@@ -15,11 +15,11 @@ struct PhaseSearch {
   CacheUse cache;
   std::vector<Recompute> recompute = {std::nullopt};  // ways to try, the preferred first
   Nanoseconds give_up_above_ns = 0;                   // phases slower than this are of no interest; 0 = all are
-  bool bound_only = false;                            // nothing is simulated: the bound alone
+  bool bound_only = false;                            // nothing is simulated: the best is the one with the least StageBound
 };
 
 struct PhaseSearchResult {
-  std::optional<Phase> best;        // with its prediction
+  std::optional<Phase> best;        // with its prediction unless bound_only
   Nanoseconds lower_bound_ns = 0;   // no phase that is looked among has a shorter iteration, whatever its partition; give_up_above_ns at most
   std::string reason;               // where none fits of those that would be fast enough
   Bytes missing_bytes = 0;          // there, over all ranks, of the one that comes closest

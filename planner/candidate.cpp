@@ -67,6 +67,12 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase fr
     candidate.bound_ns = bound.of(candidate.phase.partition);
     return std::optional(std::move(candidate));
   }
+  if (!options_.partition.empty()) {
+    frame.partition = options_.partition;
+    Candidate candidate = with_memory(std::move(frame));
+    candidate.bound_ns = bound.of(candidate.phase.partition);
+    return std::optional(std::move(candidate));
+  }
   const int n = static_cast<int>(profile_.model.layers.size());
   const auto by_time = [&](int position, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n && visit(end, bound.at(position, {begin, end})); ++end) {}

@@ -1,13 +1,17 @@
 #include "planner/make_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "planner/candidate.h"
+#include "planner/best_phase.h"
+#include "planner/published_layouts.h"
 #include "planner/replan.h"
 #include "planner/run_planner.h"
 #include "profiles/error.h"
@@ -88,6 +92,36 @@ Phases elastic_phases(const Profile& profile, const Cluster& cluster, const Plan
   return phases;
 }
 
+/// Method exact.
+std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  LayerCosts costs(profile, options.dtype);
+  std::optional<Phase> best;
+  Nanoseconds least = 0;
+  std::string reasons;
+  const int groups = num_groups(cluster, options);
+  for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p) {
+    if (groups % p != 0 || (options.pipeline_parallel_size > 0 && p != options.pipeline_parallel_size)) continue;
+    PhaseSearchResult found = search_phase(profile, cluster, options, {.pipeline_parallel_size = p, .cache = {}, .recompute = {options.recompute}, .give_up_above_ns = least, .bound_only = true}, costs);
+    if (!found.best) {
+      reasons += (reasons.empty() ? "" : "; ") + found.reason;
+    } else if (!best || found.lower_bound_ns < least) {
+      least = found.lower_bound_ns;
+      best = std::move(found.best);
+    }
+  }
+  if (best) return carry_on(profile, cluster, options, *best, 0, 0);  // with its prediction
+  return Infeasible{reasons};
+}
+
+using OnePhaseMethod = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&);
+
+/// Those that never change their layout, beside data-parallel and static.
+const std::map<std::string, OnePhaseMethod>& one_phase_methods() {
+  static const std::map<std::string, OnePhaseMethod> methods = {
+      {"exact", least_bound_phase}, {"equal-split", equal_split_phase}, {"pipedream", pipedream_phase}, {"pipedream-2bw", pipedream_2bw_phase}, {"ptd-p", ptd_p_phase}};
+  return methods;
+}
+
 Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
   std::vector<int> lengths;
   const int wanted = options.pipeline_parallel_size;
@@ -101,8 +135,12 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
     lengths = {num_groups(cluster, options)};
   } else if (options.method == "static" || options.method == "freeze-only") {
     lengths = static_lengths(num_groups(cluster, options));
+  } else if (const auto known = one_phase_methods().find(options.method); known != one_phase_methods().end()) {
+    auto phase = known->second(profile, cluster, options);
+    if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
+    return std::vector<Phase>{std::get<Phase>(std::move(phase))};
   } else if (options.method != "pipetransformer") {
-    throw InvalidInput("method", "must be data-parallel, static, pipetransformer, freeze-only, pipetransformer-published or pipetransformer-without-replicas", options.method);
+    throw InvalidInput("method", fmt::format("must be one of {}", fmt::join(plan_methods(), ", ")), options.method);
   }
   if (wanted > 0) lengths = {wanted};
   if (options.method == "pipetransformer" || !replicates(options)) return elastic_phases(profile, cluster, options, std::move(lengths), observe);
@@ -123,6 +161,12 @@ PlanOptions as_published(PlanOptions options) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& plan_methods() {
+  static const std::vector<std::string> methods = {"data-parallel", "static", "exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p",
+                                                   "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"};
+  return methods;
+}
 
 int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
   const int all = static_cast<int>(cluster.devices.size());

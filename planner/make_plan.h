@@ -12,7 +12,8 @@
 namespace frostpipe {
 
 struct PlanOptions {
-  /// data-parallel | static | pipetransformer | freeze-only | pipetransformer-published | pipetransformer-without-replicas
+  /// data-parallel | static | exact | equal-split | pipedream | pipedream-2bw | ptd-p | pipetransformer | freeze-only | pipetransformer-published |
+  /// pipetransformer-without-replicas
   std::string method = "pipetransformer";
   int global_batch_size = 64;
   int num_steps = 0;
@@ -26,6 +27,7 @@ struct PlanOptions {
   int data_parallel_size = 0;         // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;          // per replica; 0 = the best number
   int max_devices = 0;                // to use, the first ones; 0 = all
+  Partition partition;                // the only one to use where there are as many stages; empty = the partitioner's
   std::vector<LayerPin> pins;         // kept by the exact partitioner in every phase
   Recompute recompute = std::nullopt;
   int steps_per_epoch = 0;            // 0 = samples do not come again: no cache
@@ -45,6 +47,9 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);
 
+/// The names that make_plan knows.
+const std::vector<std::string>& plan_methods();
+
 /// How many of the cluster's devices may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 
@@ -60,7 +65,8 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 
 /// Makes a plan by the named method. Every iteration time is the simulator's.
 ///
-/// data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
+/// exact: over p x d = world, schedules, micro-batches and all partitions that fit, the one with the least StageBound; exact for that objective. equal-split, pipedream,
+/// pipedream-2bw, ptd-p: published_layouts.h. data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
 /// frozen; p = 1 is the data-parallel method's. pipetransformer: starts as the static plan; at each forecast freeze
 /// event AutoPipe halves the pipeline while the memory limit allows it, AutoDP doubles the replicas, and partition,
 /// schedule and number of micro-batches are chosen anew, and the activation cache is used where it pays (replan.h). freeze-only: the static plan
