@@ -10,12 +10,14 @@
 
 #include "planner/best_phase.h"
 #include "planner/candidate.h"
+#include "planner/placement.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
 constexpr std::size_t kMostAlternatives = 5;
+constexpr int kProofMicroBatches = 40'000;  // for a layout: some tens of milliseconds
 
 /// Pairs (tensor-parallel size, pipeline length) that leave no device idle.
 std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOptions& options, int num_devices) {
@@ -37,8 +39,13 @@ class AutoSearch {
       : profile_(profile), cluster_(cluster), options_(options), bound_only_(bound_only), costs_(profile, options.dtype) {}
 
   void add(int tensor_ranks, int length) {
-    Layout layout{.options = options_, .search = {.pipeline_parallel_size = length, .recompute = {options_.recompute}, .bound_only = bound_only_}};
+    for (std::vector<int>& placement : placements_of(cluster_, options_, tensor_ranks, length)) add(tensor_ranks, length, std::move(placement));
+  }
+
+  void add(int tensor_ranks, int length, std::vector<int> placement) {
+    Layout layout{.options = options_, .search = {.pipeline_parallel_size = length, .recompute = {options_.recompute}, .proof_micro_batches = bound_only_ ? 0 : kProofMicroBatches, .bound_only = bound_only_}};
     layout.options.tensor_parallel_size = tensor_ranks;
+    layout.options.placement = std::move(placement);
     if (!options_.recompute) layout.search.recompute.insert(layout.search.recompute.end(), recompute_modes().begin(), recompute_modes().end());
     layouts_.push_back(std::move(layout));
   }
@@ -77,7 +84,7 @@ class AutoSearch {
     try {
       PhaseSearchResult result = search_phase(profile_, cluster_, layout.options, layout.search, costs_);
       lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
-      if (result.best && !bound_only_) found_.emplace(std::tuple(result.best->predicted.iteration_ns, length, tensor_ranks), *std::move(result.best));
+      if (result.best && !bound_only_) keep(*std::move(result.best));
       if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
       reason = std::move(result.reason);
       if (result.missing_bytes > 0) missing = result.missing_bytes;
@@ -85,6 +92,17 @@ class AutoSearch {
       reason = fmt::format("p = {}: {}", length, error.what());
     }
     if (!reason.empty()) misses_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+  }
+
+  /// One phase for every length and tensor-parallel size: the best order of unequal devices.
+  void keep(Phase phase) {
+    const std::tuple key(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size, phase.layout.tensor_parallel_size);
+    const auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& one) {
+      return one.second.layout.pipeline_parallel_size == phase.layout.pipeline_parallel_size && one.second.layout.tensor_parallel_size == phase.layout.tensor_parallel_size;
+    });
+    if (same != found_.end() && std::get<0>(same->first) <= std::get<0>(key)) return;
+    if (same != found_.end()) found_.erase(same);
+    found_.emplace(key, std::move(phase));
   }
 
   /// What is slower than the best and all its alternatives is of no use.

@@ -71,6 +71,7 @@ class Search {
     if (!fits_ && !closest_) say_what_is_missing(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_)) throw InvalidInput(not_measured_.value());
     if (options_.partitioner == "exact" && options_.partition.empty() && !search_.bound_only) shift_cuts_of_best();
+    if (search_.proof_micro_batches > 0 && options_.partitioner == "exact" && options_.partition.empty() && prove(choices)) lower_bound_ns_ = kNoLimit;
     PhaseSearchResult result{.best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
     if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
     if (!fits_ && closest_) result.missing_bytes = closest_->missing_bytes;
@@ -193,6 +194,51 @@ class Search {
       std::get<0>(shifted_rank) = current.predicted.iteration_ns;
       keep_if_faster(std::move(current), shifted_rank);
     }
+  }
+
+  /// Looks at every partition that may be faster than the best; false if that takes too long.
+  bool prove(const std::vector<Choice>& choices) {
+    Effort effort{.simulated = search_.proof_micro_batches, .visited = 100 * kProofVisits};
+    for (const Choice& choice : choices) {
+      if (choice.bound_ns >= limit_ns_) break;
+      const Phase frame = frame_of(choice);
+      const StageBound bound = maker_.bound_of(frame);
+      Partition partition;
+      if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+    }
+    return true;
+  }
+
+  struct Effort {
+    int simulated = 0;  // micro-batches over all stages
+    int visited = 0;    // stages
+  };
+  static constexpr int kProofVisits = 1000;
+
+  bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition, Effort& effort) {
+    const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size, stage = static_cast<int>(partition.size());
+    const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
+    for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
+      if (--effort.visited < 0) return false;
+      if (bound.at(stage, {begin, end}) >= limit_ns_) break;  // longer ones are not faster
+      partition.push_back({begin, end});
+      if (stage + 1 < stages) {
+        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+      } else if (keeps_pins(options_.pins, partition)) {
+        effort.simulated -= stages * frame.num_micro_batches;
+        if (effort.simulated < 0) return false;
+        Phase phase = frame;
+        phase.partition = partition;
+        const Candidate candidate = maker_.with_memory(std::move(phase));
+        if (candidate.missing_bytes == 0) {
+          Phase next = predicted(candidate);
+          const Rank rank(next.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+          keep_if_faster(std::move(next), rank);
+        }
+      }
+      partition.pop_back();
+    }
+    return true;
   }
 
   Phase predicted(const Candidate& candidate) const {

@@ -35,6 +35,7 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
   frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
   frame_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, pipeline_parallel_size);
+  frame_.layout.placement = options.placement;
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
 }

@@ -133,7 +133,7 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
     lengths = {1};
   } else if (options.method == "pipetransformer-published" || !replicates(options)) {
     lengths = {num_groups(cluster, options)};
-  } else if (options.method == "static" || options.method == "freeze-only") {
+  } else if (options.method == "static" || options.method == "freeze-only" || options.method == "timelyfreeze") {
     lengths = static_lengths(num_groups(cluster, options));
   } else if (const auto known = one_phase_methods().find(options.method); known != one_phase_methods().end()) {
     auto phase = known->second(profile, cluster, options);
@@ -163,7 +163,7 @@ PlanOptions as_published(PlanOptions options) {
 }  // namespace
 
 const std::vector<std::string>& plan_methods() {
-  static const std::vector<std::string> methods = {"data-parallel", "static", "exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p",
+  static const std::vector<std::string> methods = {"data-parallel", "static", "exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze",
                                                    "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"};
   return methods;
 }

@@ -12,7 +12,7 @@
 namespace frostpipe {
 
 struct PlanOptions {
-  /// data-parallel | static | exact | equal-split | pipedream | pipedream-2bw | ptd-p | pipetransformer | freeze-only | pipetransformer-published |
+  /// data-parallel | static | exact | equal-split | pipedream | pipedream-2bw | ptd-p | timelyfreeze | pipetransformer | freeze-only | pipetransformer-published |
   /// pipetransformer-without-replicas
   std::string method = "pipetransformer";
   int global_batch_size = 64;
@@ -27,6 +27,7 @@ struct PlanOptions {
   int data_parallel_size = 0;         // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;          // per replica; 0 = the best number
   int max_devices = 0;                // to use, the first ones; 0 = all
+  std::vector<int> placement;         // ParallelLayout::placement of every phase; empty = ranks in order
   Partition partition;                // the only one to use where there are as many stages; empty = the partitioner's
   std::vector<LayerPin> pins;         // kept by the exact partitioner in every phase
   Recompute recompute = std::nullopt;
@@ -66,7 +67,7 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 /// Makes a plan by the named method. Every iteration time is the simulator's.
 ///
 /// exact: over p x d = world, schedules, micro-batches and all partitions that fit, the one with the least StageBound; exact for that objective. equal-split, pipedream,
-/// pipedream-2bw, ptd-p: published_layouts.h. data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
+/// pipedream-2bw, ptd-p: published_layouts.h. timelyfreeze: the static plan, for timely_freeze.h. data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
 /// frozen; p = 1 is the data-parallel method's. pipetransformer: starts as the static plan; at each forecast freeze
 /// event AutoPipe halves the pipeline while the memory limit allows it, AutoDP doubles the replicas, and partition,
 /// schedule and number of micro-batches are chosen anew, and the activation cache is used where it pays (replan.h). freeze-only: the static plan

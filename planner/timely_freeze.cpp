@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "plan/batch.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -129,6 +130,27 @@ class Programme {
 };
 
 }  // namespace
+
+TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options, double largest_mean_ratio) {
+  const SampleRange largest = micro_batch_samples(options.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  std::vector<StageDurations> stages(phase.partition.size());
+  Nanoseconds message = 0;
+  for (int k = 0; k < static_cast<int>(stages.size()); ++k) {
+    const int rank = rank_of(phase.layout, k, 0);
+    LayerCost last;
+    for (int layer = phase.partition[k].begin; layer < phase.partition[k].end; ++layer) {
+      last = cost_of(profile, {.layer = layer, .device_type = cluster.devices[rank].type, .dtype = options.dtype, .micro_batch_size = largest.end - largest.begin, .tokens = phase.tokens,
+                               .tensor_parallel_size = phase.layout.tensor_parallel_size});
+      stages[k].forward_ns += last.forward_ns;
+      stages[k].weight_gradient_ns += last.weight_gradient_ns;
+      if (layer > 0) stages[k].input_gradient_ns += last.input_gradient_ns;
+    }
+    if (k + 1 == static_cast<int>(stages.size())) break;
+    const Link& link = link_between(cluster, rank, rank_of(phase.layout, k + 1, 0)).point_to_point;
+    message = std::max(message, link.latency_ns + transfer_occupancy_ns(link, last.output_activation_bytes));
+  }
+  return timely_freeze(schedule_of(phase), stages, message, largest_mean_ratio);
+}
 
 TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns, double largest_mean_ratio) {
   if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1)) throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));

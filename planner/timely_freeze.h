@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "plan/schedule.h"
+#include "planner/make_plan.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -25,5 +26,8 @@ struct TimelyFreeze {
 /// links are never busy. Solved by COIN-OR's Clp; exact up to its tolerance. `schedule`: lowered, with one stage per position and whole backwards (GPipe, 1F1B).
 /// Throws InvalidInput for a ratio outside [0, 1] or other schedules.
 TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns, double largest_mean_ratio);
+
+/// The same for a phase with nothing frozen: stages' times from the profile on replica 0, the longest message between neighbours.
+TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options, double largest_mean_ratio);
 
 }  // namespace frostpipe
