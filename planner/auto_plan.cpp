@@ -17,6 +17,7 @@ namespace frostpipe {
 namespace {
 
 constexpr std::size_t kMostAlternatives = 5;
+constexpr std::size_t kMostReasons = 8;
 constexpr int kProofMicroBatches = 40'000;  // for a layout: some tens of milliseconds
 
 /// Pairs (tensor-parallel size, pipeline length) that leave no device idle.
@@ -139,7 +140,9 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
   if (found.empty()) {
     if (misses.empty()) return Infeasible{fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})", cluster.devices.size(),
                                                       options.tensor_parallel_size, options.pipeline_parallel_size)};
-    return Infeasible{fmt::format("{}", fmt::join(misses, "; "))};
+    const std::size_t more = misses.size() > kMostReasons ? misses.size() - kMostReasons : 0;
+    misses.resize(misses.size() - more);
+    return Infeasible{fmt::format("{}{}", fmt::join(misses, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : "")};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";

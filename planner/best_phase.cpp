@@ -274,27 +274,32 @@ class Search {
   std::optional<InvalidInput> not_measured_;
 };
 
+/// Empty if there are phases to look among.
+std::string why_impossible(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int p) {
+  const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
+  if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
+  const int replicas = replicas_of_pipelines(cluster, options, p), micro_batches = std::max(1, options.num_micro_batches);
+  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
+    return fmt::format("{} {} ranks", devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices);
+  if (options.global_batch_size < replicas * micro_batches)
+    return fmt::format("{} samples are too few for {} micro-batches on each of {} replicas", options.global_batch_size, micro_batches, replicas);
+  if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
+  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p) return fmt::format("the partition has {} stages", options.partition.size());
+  if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
+  return {};
+}
+
 }  // namespace
 
 PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
-  const int p = search.pipeline_parallel_size;
-  const int devices = devices_to_use(cluster, options), replicas = replicas_of_pipelines(cluster, options, p);
-  const int num_layers = static_cast<int>(profile.model.layers.size());
-  if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
-  const auto none = [&](std::string reason) { return PhaseSearchResult{.best = {}, .lower_bound_ns = kNoLimit, .reason = fmt::format("p = {}: {}", p, reason)}; };
-  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
-    return none(fmt::format("{} {} ranks", devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices));
-  if (options.global_batch_size < replicas * std::max(1, options.num_micro_batches))
-    return none(fmt::format("{} samples cannot be cut into {} micro-batches on each of {} replicas", options.global_batch_size, std::max(1, options.num_micro_batches), replicas));
-  if (p > num_layers) return none(fmt::format("the model has {} layers", num_layers));
-  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p) return none(fmt::format("the partition has {} stages", options.partition.size()));
-  if (!can_keep_pins(options.pins, num_layers, p)) return none("no partition keeps the pinned layers on their stages");
-  PhaseSearchResult result = Search(profile, cluster, options, search, costs).run();
-  if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", p));
+  PhaseSearchResult result{.best = {}, .lower_bound_ns = kNoLimit, .reason = why_impossible(profile, cluster, options, search.pipeline_parallel_size)};
+  if (result.reason.empty()) result = Search(profile, cluster, options, search, costs).run();
+  if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", search.pipeline_parallel_size));
   return result;
 }
 
 Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
+  if (!why_impossible(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
   return Search(profile, cluster, options, search, costs).least_bound();
 }
 

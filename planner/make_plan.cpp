@@ -194,6 +194,8 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
     throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with", profile.measurements.empty() ? "no measurements" : "none above 0");
   const int layers = static_cast<int>(profile.model.layers.size());
+  constexpr int kMostLayers = 10'000;
+  if (layers > kMostLayers) throw InvalidInput("profile of " + profile.model.name, fmt::format("must have at most {} layers to plan with; join some", kMostLayers), std::to_string(layers));
   for (const LayerPin& pin : options.pins)
     if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0) throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers), fmt::format("{}={}", pin.layer, pin.stage));
   if (!options.pins.empty() && options.partitioner != "exact") throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);

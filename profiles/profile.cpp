@@ -195,6 +195,25 @@ void require_known_layers(const Profile& profile, std::string_view source) {
   for (std::size_t i = 0; i < profile.updates.size(); ++i) require(profile.updates[i].layer, "updates", i, ".layer");
 }
 
+/// Sums over layers and micro-batches must stay within 64 bits.
+void require_believable(const Profile& profile, std::string_view source) {
+  constexpr Nanoseconds kLongest = 1'000'000'000'000'000;
+  constexpr Bytes kMost = Bytes{1} << 50;
+  const auto require = [&](const std::string& list, std::size_t index, const char* name, std::int64_t value, std::int64_t most) {
+    if (value > most) throw InvalidInput(fmt::format("{}: {}[{}].{}", source, list, index, name), fmt::format("must be at most {}", most), std::to_string(value));
+  };
+  for (std::size_t i = 0; i < profile.measurements.size(); ++i) {
+    const LayerCost& cost = profile.measurements[i].cost;
+    for (const auto& [name, time] : {std::pair("cost.forward_ns", cost.forward_ns), {"cost.input_gradient_ns", cost.input_gradient_ns}, {"cost.weight_gradient_ns", cost.weight_gradient_ns},
+                                     {"cost.frozen_forward_ns", cost.frozen_forward_ns}})
+      require("measurements", i, name, time, kLongest);
+    for (const auto& [name, bytes] : {std::pair("cost.output_activation_bytes", cost.output_activation_bytes), {"cost.stashed_bytes", cost.stashed_bytes},
+                                      {"cost.workspace_bytes", cost.workspace_bytes}})
+      require("measurements", i, name, bytes, kMost);
+  }
+  for (std::size_t i = 0; i < profile.updates.size(); ++i) require("updates", i, "update_ns", profile.updates[i].update_ns, kLongest);
+}
+
 }  // namespace
 
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
@@ -248,10 +267,13 @@ Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view d
 std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
+  constexpr std::size_t kMostBytes = 64U << 20U;
+  if (json.size() > kMostBytes) throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers", format_bytes(static_cast<Bytes>(json.size())));
   auto profile = json::read_envelope<Profile>(json, source, "frostpipe.profile");
   validate(profile.model, fmt::format("{}: model", source));
   require_known_layers(profile, source);
   require_ascending_unique(profile, source);
+  require_believable(profile, source);
   return profile;
 }
 

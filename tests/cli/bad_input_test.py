@@ -42,6 +42,32 @@ class BadProfileTest(CliTest):
                 self.edit("profile.json", lambda profile: set_at(profile, path, new))
                 self.assert_plan_refused(says)
 
+    def test_what_no_plan_can_be_made_from(self):
+        def no_backward(profile):
+            for measurement in profile["measurements"]:
+                measurement["cost"].update(input_gradient_ns=0, weight_gradient_ns=0)
+        for change, says in [(no_backward, ["must have backward times"]), (lambda profile: profile.update(measurements=[]), ["must have backward times", "no measurements"]),
+                             (lambda profile: set_at(profile, ["measurements", 3, "cost", "forward_ns"], 2**62), ["profile.json: measurements[3].cost.forward_ns", "must be at most"])]:
+            self.setUp()
+            self.edit("profile.json", change)
+            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "auto", "-o", "new.json", says=says)
+        self.setUp()
+        self.write("profile.json", (self.folder / "profile.json").read_text().replace('"forward_ns": 2000', '"forward_ns": NaN', 1))
+        self.assert_plan_refused(["is not valid JSON"])
+
+    def test_a_million_layers(self):
+        layers = [{"name": "embedding", "kind": "embedding", "parameter_count": 1}]
+        layers += [{"name": f"layer{i}", "kind": "layer", "block": i, "parameter_count": 1} for i in range(1_000_000)]
+        self.edit("profile.json", lambda profile: profile["model"].update(layers=layers))
+        self.assert_plan_refused(["must be at most 64 MiB"])
+
+    def test_more_stages_than_layers_and_fewer_samples_than_micro_batches(self):
+        self.write("cluster.json", synthetic_cluster(num_ranks=32))
+        plan = ["plan", "--profile", "profile.json", "--cluster", "cluster.json", "--method", "static", "-o", "new.json"]
+        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=32", says=["the model has 14 layers"])
+        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "m=5", says=["64 samples are too few for 5 micro-batches on each of 16 replicas"])
+        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17", says=["the cluster has 32 ranks"])
+
     def test_not_json(self):
         self.write("profile.json", "{\n  oops")
         self.assert_plan_refused(["line 2"])

@@ -115,10 +115,16 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   profile.workload =
       Workload{.name = "trec", .num_samples = 5452, .tokens = 16, .longest_tokens = 24, .global_batch_size = 64};
   profile.measurements[0].key.context_tokens = 1;
-  profile.measurements[3].cost.forward_ns = std::numeric_limits<Nanoseconds>::max();
+  profile.measurements[3].cost.forward_ns = 1'000'000'000'000'000;  // the largest
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
   profile.workload.reset();
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
+}
+
+TEST(Profile, RefusesTimesWhoseSumsWouldOverflow) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  profile.measurements[3].cost.weight_gradient_ns = 1'000'000'000'000'001;
+  EXPECT_THROW(profile_from_json(to_json(profile), "p.json"), InvalidInput);
 }
 
 TEST(Profile, RandomOnesSurviveTheirFile) {
@@ -126,8 +132,8 @@ TEST(Profile, RandomOnesSurviveTheirFile) {
   for (int round = 0; round < 20; ++round) {
     Profile profile = examples::flat_profile(chain_model(1 + round % 4), 1 + round, 2 + round);
     for (auto& m : profile.measurements) {
-      m.cost.forward_ns = static_cast<Nanoseconds>(random() >> (1 + random() % 63));
-      m.cost.stashed_bytes = static_cast<Bytes>(random() >> (1 + random() % 63));
+      m.cost.forward_ns = static_cast<Nanoseconds>(random() >> (15 + random() % 49));
+      m.cost.stashed_bytes = static_cast<Bytes>(random() >> (15 + random() % 49));
     }
     const auto text = to_json(profile);
     EXPECT_EQ(profile_from_json(text, "p.json"), profile);

@@ -1,0 +1,64 @@
+#include "planner/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace frostpipe {
+namespace {
+
+using Kind = std::pair<std::string, std::optional<Bytes>>;
+
+/// Every order of the positions' kinds, or none if there are too many.
+std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
+  std::sort(kinds.begin(), kinds.end());
+  std::vector<std::vector<int>> orders;
+  do {
+    if (orders.size() == kMostOrders) return {};
+    orders.push_back(kinds);
+  } while (std::next_permutation(kinds.begin(), kinds.end()));
+  return orders;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options, int tensor_parallel_size, int pipeline_parallel_size) {
+  std::map<Kind, std::vector<int>> ranks_of;
+  const int devices = devices_to_use(cluster, options);
+  for (int rank = 0; rank < devices; ++rank) ranks_of[{cluster.devices[rank].type, cluster.devices[rank].memory_limit_bytes}].push_back(rank);
+  PlanOptions with_size = options;
+  with_size.tensor_parallel_size = tensor_parallel_size;
+  const int per_position = replicas_of_pipelines(cluster, with_size, pipeline_parallel_size) * tensor_parallel_size;
+  if (ranks_of.size() < 2 || !options.placement.empty() || per_position < 1 || per_position * pipeline_parallel_size != devices) return {options.placement};
+  std::vector<std::vector<int>> ranks;  // by kind
+  std::vector<int> kinds, positions_of;  // of the positions, in the kinds' order; how many each kind fills
+  for (auto& [kind, of_kind] : ranks_of) {
+    if (of_kind.size() % per_position != 0) return {options.placement};
+    positions_of.push_back(static_cast<int>(of_kind.size()) / per_position);
+    kinds.insert(kinds.end(), positions_of.back(), static_cast<int>(ranks.size()));
+    ranks.push_back(std::move(of_kind));
+  }
+  std::vector<std::vector<int>> orders = all_orders(kinds);
+  if (orders.empty()) {
+    std::vector<int> kind_order(ranks.size());
+    for (std::size_t kind = 0; kind < kind_order.size(); ++kind) kind_order[kind] = static_cast<int>(kind);
+    do {
+      std::vector<int> order;
+      for (const int kind : kind_order) order.insert(order.end(), positions_of[kind], kind);
+      orders.push_back(std::move(order));
+    } while (orders.size() < kMostOrders && std::next_permutation(kind_order.begin(), kind_order.end()));
+  }
+  std::vector<std::vector<int>> placements;
+  for (const std::vector<int>& order : orders) {
+    std::vector<std::size_t> next(ranks.size(), 0);
+    std::vector<int> placement;
+    for (const int kind : order)
+      for (int i = 0; i < per_position; ++i) placement.push_back(ranks[kind][next[kind]++]);
+    placements.push_back(std::move(placement));
+  }
+  return placements;
+}
+
+}  // namespace frostpipe
