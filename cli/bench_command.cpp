@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/output.h"
+#include "cli/planner_table.h"
 #include "cli/progress.h"
 #include "cli/published_suites.h"
 #include "cli/table.h"
@@ -38,20 +39,6 @@ struct BenchOptions {
   std::string only;
   std::string format;
 };
-
-/// Seconds of "90m", "1h", "600s".
-double parse_budget(const std::string& text) {
-  std::size_t end = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = text.substr(std::min(end, text.size()));
-  const double factor = unit == "h" ? 3600 : unit == "m" ? 60 : unit == "s" ? 1 : -1;
-  if (value <= 0 || factor < 0) throw UsageError("--budget: must be a time like 1h, 90m or 600s, is " + text);
-  return value * factor;
-}
 
 /// A header and the same random lines whenever it is asked.
 std::string random_lines(const std::string& text, int count) {
@@ -121,7 +108,7 @@ class Bench {
       if (configurations.empty()) throw UsageError("--only: names no configuration; see frostpipe bench --list");
     }
     const std::vector<BenchJob> jobs = bench_jobs(suite_, options_.full ? std::max(3, options_.seeds) : options_.seeds);
-    const double budget = options_.budget.empty() ? 1e18 : parse_budget(options_.budget);
+    const double budget = options_.budget.empty() ? 1e18 : 1e-9 * static_cast<double>(parse_duration(options_.budget, "--budget"));
     double total = 0;
     std::map<std::string, double> seconds;
     int started = 0;
@@ -247,6 +234,7 @@ std::string list_text() {
   for (const BenchConfiguration& one : pipetransformer_configurations(6)) text += fmt::format("  {:<18} {}{}\n", one.name, one.meaning, one.is_frontier ? " (--full)" : "");
   text += "rehearsal: the same components on 8 emulated ranks, models like ViT-B/16 and BERT-large; needs nothing but -o FOLDER\n";
   for (const BenchConfiguration& one : rehearsal_configurations(10)) text += fmt::format("  {:<18} {}\n", one.name, one.meaning);
+  text += "planners: every method on the same models, and what each part of planning a whole run gains; with --data FOLDER also PipeDream's and Piper's profiles\n";
   text += "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their files\n";
   text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
   for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
@@ -268,6 +256,11 @@ int run_bench(const BenchOptions& options) {
     print_result(published_text(options.suite == "sailor" ? sailor_table(options.data) : vtrain_table(options.data), options.format));
     return 0;
   }
+  if (options.suite == "planners") {
+    if (options.format != "text") throw UsageError(fmt::format("--format {}: is not for the planners' tables", options.format));
+    print_result(planner_text(options.data));
+    return 0;
+  }
   if (options.format == "csv" || options.format == "html") throw UsageError(fmt::format("--format {}: is for the suites of published measurements", options.format));
   if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
   if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
@@ -280,7 +273,7 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "sailor", "vtrain"};
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "sailor", "vtrain"};
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
   command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))->check(CLI::IsMember(suites).description(""))->type_name("");
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
@@ -292,7 +285,7 @@ Command add_bench_command(CLI::App& app) {
   command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90m, 600s")->type_name("TIME");
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
-  command->add_option("--data", options->data, "sailor, vtrain: the published files")->type_name("FOLDER");
+  command->add_option("--data", options->data, "sailor, vtrain: the published files; planners: PipeDream's and Piper's profiles")->type_name("FOLDER");
   add_format_option(*command, options->format, {"text", "json", "csv", "html"});
   command->footer("Example:\n  frostpipe bench pipetransformer --model minilm/ --sections sections.tsv --sst2 sst2/ --budget 1h -o runs/bench");
   return {command, [options] { return run_bench(*options); }};

@@ -173,7 +173,7 @@ class Search {
   void shift_cuts_of_best() {
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
-      if (++count > kShiftedCandidates || candidate.num_micro_batches * search_.pipeline_parallel_size > kShiftedMicroBatches) break;
+      if (++count > kShiftedCandidates || simulated_micro_batches(candidate) > kShiftedMicroBatches) break;
       Phase current = candidate;
       const StageBound bound = maker_.bound_of(current);
       for (bool better = true; better;) {
@@ -220,12 +220,14 @@ class Search {
     const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
     for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
       if (--effort.visited < 0) return false;
-      if (bound.at(stage, {begin, end}) >= limit_ns_) break;  // longer ones are not faster
+      const StageBound::Terms terms = bound.terms(stage, {begin, end});
+      if (terms.rising_ns() >= limit_ns_) break;
+      if (terms.total_ns() >= limit_ns_) continue;
       partition.push_back({begin, end});
       if (stage + 1 < stages) {
         if (!try_partitions(choice, frame, bound, partition, effort)) return false;
       } else if (keeps_pins(options_.pins, partition)) {
-        effort.simulated -= stages * frame.num_micro_batches;
+        effort.simulated -= simulated_micro_batches(frame);
         if (effort.simulated < 0) return false;
         Phase phase = frame;
         phase.partition = partition;
@@ -239,6 +241,13 @@ class Search {
       partition.pop_back();
     }
     return true;
+  }
+
+  /// How much a simulation has to do: micro-batches over all stages, of one replica where all are alike.
+  int simulated_micro_batches(const Phase& phase) const {
+    const ParallelLayout& layout = phase.layout;
+    const bool alike = options_.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
+    return layout.pipeline_parallel_size * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
   }
 
   Phase predicted(const Candidate& candidate) const {

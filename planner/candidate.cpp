@@ -76,7 +76,10 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase fr
   }
   const int n = static_cast<int>(profile_.model.layers.size());
   const auto by_time = [&](int position, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= n && visit(end, bound.at(position, {begin, end})); ++end) {}
+    for (int end = begin + 1; end <= n; ++end) {
+      const StageBound::Terms terms = bound.terms(position, {begin, end});
+      if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
+    }
   };
   auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_time), limit_ns);
   if (!cut) return std::optional<Candidate>();
@@ -119,7 +122,8 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
       const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
       if (limit && need.total() - need.workspace > *limit) return;  // that part never falls as the stage grows
       if (limit && need.total() > *limit) continue;
-      if (!visit(end, bound.at(position, {begin, end}))) return;
+      const StageBound::Terms terms = bound.terms(position, {begin, end});
+      if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
     }
   };
   auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, that_fit), limit_ns);
@@ -142,7 +146,8 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
     Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
     for (int end = begin + 1; end <= n; ++end) {
       most = std::max(most, memory.of({begin, end}, in_flight[position], layers).total() - limit);
-      if (!visit(end, std::max<Bytes>(0, most))) return;
+      const Bytes missing = std::max<Bytes>(0, most);
+      if (!visit(end, missing, missing)) return;
     }
   };
   Phase phase = frame;

@@ -17,8 +17,8 @@ struct ChainPartition {
 /// Cuts layers [0, num_layers) into one contiguous, non-empty stage per position so that the largest stage value is smallest: exact, by a dynamic programme over
 /// suffixes of the chain.
 ///
-/// sweep(position, begin, visit) calls visit(end, value) for the stages [begin, end) that this position may have, end ascending, until visit returns false. Values
-/// must not fall as `end` grows. None if no allowed partition stays at or below `limit`. What follows the first stage is again cut exactly; ties go to the earlier
+/// sweep(position, begin, visit) calls visit(end, value, floor) for the stages [begin, end) that this position may have, end ascending, until visit returns false. floor is
+/// at most value and must not fall as `end` grows. None if no allowed partition stays at or below `limit`. What follows the first stage is again cut exactly; ties go to the earlier
 /// cut, the first cut first. Time O(positions x num_layers x length of a sweep), and a sweep ends as soon as its stage alone exceeds the best known.
 template <class Sweep>
 std::optional<ChainPartition> cut_chain(int num_layers, int num_positions, Sweep&& sweep, Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {
@@ -33,10 +33,10 @@ std::optional<ChainPartition> cut_chain(int num_layers, int num_positions, Sweep
     const int last_begin = k == 0 ? 0 : n - (p - k);
     for (int i = k; i <= last_begin; ++i) {
       Nanoseconds& best = largest[at(k, i)];
-      sweep(k, i, [&](int cut, Nanoseconds value) {
-        if (value > limit || value >= best || cut > n - (p - 1 - k)) return false;
+      sweep(k, i, [&](int cut, Nanoseconds value, Nanoseconds floor) {
+        if (floor > limit || floor >= best || cut > n - (p - 1 - k)) return false;
         const Nanoseconds rest = largest[at(k + 1, cut)];
-        if (rest <= limit && std::max(value, rest) < best) {
+        if (value <= limit && rest <= limit && std::max(value, rest) < best) {
           best = std::max(value, rest);
           end[at(k, i)] = cut;
         }

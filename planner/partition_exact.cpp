@@ -17,7 +17,7 @@ Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages) {
     Nanoseconds sum = 0;
     for (int end = begin; end < n;) {
       sum += cost[end++];
-      if (!visit(end, sum)) return;
+      if (!visit(end, sum, sum)) return;
     }
   };
   return cut_chain(n, num_stages, sums)->partition;

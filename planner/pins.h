@@ -28,9 +28,9 @@ bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_st
 template <class Sweep>
 auto keeping_pins(const std::vector<LayerPin>& pins, const Sweep& sweep) {
   return [&pins, &sweep](int stage, int begin, auto&& visit) {
-    sweep(stage, begin, [&](int end, auto value) {
+    sweep(stage, begin, [&](int end, auto value, auto floor) {
       if (breaks_a_pin(pins, stage, {begin, end})) return false;
-      return holds_its_pins(pins, stage, {begin, end}) ? visit(end, value) : true;
+      return holds_its_pins(pins, stage, {begin, end}) ? visit(end, value, floor) : true;
     });
   };
 }

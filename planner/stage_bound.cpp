@@ -39,7 +39,7 @@ Nanoseconds least_message_ns(const Phase& frame, const Cluster& cluster, int pos
 
 /// Of replica 0, by layer.
 struct LayerWork {
-  std::map<std::string, std::vector<Nanoseconds>> of_type;  // all its micro-batches, by device type
+  std::map<std::string, std::vector<Nanoseconds>> of_type, forward_of_type;  // all its micro-batches, by device type; the forwards alone
   std::vector<Nanoseconds> least;                           // the least of these
   std::vector<Nanoseconds> forward, backward;               // of what trains: the smaller micro-batch, the fastest device
   Bytes least_output = std::numeric_limits<Bytes>::max();   // of any layer
@@ -54,16 +54,18 @@ LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = model.layers.size();
-  LayerWork work{.of_type = {}, .least = std::vector<Nanoseconds>(n, kLargest), .forward = std::vector<Nanoseconds>(n, kLargest), .backward = std::vector<Nanoseconds>(n, kLargest)};
+  LayerWork work{.of_type = {}, .forward_of_type = {}, .least = std::vector<Nanoseconds>(n, kLargest), .forward = std::vector<Nanoseconds>(n, kLargest), .backward = std::vector<Nanoseconds>(n, kLargest)};
   for (int k = 0; k < layout.pipeline_parallel_size; ++k) {
     const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
     const auto [entry, is_new] = work.of_type.try_emplace(type, n, 0);
     if (!is_new) continue;
+    auto& forward = work.forward_of_type.try_emplace(type, n, 0).first->second;
     for (const auto& [size, count] : count_of_size) {
       const auto& layers = costs.at(type, size, frame.tokens, layout.tensor_parallel_size);
       for (std::size_t layer = 0; layer < n; ++layer) {
         const LayerTime time = time_of(frame, model, static_cast<int>(layer), layers[layer]);
         entry->second[layer] += count * time.all();
+        forward[layer] += count * time.forward;
         if (size != smaller) continue;
         const bool trains = static_cast<int>(layer) >= frame.first_trainable_layer;
         work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
@@ -90,7 +92,12 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
   const int n = static_cast<int>(profile.model.layers.size());
   const LayerWork work = work_of(frame, profile.model, cluster, options, costs);
   for (const auto& [type, of_layers] : work.of_type) work_[type] = sums_before(of_layers);
-  for (int k = 0; k < positions_; ++k) work_of_position_.push_back(&work_[cluster.devices.at(rank_of(layout, k, 0)).type]);
+  for (const auto& [type, of_layers] : work.forward_of_type) forward_work_[type] = sums_before(of_layers);
+  for (int k = 0; k < positions_; ++k) {
+    const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
+    work_of_position_.push_back(&work_[type]);
+    forward_work_of_position_.push_back(&forward_work_[type]);
+  }
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());
@@ -136,6 +143,11 @@ StageBound::Terms StageBound::terms(int position, LayerRange stage) const {
   if (position > 0 && first_trainable_layer_ == 0) terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
   terms.reduction_ns = reduction_ns(position, bytes);
   terms.norm_ns = norm_ns_;
+  const auto of_stage = [&](const std::vector<Nanoseconds>& before) { return before[stage.end] - before[stage.begin]; };
+  const auto behind = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
+  const Nanoseconds forwards = of_stage(*forward_work_of_position_[position]);
+  terms.through_ns = behind(chain_forward_) + behind(chain_backward_) + 2 * (messages_.back() - messages_[position]) +
+                     std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + terms.work_ns - forwards);
   return terms;
 }
 

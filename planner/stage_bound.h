@@ -16,6 +16,10 @@ namespace frostpipe {
 ///
 ///   max(to(b) + update of layer 0, update) + work + max(back(b), reduction) + norm
 ///
+/// and, for the micro-batch whose forward is the last there, or whose backward is the first,
+///
+///   to(b) + update of layer 0 + max(all forwards + one backward, one forward + all backwards) + forward and backward through [e, n) with messages + back(b) + norm
+///
 /// work: forward and backward of all the replica's micro-batches through the stage. to(b): the first micro-batch's forward through the layers before b, which train,
 /// with k messages; back(b): the last micro-batch's backward through them and then the reduction of layer 0's
 /// gradients. Proof: the iteration's end is the meeting of all trainable ranks (the gradients' norm);
@@ -31,12 +35,14 @@ class StageBound {
 
   /// The terms of layers [begin, end) on `position`.
   struct Terms {
-    Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0;
-    Nanoseconds total_ns() const { return std::max(to_ns, update_ns) + work_ns + std::max(back_ns, reduction_ns) + norm_ns; }
+    Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0, through_ns = 0;
+    /// That part of the total which never falls as the stage's end grows.
+    Nanoseconds rising_ns() const { return std::max(to_ns, update_ns) + work_ns + std::max(back_ns, reduction_ns) + norm_ns; }
+    Nanoseconds total_ns() const { return std::max(rising_ns(), to_ns + through_ns + back_ns + norm_ns); }
   };
   Terms terms(int position, LayerRange stage) const;
 
-  /// Their total; never falls as `end` grows.
+  /// Their total.
   Nanoseconds at(int position, LayerRange stage) const;
 
   /// Over the stages of a partition.
@@ -45,8 +51,8 @@ class StageBound {
  private:
   int positions_ = 1;
   int first_trainable_layer_ = 0;
-  std::map<std::string, std::vector<Nanoseconds>> work_;                   // by device type: sums before each layer
-  std::vector<const std::vector<Nanoseconds>*> work_of_position_;
+  std::map<std::string, std::vector<Nanoseconds>> work_, forward_work_;    // by device type: sums before each layer
+  std::vector<const std::vector<Nanoseconds>*> work_of_position_, forward_work_of_position_;
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;       // sums before each layer
   std::vector<Nanoseconds> messages_;                                      // one way, sum before each position
   std::vector<Bytes> parameters_bytes_;                                    // of what trains: sums before each layer

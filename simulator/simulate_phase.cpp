@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "simulator/simulate.h"
 
@@ -42,13 +44,15 @@ class FirstReplica final : public CostModel {
     std::sort(ranks_.begin(), ranks_.end());
   }
   std::vector<Segment> segments(const Action& action, int position, int /*replica*/) const override {
-    std::vector<Segment> segments = all_.segments(action, position, 0);
-    for (Segment& segment : segments) {
-      if (segment.collective_ranks.empty()) continue;
+    if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step) return all_.segments(action, position, 0);
+    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may meet
+    if (!is_new) return known->second;
+    known->second = all_.segments(action, position, 0);
+    for (Segment& segment : known->second) {
       std::erase_if(segment.collective_ranks, [&](int rank) { return !std::binary_search(ranks_.begin(), ranks_.end(), rank); });
       if (segment.collective_ranks.size() < 2) segment.collective_ranks.clear();
     }
-    return segments;
+    return known->second;
   }
   Nanoseconds compute_ns(const Action& action, int position, int /*replica*/) const override { return all_.compute_ns(action, position, 0); }
   TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
@@ -56,6 +60,7 @@ class FirstReplica final : public CostModel {
  private:
   const CostModel& all_;
   std::vector<int> ranks_;
+  mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> meetings_;  // by kind and stage
 };
 
 ParallelLayout first_replica_of(const ParallelLayout& layout) {

@@ -17,7 +17,7 @@ class BenchTest(CliTest):
             (["bench", "rehearsal"], "-o FOLDER"),
             (["bench", "pipetransformer", "-o", "out"], "--model FOLDER"),
             (["bench", "pipetransformer", "-o", "out", "--model", "m"], "--sections FILE"),
-            (["bench", "rehearsal", "-o", "out", "--budget", "soon"], "must be a time like 1h, 90m or 600s, is soon"),
+            (["bench", "rehearsal", "-o", "out", "--budget", "soon"], "must be a time such as 90s, 12min or 1.5h, is soon"),
             (["bench", "rehearsal", "-o", "out", "--only", "magic"], "names no configuration"),
         ]:
             with self.subTest(arguments):
