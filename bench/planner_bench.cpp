@@ -7,6 +7,8 @@
 #include "plan/memory.h"
 #include "planner/make_plan.h"
 #include "planner/partition.h"
+#include "planner/pipedream.h"
+#include "planner/token_slices.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 
@@ -58,7 +60,7 @@ void make_elastic_plan(benchmark::State& state) {
 }
 BENCHMARK(make_elastic_plan)
     ->ArgNames({"blocks", "ranks"})
-    ->ArgsProduct({{6, 12, 24}, {2, 4, 8}})
+    ->ArgsProduct({{6, 12, 24}, {2, 4, 8, 16}})
     ->Unit(benchmark::kMillisecond);
 
 /// A whole elastic run anew after a change: every phase's time and memory.
@@ -95,8 +97,24 @@ void partition_exactly(benchmark::State& state) {
 }
 BENCHMARK(partition_exactly)
     ->ArgNames({"layers", "stages"})
-    ->ArgsProduct({{50, 200, 800}, {2, 8, 32}})
+    ->ArgsProduct({{100, 300, 1000}, {2, 8, 64}})
     ->Unit(benchmark::kMicrosecond);
+
+/// TeraPipe's for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and times like those of its 175 billion parameters.
+void slice_two_thousand_tokens(benchmark::State& state) {
+  const auto time = [](int length, int context) { return std::max<Nanoseconds>(9'300'000, 6'000'000 + 47'000 * length * (1 + context / 70'000.0)); };
+  for (auto _ : state) benchmark::DoNotOptimize(slice_tokens(2048, 8, 96, 2, time, 100'000));
+}
+BENCHMARK(slice_two_thousand_tokens)->Unit(benchmark::kMillisecond);
+
+void pipedream_on_servers(benchmark::State& state) {
+  std::mt19937 random(1);
+  std::vector<PipeDreamLayer> layers(state.range(0));
+  for (auto& layer : layers) layer = {.compute_ns = 1e5 + random() % 1000000, .activation_bytes = 1.0 * (random() % 4000000), .parameter_bytes = 1.0 * (random() % 400000)};
+  const int parts = static_cast<int>(state.range(1));
+  for (auto _ : state) benchmark::DoNotOptimize(pipedream_plan(layers, {{.parts = parts, .bytes_per_second = 1e10}, {.parts = parts, .bytes_per_second = 1e9}}));
+}
+BENCHMARK(pipedream_on_servers)->ArgNames({"layers", "GPUs and servers"})->ArgsProduct({{100, 200, 400}, {4, 8}})->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace frostpipe

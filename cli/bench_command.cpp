@@ -282,7 +282,7 @@ Command add_bench_command(CLI::App& app) {
   command->add_option("-o,--output", options->output, "Folder for one result per run, logs, table.txt, table.json; runs that are there are not repeated")->type_name("FOLDER");
   command->add_option("--epochs", options->epochs, "Length of every run; default: 6, rehearsal 10")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
   add_count_option(*command, "--seeds", options->seeds, "Runs of each configuration");
-  command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90m, 600s")->type_name("TIME");
+  command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90min, 600s")->check(CLI::Validator(check_duration, ""))->type_name("TIME");
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
   command->add_option("--data", options->data, "sailor, vtrain: the published files; planners: PipeDream's and Piper's profiles")->type_name("FOLDER");

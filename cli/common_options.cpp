@@ -76,6 +76,15 @@ std::string check_bytes(const std::string& text) {
   }
 }
 
+std::string check_duration(const std::string& text) {
+  try {
+    parse_duration(text, "");
+    return "";
+  } catch (const InvalidInput&) {
+    return "must be a time such as 90s, 12min or 1.5h, is " + text;
+  }
+}
+
 void add_cache_options(CLI::App& command, CacheLimits& limits) {
   const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
     command

@@ -33,6 +33,9 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options);
 /// "" if the text is a size like 384MiB, else why not.
 std::string check_bytes(const std::string& text);
 
+/// "" if the text is a time like 90min, else why not.
+std::string check_duration(const std::string& text);
+
 /// --cache-memory, --cache-disk, --cache-dtype.
 void add_cache_options(CLI::App& command, CacheLimits& limits);
 

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
@@ -12,17 +12,18 @@
 #include "cli/plan_files.h"
 #include "cli/plan_limits.h"
 #include "cli/plan_terms.h"
+#include "cli/plan_text.h"
 #include "cli/replan_text.h"
-#include "cli/table.h"
 #include "plan/schedule.h"
 #include "planner/auto_plan.h"
 #include "planner/deadline.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
-#include "planner/timely_freeze.h"
+#include "profiles/config_shape.h"
 #include "profiles/error.h"
+#include "profiles/estimate.h"
 #include "profiles/files.h"
-#include "simulator/simulate.h"
+#include "profiles/hardware.h"
 
 namespace frostpipe {
 namespace {
@@ -85,86 +86,25 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
           .version = FROSTPIPE_VERSION};
 }
 
-std::string memory_limits(const Cluster& cluster, bool memory_limited) {
-  std::vector<std::string> cells;
-  for (const Device& device : cluster.devices) cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
-  return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
-}
-
-std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
-  using enum Table::Align;
-  Table table({{"from step", right},
-               {"frozen", right},
-               {"stages x replicas", right},
-               {"partition", left},
-               {"micro-batches", right},
-               {"schedule", left},
-               {"cache", left},
-               {"iteration [ms]", right},
-               {"samples/s", right},
-               {"memory per rank [MiB]", left},
-               {"change [ms]", right}});
-  for (const Phase& phase : plan.phases) {
-    const PhasePrediction& predicted = phase.predicted;
-    table.add_row({std::to_string(phase.from_step),
-                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache, phase.first_trainable_layer),
-                   in_milliseconds(predicted.iteration_ns),
-                   fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
-                                             static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
-                   in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
-  }
-  return table.to_string();
-}
-
-std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
-                      const std::string& path) {
-  const Nanoseconds total = predicted_run_ns(plan);
-  const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
-  return fmt::format(
-      "{}: {} plan of {} steps of mini-batch {} on {} ranks, {} tokens per sample\n\n{}\n"
-      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s\n",
-      path, plan.method, plan.num_steps, plan.global_batch_size, plan.world_size, plan.phases.front().tokens,
-      phases_text(plan, profile), memory_limits(cluster, plan.memory_limited), format_duration(total),
-      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0);
-}
-
-std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {
-  if (plan.delay_steps + 1 >= plan.plan.num_steps) return fmt::format("within {} without freezing anything\n", deadline);
-  const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(), [](const Phase& phase) { return phase.first_trainable_layer > 0; });
-  if (first == plan.plan.phases.end()) return fmt::format("within {} without freezing anything\n", deadline);
-  return fmt::format("within {} where the first freeze waits until step {} ({:.0f} % of the run, {} steps {} than forecast); {:.0f} % of all updates of blocks are still made\n", deadline,
-                     first->from_step, 100.0 * first->from_step / plan.plan.num_steps, std::abs(plan.delay_steps), plan.delay_steps >= 0 ? "later" : "earlier",
-                     100 * plan.trained_share);
-}
-
-std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  const TimelyFreeze none = timely_freeze_of(phase, profile, cluster, options, 0), some = timely_freeze_of(phase, profile, cluster, options, options.freeze.alpha);
-  using enum Table::Align;
-  Table table({{"stage", right}, {"mean ratio", right}, {"by micro-batch", left}});
-  for (std::size_t stage = 0; stage < some.ratio.size(); ++stage) {
-    double sum = 0;
-    std::string each;
-    for (const double one : some.ratio[stage]) {
-      sum += one;
-      each += fmt::format("{}{:.2f}", each.empty() ? "" : " ", one);
-    }
-    constexpr std::size_t kLongest = 60;
-    if (each.size() > kLongest) each = each.substr(0, kLongest) + " ...";
-    table.add_row({std::to_string(stage), fmt::format("{:.2f}", sum / static_cast<double>(some.ratio[stage].size())), each});
-  }
-  return fmt::format("\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline takes {} instead of {} ({:.2f} times as fast), before reductions "
-                     "and updates; train does not leave gradients out\n",
-                     100 * options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns), format_duration(none.makespan_ns),
-                     static_cast<double>(none.makespan_ns) / static_cast<double>(std::max<Nanoseconds>(1, some.makespan_ns)));
+/// Writes a profile from counted operations beside the plan, which names it.
+std::string estimate_profile(const PlanCommandOptions& options, const Cluster& cluster) {
+  const std::string& type = cluster.devices.front().type;
+  if (std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& device) { return device.type != type; }))
+    throw InvalidInput(options.cluster + ": devices", "must be of one type for --model, which estimates one device; give a --profile", "several types");
+  EstimateOptions estimate_options{.num_ranks = static_cast<int>(cluster.devices.size()), .global_batch_size = options.plan.global_batch_size, .device_type = type};
+  if (!options.hardware.empty()) estimate_options.rates = rates_of(find_hardware(options.hardware));
+  const std::string path = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+  write_file_atomically(path, to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile));
+  return path;
 }
 
 int run_plan(PlanCommandOptions& options) {
-  const std::string profile_content = read_text_file(options.profile);
+  if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
   const std::string cluster_content = read_text_file(options.cluster);
-  const Profile profile = profile_from_json(profile_content, options.profile);
   const Cluster cluster = cluster_from_json(cluster_content, options.cluster);
+  if (!options.model.empty()) options.profile = estimate_profile(options, cluster);
+  const std::string profile_content = read_text_file(options.profile);
+  const Profile profile = profile_from_json(profile_content, options.profile);
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
   options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);
@@ -228,7 +168,13 @@ Command add_plan_command(CLI::App& app) {
   options->plan.cache.memory_bytes = Bytes{1} << 30;
   CLI::App* command =
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
-  command->add_option("--profile", options->profile, "Profile of the model")->required()->type_name("FILE");
+  CLI::Option* profile = command->add_option("--profile", options->profile, "Profile of the model")->type_name("FILE");
+  CLI::Option* model = command
+      ->add_option("--model", options->model, "In place of a profile: an estimate from counted operations, of vit-b16, bert-large or a Hugging Face config.json (bert, vit, gpt2); "
+                   "written beside the plan")
+      ->type_name("NAME")
+      ->excludes(profile);
+  command->add_option("--hardware", options->hardware, "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s devices")->type_name("NAME")->needs(model);
   command->add_option("--cluster", options->cluster, "What there is to run on")->required()->type_name("FILE");
   add_count_option(*command, "--global-batch", options->plan.global_batch_size,
                    "Samples per optimizer step, over all ranks")
@@ -279,12 +225,14 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
   command->add_option("--pin", options->limits.pins, "Keep a layer, by name or number, on a stage; may be given several times")->type_name("LAYER=STAGE");
   command->add_option("--fix", options->limits.fixed, "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per replica; may be given several times")
+      ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
   command
       ->add_option("--forecast", options->limits.forecast, "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen layers after each decision), or a plan's or a run's file, such as executed_plan.json")
       ->type_name("WHAT")
       ->capture_default_str();
   command->add_option("--deadline", options->deadline, "Freeze as late as possible so that the run takes at most so long, such as 90min; the forecast is moved as a whole")
+      ->check(CLI::Validator(check_duration, ""))
       ->type_name("TIME")
       ->needs(method);
   command->add_flag("--explain", options->explain, "Say what binds each stage, what each way to go on after a freeze would take, and when the cache pays");

@@ -66,6 +66,16 @@ void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
   }
 }
 
+std::string check_fixed(const std::string& text) {
+  try {
+    PlanOptions unused;
+    apply_fixed({text}, unused);
+    return "";
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
 std::vector<FreezeEvent> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options) {
   if (text == "cap") return {};
   std::vector<FreezeEvent> events;

@@ -20,6 +20,9 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
 /// "pp=4", "tp=2", "dp=2", "m=8" each, into the option that it fixes.
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options);
 
+/// "" if the text is one of these, else why not.
+std::string check_fixed(const std::string& text);
+
 /// "cap": none, the rule's. "fixed:3,5,6": frozen layers after each decision. A file: the freezes of that plan, such as a run's executed_plan.json, at the same fractions of
 /// this run.
 std::vector<FreezeEvent> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options);

@@ -133,17 +133,9 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                             link_text(cluster.intra_node.collective));
 }
 
-/// A folder stands for its config.json.
-std::string config_file(const std::string& like) {
-  return std::filesystem::is_directory(like) ? (std::filesystem::path(like) / "config.json").string() : like;
-}
-
 /// Without a machine: from counted operations.
 int run_estimate(ProfileOptions& options) {
-  const auto& shapes = known_shapes();
-  const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == options.like; });
-  const int tokens = options.measure.tokens.empty() ? 0 : options.measure.tokens.front();
-  const TransformerShape shape = known != shapes.end() ? *known : shape_from_config(read_text_file(config_file(options.like)), config_file(options.like), tokens);
+  const TransformerShape shape = find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
   if (!options.hardware.empty()) {
     const Hardware hardware = find_hardware(options.hardware);
     options.estimate.rates = rates_of(hardware);

@@ -52,6 +52,70 @@ std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
 
 }  // namespace
 
+BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens, int step, int stages, const BatchSliceTime& time, Nanoseconds tolerance_ns) {
+  require_positive("tokens", tokens);
+  require_positive("step", step);
+  require_positive("stages", stages);
+  require_positive("sequences", sequences);
+  require_positive("sequences together", most_together);
+  if (tokens % step != 0) throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
+  const int largest = std::min(sequences, most_together);
+  std::vector<Grid> grids;  // by sequences together, from 1
+  std::vector<Nanoseconds> bounds;
+  for (int together = 1; together <= largest; ++together) {
+    grids.emplace_back(tokens / step, step, [&](int length, int context) { return time(together, length, context); });
+    for (int length = 1; length <= grids.back().size(); ++length)
+      for (int context = 0; context + length <= grids.back().size(); ++context) bounds.push_back(grids.back().at(length, context));
+  }
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+
+  BatchSlices best{.slices = {}, .time_ns = kUnreached};
+  for (auto lowest = bounds.begin(); lowest != bounds.end();) {
+    if (best.time_ns != kUnreached && stages * *lowest >= best.time_ns) break;  // the sum holds the longest slice as well
+    const auto above = tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
+    const Nanoseconds bound = *std::prev(above);
+    lowest = above;
+    std::vector<std::vector<int>> lengths(largest + 1);
+    std::vector<Nanoseconds> sum(largest + 1, kUnreached), longest(largest + 1, 0);
+    for (int together = 1; together <= largest; ++together) {
+      const Grid& grid = grids[together - 1];
+      lengths[together] = least_sum(grid, bound);
+      if (lengths[together].empty()) continue;
+      sum[together] = 0;
+      int context = 0;
+      for (const int length : lengths[together]) {
+        sum[together] += grid.at(length, context);
+        longest[together] = std::max(longest[together], grid.at(length, context));
+        context += length;
+      }
+    }
+    std::vector<Nanoseconds> of_all(sequences + 1, kUnreached);
+    std::vector<int> last(sequences + 1, 0);
+    of_all[0] = 0;
+    for (int count = 1; count <= sequences; ++count) {
+      for (int together = 1; together <= std::min(largest, count); ++together) {
+        if (sum[together] == kUnreached || of_all[count - together] == kUnreached || of_all[count - together] + sum[together] >= of_all[count]) continue;
+        of_all[count] = of_all[count - together] + sum[together];
+        last[count] = together;
+      }
+    }
+    if (of_all[sequences] == kUnreached) continue;
+    BatchSlices made{.slices = {}, .time_ns = of_all[sequences]};
+    Nanoseconds slowest = 0;
+    for (int count = sequences; count > 0; count -= last[count]) {
+      std::vector<int> scaled = lengths[last[count]];
+      for (int& length : scaled) length *= step;
+      made.slices.push_back({.sequences = last[count], .lengths = std::move(scaled)});
+      slowest = std::max(slowest, longest[last[count]]);
+    }
+    made.time_ns += (stages - 1) * slowest;
+    if (made.time_ns < best.time_ns) best = std::move(made);
+  }
+  std::stable_sort(best.slices.begin(), best.slices.end(), [](const BatchSlices::Slice& a, const BatchSlices::Slice& b) { return a.sequences > b.sequences; });
+  return best;
+}
+
 TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time, Nanoseconds tolerance_ns) {
   require_positive("tokens", tokens);
   require_positive("step", step);

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "profiles/error.h"
+#include "profiles/files.h"
 #include "profiles/foreign_json.h"
 
 namespace frostpipe {
@@ -69,6 +73,14 @@ TransformerShape shape_from_config(std::string_view json, std::string_view sourc
   const foreign::File file(json, source);
   const foreign::Value root = file.root();
   return Config(root, tokens).shape();
+}
+
+TransformerShape find_shape(const std::string& name_or_file, int tokens) {
+  const auto& shapes = known_shapes();
+  const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == name_or_file; });
+  if (known != shapes.end()) return *known;
+  const std::string file = std::filesystem::is_directory(name_or_file) ? (std::filesystem::path(name_or_file) / "config.json").string() : name_or_file;
+  return shape_from_config(read_text_file(file), file, tokens);
 }
 
 }  // namespace frostpipe

@@ -19,7 +19,7 @@ class Estimator {
  public:
   Estimator(const TransformerShape& shape, const EstimateOptions& options) : shape_(shape), options_(options) {
     const int largest = *std::max_element(options.tensor_parallel_sizes.begin(), options.tensor_parallel_sizes.end());
-    node_ = estimated_cluster({.num_ranks = largest}, kDeviceType);
+    node_ = estimated_cluster({.num_ranks = largest}, options.device_type);
   }
 
   Estimate run() {
@@ -41,7 +41,7 @@ class Estimator {
                                  .tokens = shape_.tokens, .longest_tokens = shape_.tokens, .mean_tokens = shape_.tokens,
                                  .global_batch_size = options_.global_batch_size};
     profile_.cache = CacheSpeed{.read = {10'000, 10'000'000'000}, .write = {10'000, 5'000'000'000}};
-    return {std::move(profile_), estimated_cluster(options_, kDeviceType)};
+    return {std::move(profile_), estimated_cluster(options_, options_.device_type)};
   }
 
  private:
@@ -54,7 +54,7 @@ class Estimator {
       if (size == options_.global_batch_size) break;
     }
     const double update = 28.0 * static_cast<double>(parameters) / options_.rates.bytes_per_second;
-    profile_.updates.push_back({.layer = layer, .device_type = kDeviceType, .optimizer = "adamw",
+    profile_.updates.push_back({.layer = layer, .device_type = options_.device_type, .optimizer = "adamw",
                                 .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
   }
 
@@ -65,7 +65,7 @@ class Estimator {
     const bool in_block = kind == LayerKind::attention || kind == LayerKind::mlp;
     const Nanoseconds reduction = in_block ? all_reduce_ns(node_, tensor_ranks_of(tensor_ranks), values(activation)) : 0;
     profile_.measurements.push_back(
-        {.key = {.layer = layer, .device_type = kDeviceType, .micro_batch_size = size, .tokens = shape_.tokens, .tensor_parallel_size = tensor_ranks},
+        {.key = {.layer = layer, .device_type = options_.device_type, .micro_batch_size = size, .tokens = shape_.tokens, .tensor_parallel_size = tensor_ranks},
          .cost = {.forward_ns = pass + reduction,
                   .input_gradient_ns = pass + reduction,
                   .weight_gradient_ns = pass,
@@ -81,7 +81,6 @@ class Estimator {
     return ranks;
   }
 
-  static constexpr const char* kDeviceType = "estimated";
   const TransformerShape& shape_;
   const EstimateOptions& options_;
   Cluster node_;  // all tensor ranks in one

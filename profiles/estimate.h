@@ -40,6 +40,7 @@ struct EstimateOptions {
   int global_batch_size = 256;
   int num_samples = 6144;
   std::optional<Bytes> memory_limit_bytes;
+  std::string device_type = "estimated";
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; a node's collectives are in the layers' times
 };
 

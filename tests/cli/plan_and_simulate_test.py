@@ -100,6 +100,12 @@ class PlanTest(CliTest):
                 self.run_tool("simulate", "plan.json")
         self.assertIn("weight gradients left out", done.stdout)
 
+    def test_a_model_in_place_of_a_profile(self):
+        self.run_tool("plan", "--model", "bert-large", "--hardware", "A100", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "--ignore-memory-limit", "-o", "bert.json")
+        self.assertEqual(self.read("bert.json")["provenance"]["profile_path"], "bert.profile.json")
+        self.run_tool("simulate", "bert.json")
+        self.assert_refused("plan", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
+
     def test_pins_and_fixed_settings(self):
         self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2", "--fix", "m=4")
         phase = self.read("pinned.json")["phases"][0]
@@ -109,8 +115,10 @@ class PlanTest(CliTest):
         self.assertEqual((layout["pipeline_parallel_size"], layout["data_parallel_size"], self.read("one.json")["world_size"]), (1, 1, 2))
         text = self.plan("explained.json", "auto", "--explain").stdout
         self.assertIn("sets the pace", text)
+        for wrong in ("pp=0", "stages=2"):
+            self.assertIn("must be pp=P", self.plan("none.json", "auto", "--fix", wrong, code=2).stderr)
         for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"), (["--pin", "attic=1"], "must name one of the model's layers"),
-                              (["--pin", "3"], "must be LAYER=STAGE"), (["--fix", "pp=0"], "must be pp=P"), (["--fix", "stages=2"], "must be pp=P")]:
+                              (["--pin", "3"], "must be LAYER=STAGE")]:
             self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
         self.assertIn("no partition keeps the pinned layers", self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
 

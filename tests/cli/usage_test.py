@@ -27,7 +27,7 @@ class UsageTest(CliTest):
         for arguments, says in [
             ([], "subcommand is required"),
             (["fly"], "there is no command 'fly'"),
-            (["plan"], "--profile is required"),
+            (["plan"], "--cluster is required"),
             (["simulate"], "PLAN is required"),
             (["simulate", "a.json", "--fast"], "--fast"),
             (["schedule", "Zigzag"], "Zigzag"),

@@ -99,5 +99,41 @@ TEST(SliceTokens, AToleranceCostsAtMostItselfForEveryFurtherStage) {
   }
 }
 
+TEST(SliceBatchAndTokens, IsTheBestOfAllWaysToCut) {
+  // Oracle: recursion over every composition of the batch and, for each batch slice, of the tokens.
+  std::mt19937 random(51);
+  for (int round = 0; round < 40; ++round) {
+    const int sequences = 1 + static_cast<int>(random() % 4), tokens = 2 + static_cast<int>(random() % 4), stages = 1 + static_cast<int>(random() % 6);
+    const int together = 1 + static_cast<int>(random() % sequences);
+    const Nanoseconds start = random() % 30, per_token = 1 + random() % 10, context_share = random() % 3;
+    const auto time = [&](int b, int length, int context) { return start + std::max<Nanoseconds>(8, b * length * (per_token + context_share * context)); };
+    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    const auto cut = [&](auto&& self, int sequences_left, int b, int done, Nanoseconds sum, Nanoseconds longest) -> void {
+      if (b == 0) {
+        if (sequences_left == 0) best = std::min(best, sum + (stages - 1) * longest);
+        for (int next = 1; next <= std::min(together, sequences_left); ++next) self(self, sequences_left - next, next, 0, sum, longest);
+        return;
+      }
+      for (int length = 1; done + length <= tokens; ++length) {
+        const Nanoseconds one = time(b, length, done);
+        self(self, sequences_left, done + length == tokens ? 0 : b, done + length == tokens ? 0 : done + length, sum + one, std::max(longest, one));
+      }
+    };
+    cut(cut, sequences, 0, 0, 0, 0);
+    const BatchSlices made = slice_batch_and_tokens(sequences, together, tokens, 1, stages, time);
+    EXPECT_EQ(made.time_ns, best) << round;
+    int all = 0;
+    for (const auto& slice : made.slices) all += slice.sequences;
+    EXPECT_EQ(all, sequences);
+  }
+}
+
+TEST(SliceBatchAndTokens, OfOneSequenceIsSliceTokens) {
+  const auto time = [](int length, int context) { return Nanoseconds{40} + 3 * length + length * context / 8; };
+  const BatchSlices joint = slice_batch_and_tokens(1, 1, 64, 8, 6, [&](int, int length, int context) { return time(length, context); });
+  const TokenSlices alone = slice_tokens(64, 8, 6, 1, time);
+  EXPECT_EQ(joint.time_ns, alone.time_ns);
+}
+
 }  // namespace
 }  // namespace frostpipe
