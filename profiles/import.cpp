@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <map>
-#include <queue>
 #include <set>
 
 #include "profiles/error.h"
 #include "profiles/foreign_json.h"
+#include "profiles/graph_order.h"
 #include "profiles/import_formats.h"
 
 namespace frostpipe {
@@ -120,44 +118,21 @@ Graph read_piper(std::string_view text, std::string_view source) {
   return graph;
 }
 
-/// Numbers of the nodes, inputs first, the lower number first where there is a choice.
-std::vector<int> topological_order(const Graph& graph, std::string_view source) {
-  std::map<int, int> waiting;
-  for (const auto& [number, node] : graph.nodes) waiting[number] = 0;
+/// The graph with vertices counted from 0 in the order of the nodes' numbers, which `numbers` gives.
+LayerGraph layer_graph(const Graph& graph, std::vector<int>& numbers, std::string_view source) {
+  LayerGraph layers;
+  std::map<int, int> vertex_of;
+  for (const auto& [number, node] : graph.nodes) {
+    vertex_of[number] = static_cast<int>(numbers.size());
+    numbers.push_back(number);
+    layers.output_bytes.push_back(node.activation_bytes);
+  }
   for (const auto& [from, to] : graph.edges) {
     for (const int end : {from, to})
-      if (!waiting.contains(end)) throw InvalidInput(std::string(source), "must have edges between its nodes", fmt::format("node{}", end));
-    ++waiting[to];
+      if (!vertex_of.contains(end)) throw InvalidInput(std::string(source), "must have edges between its nodes", fmt::format("node{}", end));
+    layers.edges.emplace_back(vertex_of[from], vertex_of[to]);
   }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (const auto& [number, inputs] : waiting)
-    if (inputs == 0) ready.push(number);
-  std::vector<int> order;
-  while (!ready.empty()) {
-    const int number = ready.top();
-    ready.pop();
-    order.push_back(number);
-    for (auto edge = graph.edges.lower_bound({number, std::numeric_limits<int>::min()}); edge != graph.edges.end() && edge->first == number; ++edge)
-      if (--waiting[edge->second] == 0) ready.push(edge->second);
-  }
-  if (order.size() < graph.nodes.size()) throw InvalidInput(std::string(source), "must have no cycle", fmt::format("{} nodes wait for each other", graph.nodes.size() - order.size()));
-  return order;
-}
-
-/// Bytes of all activations that are needed behind position i of the order.
-std::vector<double> cut_bytes(const Graph& graph, const std::vector<int>& order) {
-  std::map<int, std::size_t> place, last_use;
-  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = last_use[order[i]] = i;
-  for (const auto& [from, to] : graph.edges) last_use[from] = std::max(last_use[from], place[to]);
-  std::vector<double> change(order.size() + 1, 0), bytes;
-  for (const auto& [number, node] : graph.nodes) {
-    change[place[number]] += node.activation_bytes;
-    change[last_use[number]] -= node.activation_bytes;
-  }
-  double now = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) bytes.push_back(now += change[i]);
-  bytes.back() = graph.nodes.at(order.back()).activation_bytes;
-  return bytes;
+  return layers;
 }
 
 }  // namespace
@@ -170,8 +145,12 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9') return import_block_table(text, source, options);
   const Graph graph = is_json ? read_piper(text, source) : GraphText(text, source).read();
   if (graph.nodes.size() < 2) throw InvalidInput(std::string(source), "must have at least two nodes", std::to_string(graph.nodes.size()));
-  const std::vector<int> order = topological_order(graph, source);
-  const std::vector<double> crossing = cut_bytes(graph, order);
+  std::vector<int> numbers;
+  const LayerGraph layers = layer_graph(graph, numbers, source);
+  std::vector<int> order = chain_order(layers);
+  if (order.empty()) throw InvalidInput(std::string(source), "must have no cycle", fmt::format("some of its {} nodes wait for each other", numbers.size()));
+  const std::vector<double> crossing = cut_bytes(layers, order);
+  for (int& vertex : order) vertex = numbers[vertex];
   const double measured = is_json ? 1 : options.measured_samples;
 
   Profile profile;

@@ -16,7 +16,7 @@ struct ImportOptions {
 /// activation_size=..., parameter_size=...` in ms and bytes, then `<TAB>node1 -- node2`), Piper's JSON (its times without tensor parallelism are read
 /// as seconds per sample, a third of it forward; its GNMT and ResNet hold milliseconds of a batch, so that only ratios are right there).
 ///
-/// The graph becomes a chain in topological order, the lower number first; a layer's output activation is all that crosses the cut behind it. Times and
+/// The graph becomes a chain (chain_order); a layer's output activation is all that crosses the cut behind it. Times and
 /// sizes are taken to grow in proportion to the samples, a backward to be half weight gradient where there are parameters, the optimizer step to be free.
 ///
 /// Also Sailor's per-layer seconds by micro-batch and tensor-parallel size (MODEL_DEVICE_profile.json; layers' sizes from llm_info.json in the same folder), and
