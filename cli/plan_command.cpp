@@ -35,6 +35,7 @@ struct PlanCommandOptions {
   int tokens = 0;     // 0 = the workload's
   std::string cache = "auto", recompute, deadline;
   PlanLimits limits;
+  double memory_reserve = kMemoryReserve;
   std::string model, hardware;  // in place of a profile
   bool explain = false;
   PlanOptions plan;
@@ -101,7 +102,8 @@ std::string estimate_profile(const PlanCommandOptions& options, const Cluster& c
 int run_plan(PlanCommandOptions& options) {
   if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
   const std::string cluster_content = read_text_file(options.cluster);
-  const Cluster cluster = cluster_from_json(cluster_content, options.cluster);
+  const Cluster whole = cluster_from_json(cluster_content, options.cluster);
+  const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
   if (!options.model.empty()) options.profile = estimate_profile(options, cluster);
   const std::string profile_content = read_text_file(options.profile);
   const Profile profile = profile_from_json(profile_content, options.profile);
@@ -140,9 +142,10 @@ int run_plan(PlanCommandOptions& options) {
   }
   if (const auto* none = std::get_if<Infeasible>(&result)) {
     print_note(
-        fmt::format("no {} plan fits: {}\nTry more ranks or a higher memory limit, another --method, or see with "
+        fmt::format("no {} plan fits: {}\n{}Try more ranks or a higher memory limit, another --method, or see with "
                     "--ignore-memory-limit what a larger device would do.",
-                    options.plan.method, none->reason));
+                    options.plan.method, none->reason,
+                    options.memory_reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * options.memory_reserve) : ""));
     return 1;
   }
   AutoPlan& answer = std::get<AutoPlan>(result);
@@ -155,7 +158,7 @@ int run_plan(PlanCommandOptions& options) {
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
   } else {
-    print_result(plan_text(plan, profile, cluster, options.output) + plan_answer_text(answer) + explanation +
+    print_result(plan_text(plan, profile, whole, options.output) + plan_answer_text(answer) + explanation +
                  (options.explain ? stage_terms_text(plan.phases.front(), profile, cluster, options.plan) : ""));
   }
   return 0;
@@ -236,6 +239,10 @@ Command add_plan_command(CLI::App& app) {
       ->type_name("TIME")
       ->needs(method);
   command->add_flag("--explain", options->explain, "Say what binds each stage, what each way to go on after a freeze would take, and when the cache pays");
+  command->add_option("--memory-reserve", options->memory_reserve, "Share of every memory limit that the plan leaves free for what predictions do not know")
+      ->check(CLI::Range(0.0, 0.9).description(""))
+      ->type_name("X")
+      ->capture_default_str();
   command->add_flag("--ignore-memory-limit", options->plan.ignore_memory_limit,
                     "Plan, and train, as if the ranks had memory without limit");
   add_freeze_options(*command, options->plan.freeze);

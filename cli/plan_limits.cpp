@@ -38,6 +38,12 @@ LayerPin parse_pin(const std::string& text, const Model& model) {
 
 }  // namespace
 
+Cluster with_memory_reserve(Cluster cluster, double reserve) {
+  for (Device& device : cluster.devices)
+    if (device.memory_limit_bytes) device.memory_limit_bytes = static_cast<Bytes>((1 - reserve) * static_cast<double>(*device.memory_limit_bytes));
+  return cluster;
+}
+
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model) {
   std::vector<std::pair<LayerPin, std::string>> pins;
   for (const std::string& text : texts) pins.emplace_back(parse_pin(text, model), text);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/plan_limits.h"
 #include "cli/replan_text.h"
 #include "planner/make_plan.h"
 #include "planner/replan.h"
@@ -29,11 +30,11 @@ Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluste
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
   if (train.freeze.rule == FreezePolicy::Rule::fixed) options.forecast = forecast_fixed(train.freeze.fixed_layers, options.num_steps, train.freeze.options);
-  return [=, profile = std::move(profile), cluster = std::move(cluster), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
+  return [=, profile = std::move(profile), reserved = with_memory_reserve(std::move(cluster), kMemoryReserve), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;
     content = advanced(std::move(content), boundary, std::exchange(step, request.from_step), request.from_step, steps_per_epoch);
-    auto result = replan(profile, cluster, options, request, content);
+    auto result = replan(profile, reserved, options, request, content);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
       print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
       return {{}, "the layout is kept: " + none->reason};

@@ -158,7 +158,8 @@ class PlanTest(CliTest):
         self.write("old.json", "keep me")
         done = self.plan("old.json", "data-parallel", code=1)
         self.assertEqual(done.stdout, "")
-        self.assertIn("320 MiB", done.stderr)
+        self.assertIn("has 314 MiB", done.stderr)
+        self.assertIn("2 % of every memory limit is kept free (--memory-reserve)", done.stderr)
         self.assertIn("--ignore-memory-limit", done.stderr)
         self.assertEqual((self.folder / "old.json").read_text(), "keep me")
 
