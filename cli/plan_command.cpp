@@ -169,6 +169,7 @@ int run_plan(PlanCommandOptions& options) {
 Command add_plan_command(CLI::App& app) {
   const auto options = std::make_shared<PlanCommandOptions>();
   options->plan.cache.memory_bytes = Bytes{1} << 30;
+  options->plan.method = "auto";
   CLI::App* command =
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
   CLI::Option* profile = command->add_option("--profile", options->profile, "Profile of the model")->type_name("FILE");
@@ -190,9 +191,9 @@ Command add_plan_command(CLI::App& app) {
                    "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, provably; freeze-only: the static plan with freezing. "
                    "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), pipetransformer-published; pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
                    "the share of weight gradients to leave out, at most --freeze-alpha of a stage's")
-      ->required()
       ->check(CLI::IsMember(methods).description(""))
-      ->type_name("METHOD");
+      ->type_name("METHOD")
+      ->capture_default_str();
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,
                                   "Length of the run, with the profile's number of samples");
