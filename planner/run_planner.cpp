@@ -108,7 +108,7 @@ std::vector<int> RunPlanner::lengths() const {
   std::vector<int> lengths;
   const int groups = devices_to_use(cluster_, options_) / options_.tensor_parallel_size;
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
-    if (groups % p == 0) lengths.push_back(p);
+    if (groups % p == 0 && current_length_ % p == 0) lengths.push_back(p);
   return lengths;
 }
 
@@ -146,12 +146,16 @@ std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::ve
   std::vector<CacheUse> uses = {{}};
   if (capacity_ > 0 && window.first_trainable_layer > 0) uses.push_back(all_found(window.first_trainable_layer, capacity_));
   for (const CacheUse& use : uses) {
-    std::vector<std::pair<Nanoseconds, int>> ranked;
-    for (const int layout : all)
-      if (const auto time = iteration_ns(layout, window.first_trainable_layer, use)) ranked.emplace_back(*time, layout);
-    std::sort(ranked.begin(), ranked.end());
-    ranked.resize(std::min(ranked.size(), kMostLayouts));
-    for (const auto& [time, layout] : ranked) chosen.insert(layout);
+    std::vector<std::pair<Nanoseconds, int>> bounded;
+    for (const int layout : all) bounded.emplace_back(bound_ns(layout, window.first_trainable_layer, use), layout);
+    std::sort(bounded.begin(), bounded.end());
+    std::set<std::pair<Nanoseconds, int>> fastest;  // at most kMostLayouts
+    for (const auto& [bound, layout] : bounded) {
+      if (fastest.size() == kMostLayouts && bound > fastest.rbegin()->first) break;
+      if (const auto time = iteration_ns(layout, window.first_trainable_layer, use)) fastest.emplace(*time, layout);
+      if (fastest.size() > kMostLayouts) fastest.erase(std::prev(fastest.end()));
+    }
+    for (const auto& [time, layout] : fastest) chosen.insert(layout);
     for (const int layout : layouts_for(window.first_trainable_layer)) chosen.insert(layout);
   }
   return {chosen.begin(), chosen.end()};
@@ -175,6 +179,15 @@ Phase RunPlanner::phase_of(int layout, int first_trainable_layer, const CacheUse
   phase.first_trainable_layer = first_trainable_layer;
   phase.cache = cache;
   return phase;
+}
+
+Nanoseconds RunPlanner::bound_ns(int layout, int first_trainable_layer, const CacheUse& cache) {
+  const Phase phase = phase_of(layout, first_trainable_layer, cache);
+  try {
+    return StageBound(phase, profile_, cluster_, options_, costs_).of(phase.partition);
+  } catch (const InvalidInput&) {  // not measured at this size
+    return kNoLimit;
+  }
 }
 
 std::optional<Nanoseconds> RunPlanner::iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache) {
@@ -293,7 +306,9 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
 std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vector<RunWindow>& windows, const RunStart& start, bool only_best) {
   State first{.layout = kFromTheStart, .content = start.content, .before = -1};
   std::vector<int> kept;
+  current_length_ = 0;
   if (start.current) {
+    current_length_ = start.current->layout.pipeline_parallel_size;
     first.layout = layout_index(*start.current);
     first.first_trainable_layer = start.current->first_trainable_layer;
     kept.push_back(first.layout);

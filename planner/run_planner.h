@@ -54,7 +54,7 @@ class RunPlanner {
  public:
   RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
 
-  /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best` the first of these alone, which is quicker.
+  /// To be asked for one start only, as what is known of layouts is for its length. The path with the least predicted time for every choice in the first window, the fastest first. With `only_best` the first of these alone, which is quicker.
   /// Infeasible names the window's frozen layers and what does not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, const RunStart& start, bool only_best);
 
@@ -73,6 +73,8 @@ class RunPlanner {
   /// Empty where nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;
+  /// Of the phase's iteration, from below, without a simulation.
+  Nanoseconds bound_ns(int layout, int first_trainable_layer, const CacheUse& cache);
   /// Nothing where a rank lacks memory or a size was not measured.
   std::optional<Nanoseconds> iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache);
   Nanoseconds transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer);
@@ -84,6 +86,7 @@ class RunPlanner {
   const Cluster& cluster_;
   PlanOptions options_;
   LayerCosts costs_;
+  int current_length_ = 0;  // of the pipeline that runs, whose divisors alone may follow; 0 = none runs
   double capacity_ = 0;  // fraction of the samples that the cache has room for
   std::vector<Phase> layouts_;                                   // without step, frozen layers, cache and prediction
   std::map<int, std::vector<int>> layouts_for_;                  // by first trainable layer
