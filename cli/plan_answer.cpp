@@ -17,6 +17,15 @@ double gap_of(const AutoPlan& answer) {
   return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1 : 0;
 }
 
+/// What the method has made least, or most.
+std::string objective_of(const std::string& method) {
+  if (method == "pipetransformer" || method == "pipetransformer-without-replicas") return "run time";
+  if (method == "exact") return "bound of the slowest stage";
+  if (method == "pipedream") return "slowest stage";
+  if (method == "pipedream-2bw") return "throughput without a bubble";
+  return "iteration time";
+}
+
 std::string shape_text(const ParallelLayout& layout) {
   std::string text = fmt::format("{} x {}", layout.pipeline_parallel_size, layout.data_parallel_size);
   if (layout.tensor_parallel_size > 1) text += fmt::format(" x {}", layout.tensor_parallel_size);
@@ -28,7 +37,7 @@ std::string shape_text(const ParallelLayout& layout) {
 std::string plan_answer_text(const AutoPlan& answer) {
   std::string text;
   if (answer.lower_bound_ns > 0)
-    text += fmt::format("no plan with nothing frozen has an iteration below {}; the first phase is {:.1f} % above\n", format_duration(answer.lower_bound_ns),
+    text += fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % above\n", format_duration(answer.lower_bound_ns),
                         100 * gap_of(answer));
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
@@ -47,7 +56,7 @@ std::string plan_answer_text(const AutoPlan& answer) {
 
 std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json) {
   auto json = nlohmann::ordered_json::parse(plan_json);
-  json["objective"] = "iteration time";
+  json["objective"] = objective_of(answer.plan.method);
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
   json["lower_bound_ns"] = answer.lower_bound_ns;
   json["gap"] = gap_of(answer);

@@ -87,16 +87,14 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
           .version = FROSTPIPE_VERSION};
 }
 
-/// Writes a profile from counted operations beside the plan, which names it.
-std::string estimate_profile(const PlanCommandOptions& options, const Cluster& cluster) {
+/// A profile from counted operations in place of a file; it is written beside the plan, which names it, when there is one.
+std::string estimated_profile(const PlanCommandOptions& options, const Cluster& cluster) {
   const std::string& type = cluster.devices.front().type;
   if (std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& device) { return device.type != type; }))
     throw InvalidInput(options.cluster + ": devices", "must be of one type for --model, which estimates one device; give a --profile", "several types");
   EstimateOptions estimate_options{.num_ranks = static_cast<int>(cluster.devices.size()), .global_batch_size = options.plan.global_batch_size, .device_type = type};
   if (!options.hardware.empty()) estimate_options.rates = rates_of(find_hardware(options.hardware));
-  const std::string path = std::filesystem::path(options.output).replace_extension(".profile.json").string();
-  write_file_atomically(path, to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile));
-  return path;
+  return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
 }
 
 int run_plan(PlanCommandOptions& options) {
@@ -104,8 +102,8 @@ int run_plan(PlanCommandOptions& options) {
   const std::string cluster_content = read_text_file(options.cluster);
   const Cluster whole = cluster_from_json(cluster_content, options.cluster);
   const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
-  if (!options.model.empty()) options.profile = estimate_profile(options, cluster);
-  const std::string profile_content = read_text_file(options.profile);
+  if (!options.model.empty()) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+  const std::string profile_content = options.model.empty() ? read_text_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
@@ -154,6 +152,7 @@ int run_plan(PlanCommandOptions& options) {
   TrainingPlan& plan = answer.plan;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);
+  if (!options.model.empty()) write_file_atomically(options.profile, profile_content);
   write_file_atomically(options.output, json);
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
@@ -216,7 +215,8 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
-  add_count_option(*command, "--tp", options->plan.tensor_parallel_size, "Tensor-parallel size, which the profile must have measured; such a plan can be simulated, not trained");
+  auto* tensor_ranks = add_count_option(*command, "--tp", options->plan.tensor_parallel_size,
+                                        "Tensor-parallel size, which the profile must have measured (auto: any, unless given); such a plan can be simulated, not trained");
   command->add_option("--recompute", options->recompute,
                       "What a backward computes again instead of keeping it: attention, layers (of which only the inputs are kept) or stage (of which only its input is)")
       ->check(CLI::IsMember(recompute_modes()).description(""))
@@ -227,7 +227,7 @@ Command add_plan_command(CLI::App& app) {
       ->capture_default_str();
   add_cache_options(*command, options->plan.cache);
   command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
-  command->add_option("--pin", options->limits.pins, "Keep a layer, by name or number, on a stage; may be given several times")->type_name("LAYER=STAGE");
+  command->add_option("--pin", options->limits.pins, "Keep a layer, by name or number, on a stage; may be given several times. The plan keeps it; train --freeze, which plans anew, does not know of it")->type_name("LAYER=STAGE");
   command->add_option("--fix", options->limits.fixed, "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per replica; may be given several times")
       ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
@@ -253,7 +253,10 @@ Command add_plan_command(CLI::App& app) {
       "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
       "pipetransformer "
       "-o elastic.json");
-  return {command, [options] { return run_plan(*options); }};
+  return {command, [options, tensor_ranks] {
+            options->plan.any_tensor_parallel_size = tensor_ranks->count() == 0;
+            return run_plan(*options);
+          }};
 }
 
 }  // namespace frostpipe

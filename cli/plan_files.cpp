@@ -73,7 +73,7 @@ fs::path path_in_plan(const std::string& path, const std::string& plan_path) {
 std::string path_for_plan(const fs::path& path, const std::string& plan_path) {
   const fs::path folder = fs::absolute(plan_path).parent_path();
   std::error_code error;
-  const fs::path relative = fs::relative(path, folder, error);
+  const fs::path relative = fs::relative(fs::absolute(path), folder, error);
   return error || relative.empty() ? fs::absolute(path).lexically_normal().string() : relative.string();
 }
 

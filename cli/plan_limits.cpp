@@ -69,6 +69,7 @@ void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
     if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
       throw InvalidInput("--fix", "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas) or m=M (micro-batches per replica)", text);
     *setting->second = *number;
+    if (setting->first == "tp") options.any_tensor_parallel_size = false;
   }
 }
 
@@ -82,14 +83,14 @@ std::string check_fixed(const std::string& text) {
   }
 }
 
-std::vector<FreezeEvent> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options) {
-  if (text == "cap") return {};
+std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options) {
+  if (text == "cap") return std::nullopt;
   std::vector<FreezeEvent> events;
   if (text.starts_with("fixed:")) {
-    std::vector<int> layers;
-    if (!parse_fixed_layers(std::string_view(text).substr(6), layers) || layers.back() > num_blocks(model))
+    const auto layers = parse_fixed_layers(std::string_view(text).substr(6));
+    if (!layers || layers->back() > num_blocks(model))
       throw InvalidInput("--forecast", fmt::format("must be fixed:N,N,... with frozen layers after each decision, ascending, at most {}", num_blocks(model)), text);
-    events = forecast_fixed(layers, num_steps, options);
+    events = forecast_fixed(*layers, num_steps, options);
   } else {
     const TrainingPlan recorded = load_plan(text);
     require_same_model(recorded, model, text);
@@ -99,7 +100,6 @@ std::vector<FreezeEvent> parse_forecast(const std::string& text, const Model& mo
       if (frozen > (events.empty() ? 0 : events.back().frozen_layers)) events.push_back({.from_step = step, .frozen_layers = frozen});
     }
   }
-  if (events.empty()) events.push_back({.from_step = num_steps, .frozen_layers = 0});  // nothing freezes, and the rule is not asked
   return events;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,6 @@ std::string check_fixed(const std::string& text);
 
 /// "cap": none, the rule's. "fixed:3,5,6": frozen layers after each decision. A file: the freezes of that plan, such as a run's executed_plan.json, at the same fractions of
 /// this run.
-std::vector<FreezeEvent> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options);
+std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps, const FreezeOptions& options);
 
 }  // namespace frostpipe

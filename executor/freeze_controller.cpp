@@ -20,7 +20,9 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
   }
   if (!text.starts_with("fixed:")) throw InvalidInput(place, rules, text);
   policy.rule = FreezePolicy::Rule::fixed;
-  if (!parse_fixed_layers(std::string_view(text).substr(6), policy.fixed_layers)) throw InvalidInput(place, rules, text);
+  const auto layers = parse_fixed_layers(std::string_view(text).substr(6));
+  if (!layers) throw InvalidInput(place, rules, text);
+  policy.fixed_layers = *layers;
   return policy;
 }
 

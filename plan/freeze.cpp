@@ -58,16 +58,16 @@ int paper_rule(int previous, int num_layers, double alpha, std::span<const doubl
   return std::min(ceil_of(previous + alpha * (num_layers - previous)), smallest);
 }
 
-bool parse_fixed_layers(std::string_view text, std::vector<int>& layers) {
-  layers.clear();
+std::optional<std::vector<int>> parse_fixed_layers(std::string_view text) {
+  std::vector<int> layers;
   const char* at = text.data();
   const char* const end = text.data() + text.size();
   for (;;) {
     int frozen = 0;
     const auto [stop, error] = std::from_chars(at, end, frozen);
-    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ',')) return false;
+    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ',')) return std::nullopt;
     layers.push_back(frozen);
-    if (stop == end) return true;
+    if (stop == end) return layers;
     at = stop + 1;
   }
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,8 @@ int cap_rule(int num_layers, double alpha, int decision);
 /// the lower layer. Monotone: never below `previous`.
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
 
-/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; false if the text is anything else.
-bool parse_fixed_layers(std::string_view text, std::vector<int>& layers);
+/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; nothing if the text is anything else.
+std::optional<std::vector<int>> parse_fixed_layers(std::string_view text);
 
 /// Those after each decision; more decisions than layers keep the last.
 std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_steps, const FreezeOptions& options);

@@ -30,7 +30,7 @@ std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, con
                                                      const Phase& current, int first_trainable_layer, int from_step) {
   std::vector<double> millions;
   for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
-  const int initial_length = static_cast<int>(cluster.devices.size()) / options.tensor_parallel_size;
+  const int initial_length = devices_to_use(cluster, options) / options.tensor_parallel_size;
   const int length = paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
   auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size), first_trainable_layer);
   if (auto* phase = std::get_if<Phase>(&next)) {

@@ -26,7 +26,7 @@ std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOp
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
   std::vector<std::pair<int, int>> layouts;
   for (const int size : sizes) {
-    if (num_devices % size != 0 || (options.tensor_parallel_size > 1 && size != options.tensor_parallel_size)) continue;
+    if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size)) continue;
     const int groups = num_devices / size;
     for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
       if ((groups % length == 0 || options.data_parallel_size > 0) && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size)) layouts.emplace_back(size, length);
@@ -156,6 +156,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
 Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
   PlanOptions any = options;
   any.tensor_parallel_size = 1;
+  any.any_tensor_parallel_size = true;
   any.pipeline_parallel_size = 0;
   any.recompute.reset();
   any.schedule.clear();

@@ -19,7 +19,7 @@ struct AutoPlan {
 /// phase that search_phase finds (partition, schedule and number of micro-batches), for every order of unequal devices (placements_of). The one with the shortest simulated iteration is taken; equal ones: the shorter pipeline.
 /// Where the layouts are small enough to look at every partition that may be faster (proof_micro_batches) the plan is the best of all and the bound its time; elsewhere the gap
 /// says how far it can be. Layouts that cannot be among the best six are left unfinished.
-/// What `options` fix (tensor_parallel_size > 1, pipeline_parallel_size, schedule, recompute) stays fixed; the method is not looked at. Infeasible if nothing fits.
+/// What `options` fix (tensor_parallel_size unless any_, pipeline_parallel_size, schedule, recompute) stays fixed; the method is not looked at. Infeasible if nothing fits.
 std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
 
 /// No plan with nothing frozen that keeps all devices busy as make_auto_plan's do has a shorter iteration, with this profile and this memory: the least over its layouts,

@@ -198,13 +198,16 @@ class Search {
 
   /// Looks at every partition that may be faster than the best; false if that takes too long.
   bool prove(const std::vector<Choice>& choices) {
-    Effort effort{.simulated = search_.proof_micro_batches, .visited = 100 * kProofVisits};
+    Effort effort{.simulated = search_.proof_micro_batches, .visited = kProofVisits};
     for (const Choice& choice : choices) {
       if (choice.bound_ns >= limit_ns_) break;
       const Phase frame = frame_of(choice);
       const StageBound bound = maker_.bound_of(frame);
       Partition partition;
-      if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+      try {
+        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+      } catch (const InvalidInput&) {  // the longest sample was not measured at this size
+      }
     }
     return true;
   }
@@ -213,7 +216,7 @@ class Search {
     int simulated = 0;  // micro-batches over all stages
     int visited = 0;    // stages
   };
-  static constexpr int kProofVisits = 1000;
+  static constexpr int kProofVisits = 100'000;
 
   bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition, Effort& effort) {
     const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size, stage = static_cast<int>(partition.size());

@@ -46,12 +46,11 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile,
     const int delay = static_cast<int>(static_cast<std::int64_t>(steps) * hundredths / kHundredths) - first;
     PlanOptions later = options;
     later.forecast = delayed(events, delay, steps);
-    if (later.forecast.empty()) later.forecast = {{.from_step = steps, .frozen_layers = 0}};  // nothing freezes within the run
     PlanResult made = make_plan(profile, cluster, later);
     if (auto* none = std::get_if<Infeasible>(&made)) {
       entry->second = std::move(*none);
     } else {
-      DeadlinePlan plan{.plan = std::get<TrainingPlan>(std::move(made)), .delay_steps = delay, .trained_share = trained_share(later.forecast, num_blocks(profile.model), steps)};
+      DeadlinePlan plan{.plan = std::get<TrainingPlan>(std::move(made)), .delay_steps = delay, .trained_share = trained_share(*later.forecast, num_blocks(profile.model), steps)};
       plan.predicted_ns = predicted_run_ns(plan.plan);
       entry->second = std::move(plan);
     }

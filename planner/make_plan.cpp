@@ -7,10 +7,11 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
-#include "planner/candidate.h"
 #include "planner/best_phase.h"
+#include "planner/candidate.h"
 #include "planner/published_layouts.h"
 #include "planner/replan.h"
 #include "planner/run_planner.h"
@@ -54,11 +55,12 @@ std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cl
 /// Phase after phase along the forecast by a rule that looks at nothing but the next freeze.
 Phases phases_by_rule(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& start) {
   std::vector<Phase> phases{start};
-  for (const FreezeEvent& event : forecast_of(profile.model, options)) {
-    const int first_trainable = first_trainable_layer(profile.model, event.frozen_layers);
-    auto next = options.method == "freeze-only" ? carry_on(profile, cluster, options, phases.back(), first_trainable, event.from_step)
-                                                : next_published_phase(profile, cluster, options, phases.back(), first_trainable, event.from_step);
-    if (const auto* none = std::get_if<Infeasible>(&next)) return Infeasible{fmt::format("with {} frozen layers: {}", event.frozen_layers, none->reason)};
+  const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
+  for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
+    const int first_trainable = window->first_trainable_layer;
+    auto next = options.method == "freeze-only" ? carry_on(profile, cluster, options, phases.back(), first_trainable, window->from_step)
+                                                : next_published_phase(profile, cluster, options, phases.back(), first_trainable, window->from_step);
+    if (const auto* none = std::get_if<Infeasible>(&next)) return Infeasible{fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason)};
     phases.push_back(std::get<Phase>(std::move(next)));
   }
   return phases;
@@ -81,9 +83,9 @@ void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& 
 
 /// The best of the whole run.
 Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, std::vector<int> lengths, const ReplanObserver& observe) {
-  RunPlanner planner(profile, cluster, options);
+  RunPlanner planner(profile, cluster, options, {.current = {}, .content = {}, .lengths = std::move(lengths)});
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
-  auto planned = planner.plan(windows, {.current = {}, .content = {}, .lengths = std::move(lengths)}, /*only_best=*/true);
+  auto planned = planner.plan(windows, /*only_best=*/true);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   const RunPath& path = std::get<std::vector<RunPath>>(planned).front();
   std::vector<Phase> phases;
@@ -199,6 +201,10 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
   for (const LayerPin& pin : options.pins)
     if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0) throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers), fmt::format("{}={}", pin.layer, pin.stage));
   if (!options.pins.empty() && options.partitioner != "exact") throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
+  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p", "pipetransformer-published"};
+  if (!options.pins.empty() && cut_by_rule.contains(options.method)) throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
+  const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 || !options.any_tensor_parallel_size || options.num_micro_batches > 0;
+  if (sizes_fixed && options.method == "ptd-p") throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules", options.method);
 }
 
 bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }

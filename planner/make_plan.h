@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -24,6 +25,7 @@ struct PlanOptions {
   std::string schedule;               // the only one to use; empty = the best
   int pipeline_parallel_size = 0;     // at the start; 0 = the best
   int tensor_parallel_size = 1;
+  bool any_tensor_parallel_size = true;  // method auto may take another that was measured
   int data_parallel_size = 0;         // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;          // per replica; 0 = the best number
   int max_devices = 0;                // to use, the first ones; 0 = all
@@ -36,7 +38,7 @@ struct PlanOptions {
   CacheLimits cache;
   bool ignore_memory_limit = false;
   FreezeOptions freeze;                // forecast: the rule's cap
-  std::vector<FreezeEvent> forecast;   // in its place, if there are any; by step
+  std::optional<std::vector<FreezeEvent>> forecast;  // in its place; by step, empty = nothing freezes
 };
 
 /// How many pipelines of this length there are side by side.
@@ -66,14 +68,16 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 
 /// Makes a plan by the named method. Every iteration time is the simulator's.
 ///
-/// exact: over p x d = world, schedules, micro-batches and all partitions that fit, the one with the least StageBound; exact for that objective. equal-split, pipedream,
-/// pipedream-2bw, ptd-p: published_layouts.h. timelyfreeze: the static plan, for timely_freeze.h. data-parallel: p = 1, d = world. static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing
-/// frozen; p = 1 is the data-parallel method's. pipetransformer: starts as the static plan; at each forecast freeze
-/// event AutoPipe halves the pipeline while the memory limit allows it, AutoDP doubles the replicas, and partition,
-/// schedule and number of micro-batches are chosen anew, and the activation cache is used where it pays (replan.h). freeze-only: the static plan
-/// throughout, freezing as forecast. pipetransformer-published: starts over all ranks; GPipe, the greedy partition with the frozen layers on the
-/// first device, the pipeline's length by parameters, no cache (paper_auto_pipe.h). pipetransformer-without-replicas: starts over all ranks, and
-/// those that are freed stay idle: what AutoPipe and AutoCache give alone.
+/// - data-parallel: p = 1, d = world.
+/// - static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing frozen; p = 1 is the data-parallel method's.
+/// - exact: over p x d = world, schedules, micro-batches and all partitions that fit, the one with the least StageBound; exact for that objective.
+/// - equal-split, pipedream, pipedream-2bw, ptd-p: published_layouts.h. timelyfreeze: the static plan, for timely_freeze.h.
+/// - pipetransformer: the least predicted time of the whole run along the forecast of freezes (RunPlanner): with which layout to start, at which freeze to change it, to
+///   which (AutoPipe shortens pipelines, AutoDP makes freed ranks replicas), and where the activation cache pays; data parallelism throughout if that is fastest.
+/// - freeze-only: the static plan throughout, freezing as forecast.
+/// - pipetransformer-published: starts over all ranks; GPipe, the greedy partition with the frozen layers on the first device, the pipeline's length by parameters, no
+///   cache (paper_auto_pipe.h).
+/// - pipetransformer-without-replicas: as pipetransformer, but starts over all ranks, and those that are freed stay idle: what AutoPipe and AutoCache give alone.
 ///
 /// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
 /// options that mean nothing (unknown method, no samples, no length) and for costs that were not measured.

@@ -56,7 +56,7 @@ std::variant<Phase, Infeasible> with_partition(const Profile& profile, const Clu
   return best_phase(profile, cluster, options, static_cast<int>(options.partition.size()), /*first_trainable_layer=*/0);
 }
 
-/// One micro-batch through a stage on rank `rank`'s device.
+/// One micro-batch, forward and backward, through a stage; `layers`: costs at its size on the stage's device.
 Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage, const Recompute& recompute) {
   Nanoseconds sum = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
@@ -157,59 +157,67 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   return Infeasible{fmt::format("t = {}, {}", chosen->tensor_parallel_size, reason)};
 }
 
-std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted) {
-  PlanOptions options = wanted;
-  options.schedule = "1F1B";
+namespace {
+
+/// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients' reduction over m. Nothing where a rank cannot keep a second
+/// version of its weights.
+std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& profile, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs) {
+  const Phase& phase = candidate.phase;
+  const int m = phase.num_micro_batches, b = options.global_batch_size / (phase.layout.data_parallel_size * m);
+  Nanoseconds slowest = 0;
+  for (int k = 0; k < phase.layout.pipeline_parallel_size; ++k) {
+    const int rank = rank_of(phase.layout, k, 0);
+    const auto& limit = cluster.devices[rank].memory_limit_bytes;
+    const RankMemory& need = candidate.memory[k];
+    if (limit && !options.ignore_memory_limit && need.total() + need.weights > *limit) return std::nullopt;
+    const auto& layers = costs.at(cluster.devices[rank].type, b, phase.tokens, phase.layout.tensor_parallel_size);
+    Nanoseconds time = stage_ns(layers, profile.model, phase.partition[k], phase.recompute);
+    if (k > 0) {
+      const Link& link = link_between(cluster, rank_of(phase.layout, k - 1, 0), rank).point_to_point;
+      time += 2 * (link.latency_ns + transfer_occupancy_ns(link, layers[phase.partition[k].begin - 1].output_activation_bytes));
+    }
+    std::vector<int> replicas = replicas_of(phase.layout, k);
+    std::sort(replicas.begin(), replicas.end());
+    slowest = std::max({slowest, time, all_reduce_ns(cluster, replicas, need.gradients) / m});
+  }
+  return slowest;
+}
+
+}  // namespace
+
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
   LayerCosts costs(profile, options.dtype);
   Best best;
+  std::vector<Recompute> ways = {options.recompute};
+  if (!options.recompute) ways.push_back("layers");
   for_each_length(profile, cluster, options, [&](int depth) {
-    const auto split = equal_split(profile.model, depth);
-    if (const auto* none = std::get_if<Infeasible>(&split)) return best.add(*none);
-    const auto& partition = std::get<Partition>(split);
-    const int width = replicas_of_pipelines(cluster, options, depth);
-    std::vector<Recompute> ways = {options.recompute};
-    if (!options.recompute) ways.push_back("layers");
+    auto split = equal_split(profile.model, depth);
+    if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
     for (const Recompute& way : ways) {
-      options.recompute = way;
       CandidateMaker maker(profile, cluster, options, depth, 0, {}, costs);
-      std::string reason = fmt::format("p = {}: no micro-batch fits", depth);
-      for (int m = depth; m * width <= options.global_batch_size; ++m) {  // b falls as m grows
-        Phase phase = maker.frame(way, "1F1B", m);
-        phase.partition = partition;
-        Nanoseconds slowest = 0;
-        bool fits = true;
+      std::string reason = fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth, way ? ", recompute " + *way : "");
+      for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
+        if (m < depth) continue;
         try {
-          const Candidate candidate = maker.with_memory(phase);
-          const int b = options.global_batch_size / (width * m);
-          for (int k = 0; k < depth; ++k) {
-            const int rank = rank_of(phase.layout, k, 0);
-            const auto& limit = cluster.devices[rank].memory_limit_bytes;
-            const RankMemory& need = candidate.memory[k];
-            fits = fits && (!limit || options.ignore_memory_limit || need.total() + need.weights <= *limit);  // the second version
-            const auto& layers = costs.at(cluster.devices[rank].type, b, phase.tokens, phase.layout.tensor_parallel_size);
-            Nanoseconds time = stage_ns(layers, profile.model, partition[k], way);
-            if (k > 0) {
-              const Link& link = link_between(cluster, rank_of(phase.layout, k - 1, 0), rank).point_to_point;
-              time += 2 * (link.latency_ns + transfer_occupancy_ns(link, layers[partition[k].begin - 1].output_activation_bytes));
-            }
-            std::vector<int> replicas = replicas_of(phase.layout, k);
-            std::sort(replicas.begin(), replicas.end());
-            slowest = std::max({slowest, time, all_reduce_ns(cluster, replicas, need.gradients) / m});
-          }
-          if (!fits) continue;
-          options.num_micro_batches = m;
-          best.add(with_partition(profile, cluster, options, partition), static_cast<double>(slowest) / (static_cast<double>(b) * width));
+          Phase phase = maker.frame(way, "1F1B", m);
+          phase.partition = std::get<Partition>(split);
+          const Candidate candidate = maker.with_memory(std::move(phase));
+          const auto time = steady_ns(candidate, profile, cluster, options, costs);
+          if (!time) continue;
+          PlanOptions found = options;
+          found.schedule = "1F1B";
+          found.recompute = way;
+          found.num_micro_batches = m;
+          const double samples = static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
+          best.add(with_partition(profile, cluster, found, candidate.phase.partition), static_cast<double>(*time) / samples);
           reason.clear();
+          break;
         } catch (const InvalidInput& error) {  // not measured at this size
           reason = fmt::format("p = {}: {}", depth, error.what());
-          continue;
         }
-        break;  // the largest that fits
       }
       if (!reason.empty()) best.add(Infeasible{reason});
     }
-    options.recompute = wanted.recompute;
-    options.num_micro_batches = wanted.num_micro_batches;
   });
   return std::move(best).result();
 }

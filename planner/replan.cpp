@@ -14,9 +14,9 @@ Nanoseconds times(Nanoseconds duration, double factor) { return static_cast<Nano
 
 std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanRequest& request,
                                                              const CacheContent& content) {
-  RunPlanner planner(profile, cluster, options);
+  RunPlanner planner(profile, cluster, options, {.current = request.current, .content = content, .lengths = {}});
   const auto windows = windows_of(profile.model, request.from_step, request.first_trainable_layer, forecast_of(profile.model, options), options.num_steps);
-  auto planned = planner.plan(windows, {.current = request.current, .content = content, .lengths = {}}, /*only_best=*/false);
+  auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;
   result.why_no_cache = request.first_trainable_layer == 0 ? "nothing is frozen" : planner.why_no_cache();

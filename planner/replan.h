@@ -25,7 +25,7 @@ struct ReplanResult {
   std::string why_no_cache;              // empty if there was one to choose
 };
 
-/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast (options.forecast; the cap's by options.freeze where that is empty)
+/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast (options.forecast; the cap's by options.freeze where there is none)
 /// of what freezes after the request. `content`: what the cache holds at the request's step.
 ///
 /// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase first (at least 1/2, at

@@ -75,15 +75,15 @@ std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_t
 }
 
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options) {
-  return options.forecast.empty() ? forecast_cap(num_blocks(model), options.num_steps, options.freeze) : options.forecast;
+  return options.forecast ? *options.forecast : forecast_cap(num_blocks(model), options.num_steps, options.freeze);
 }
 
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step) {
   std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases), [&](const Phase& phase) { return phase.from_step < end_step; });
 }
 
-RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options)
-    : profile_(profile), cluster_(cluster), options_(options), costs_(profile, options.dtype) {
+RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start)
+    : profile_(profile), cluster_(cluster), options_(options), start_(std::move(start)), costs_(profile, options.dtype) {
   if (why_no_cache().empty()) capacity_ = cache_capacity(options.cache, profile);
 }
 
@@ -108,7 +108,7 @@ std::vector<int> RunPlanner::lengths() const {
   std::vector<int> lengths;
   const int groups = devices_to_use(cluster_, options_) / options_.tensor_parallel_size;
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
-    if (groups % p == 0 && current_length_ % p == 0) lengths.push_back(p);
+    if (groups % p == 0 && (!start_.current || start_.current->layout.pipeline_parallel_size % p == 0)) lengths.push_back(p);
   return lengths;
 }
 
@@ -156,8 +156,8 @@ std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::ve
       if (fastest.size() > kMostLayouts) fastest.erase(std::prev(fastest.end()));
     }
     for (const auto& [time, layout] : fastest) chosen.insert(layout);
-    for (const int layout : layouts_for(window.first_trainable_layer)) chosen.insert(layout);
   }
+  for (const int layout : layouts_for(window.first_trainable_layer)) chosen.insert(layout);
   return {chosen.begin(), chosen.end()};
 }
 
@@ -236,7 +236,7 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
   return step;
 }
 
-std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, const RunStart& start, bool only_best) {
+std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, bool only_best) {
   std::map<std::pair<int, int>, std::vector<State>> kept;  // by first choice and layout
   const std::vector<int> last_layouts = fastest_with_all_found(window, layouts);
   for (int i = 0; i < static_cast<int>(states.size()); ++i) {
@@ -257,7 +257,7 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
     int way = 0;
     for (const int layout : layouts) {
       const int length = layouts_[layout].layout.pipeline_parallel_size;
-      if (state.layout == kFromTheStart ? !start.lengths.empty() && std::find(start.lengths.begin(), start.lengths.end(), length) == start.lengths.end()
+      if (state.layout == kFromTheStart ? !start_.lengths.empty() && std::find(start_.lengths.begin(), start_.lengths.end(), length) == start_.lengths.end()
                                         : layouts_[state.layout].layout.pipeline_parallel_size % length != 0)
         continue;
       consider(layout, layout, false, ++way);
@@ -303,19 +303,17 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
   return path;
 }
 
-std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vector<RunWindow>& windows, const RunStart& start, bool only_best) {
-  State first{.layout = kFromTheStart, .content = start.content, .before = -1};
+std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vector<RunWindow>& windows, bool only_best) {
+  State first{.layout = kFromTheStart, .content = start_.content, .before = -1};
   std::vector<int> kept;
-  current_length_ = 0;
-  if (start.current) {
-    current_length_ = start.current->layout.pipeline_parallel_size;
-    first.layout = layout_index(*start.current);
-    first.first_trainable_layer = start.current->first_trainable_layer;
+  if (start_.current) {
+    first.layout = layout_index(*start_.current);
+    first.first_trainable_layer = start_.current->first_trainable_layer;
     kept.push_back(first.layout);
   }
   std::vector<std::vector<State>> states = {{first}};
   for (const RunWindow& window : windows) {
-    std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), start, only_best);
+    std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), only_best);
     if (next.empty()) {
       const auto reason = reasons_.find(window.first_trainable_layer);
       return Infeasible{reason == reasons_.end() ? "no layout that may follow fits" : reason->second};

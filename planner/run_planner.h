@@ -23,7 +23,7 @@ struct RunWindow {
 /// From the start to the first of `events` nothing is frozen; events that freeze no more than what is frozen already are left out.
 std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer, const std::vector<FreezeEvent>& events, int num_steps);
 
-/// options.forecast, or the cap's by options.freeze where that is empty.
+/// options.forecast, or the cap's by options.freeze where there is none.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
 /// Appends those of a window's phases that begin before the window's end: behind it, the window has phases for a run in which nothing more freezes.
@@ -52,11 +52,11 @@ struct RunPath {
 /// worth a look and no state is dropped for want of room (kMostStates, the cheapest stay); transitions are priced by the simulator and its transformation costs.
 class RunPlanner {
  public:
-  RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+  RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start);
 
-  /// To be asked for one start only, as what is known of layouts is for its length. The path with the least predicted time for every choice in the first window, the fastest first. With `only_best` the first of these alone, which is quicker.
+  /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best` the first of these alone, which is quicker.
   /// Infeasible names the window's frozen layers and what does not fit.
-  std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, const RunStart& start, bool only_best);
+  std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
   /// Why nothing is cached; empty if something may be.
   std::string why_no_cache() const;
@@ -79,14 +79,14 @@ class RunPlanner {
   std::optional<Nanoseconds> iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache);
   Nanoseconds transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer);
   std::optional<Step> step(const RunWindow& window, const State& state, int layout, int last_layout, bool cached);
-  std::vector<State> next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, const RunStart& start, bool only_best);
+  std::vector<State> next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, bool only_best);
   RunPath path_of(const std::vector<std::vector<State>>& states, int last, const std::vector<RunWindow>& windows);
 
   const Profile& profile_;
   const Cluster& cluster_;
   PlanOptions options_;
+  RunStart start_;
   LayerCosts costs_;
-  int current_length_ = 0;  // of the pipeline that runs, whose divisors alone may follow; 0 = none runs
   double capacity_ = 0;  // fraction of the samples that the cache has room for
   std::vector<Phase> layouts_;                                   // without step, frozen layers, cache and prediction
   std::map<int, std::vector<int>> layouts_for_;                  // by first trainable layer

@@ -3,7 +3,7 @@ import math
 import shutil
 import unittest
 
-from support import CliTest
+from support import CliTest, synthetic_cluster
 
 
 class PlanTest(CliTest):
@@ -96,7 +96,7 @@ class PlanTest(CliTest):
             with self.subTest(method=method):
                 done = self.plan("plan.json", method, "--ignore-memory-limit")
                 self.assertEqual(self.read("plan.json")["method"], method)
-                self.assertIn("no plan with nothing frozen has an iteration below", done.stdout)
+                self.assertIn("no fixed layout that auto looks at has an iteration below", done.stdout)
                 self.run_tool("simulate", "plan.json")
         self.assertIn("weight gradients left out", done.stdout)
 
@@ -121,6 +121,31 @@ class PlanTest(CliTest):
                               (["--pin", "3"], "must be LAYER=STAGE")]:
             self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
         self.assertIn("no partition keeps the pinned layers", self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
+
+    def test_what_is_fixed_is_kept_or_refused(self):
+        self.edit("profile.json", lambda profile: profile["measurements"].extend(
+            {"key": {**one["key"], "tensor_parallel_size": 2}, "cost": {name: value // 2 for name, value in one["cost"].items()}} for one in list(profile["measurements"])))
+        tensor_ranks = lambda: self.read("fixed.json")["phases"][0]["layout"]["tensor_parallel_size"]
+        self.plan("fixed.json", "auto", "--ignore-memory-limit")
+        self.assertEqual(tensor_ranks(), 2)  # free collectives
+        for options in (["--fix", "tp=1"], ["--tp", "1"]):
+            self.plan("fixed.json", "auto", "--ignore-memory-limit", *options)
+            self.assertEqual(tensor_ranks(), 1)
+        self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
+        self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
+        answer = json.loads(self.plan("fixed.json", "pipetransformer", "--format", "json").stdout)
+        self.assertEqual(answer["objective"], "run time")
+
+    def test_published_rule_uses_no_more_devices_than_it_may(self):
+        self.write("cluster.json", synthetic_cluster(num_ranks=4))
+        self.plan("few.json", "pipetransformer-published", "--max-devices", 2, "--epochs", 30)
+        for phase in self.read("few.json")["phases"]:
+            self.assertLessEqual(phase["layout"]["pipeline_parallel_size"] * phase["layout"]["data_parallel_size"], 2)
+
+    def test_an_estimate_is_written_with_its_plan_only(self):
+        self.write("none.profile.json", "keep me")
+        self.run_tool("plan", "--model", "bert-large", "--cluster", "cluster.json", "--global-batch", 16, "--method", "data-parallel", "-o", "none.json", code=1)
+        self.assertEqual((self.folder / "none.profile.json").read_text(), "keep me")
 
     def test_a_deadline_freezes_as_late_as_it_allows(self):
         def frozen_from(*options):

@@ -101,5 +101,12 @@ TEST(ForecastCap, ListsOnlyWhatFreezesMore) {
   EXPECT_THAT(forecast_cap(0, 100, {}), ElementsAre());
 }
 
+TEST(ForecastFixed, FreezesAtTheDecisionsThatFreezeMore) {
+  EXPECT_EQ(parse_fixed_layers("2,2,6"), (std::vector<int>{2, 2, 6}));
+  for (const char* text : {"", "3,2", "3,", "x", "3;4"}) EXPECT_FALSE(parse_fixed_layers(text)) << text;
+  // Decisions before steps 34, 47, 60, ...
+  EXPECT_THAT(forecast_fixed(std::vector<int>{2, 2, 6}, 100, {}), ElementsAre(FreezeEvent{34, 2}, FreezeEvent{60, 6}));
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -39,7 +39,7 @@ RunCase random_run(std::mt19937& random, bool with_cache) {
   made.options.steps_per_epoch = with_cache ? 10 : 0;
   made.options.cache.memory_bytes = 1 << 20;
   const int first = 3 + below(8), second = first + 1 + below(10);
-  made.options.forecast = {{first, 1}, {second, 2 + below(2)}};
+  made.options.forecast = std::vector<FreezeEvent>{{first, 1}, {second, 2 + below(2)}};
   return made;
 }
 
@@ -140,10 +140,10 @@ void expect_best_of_all(bool with_cache, int rounds) {
   int planned = 0, changed = 0, cached = 0, data_parallel = 0;
   for (int round = 0; round < rounds; ++round) {
     const RunCase run = random_run(random, with_cache);
-    const auto windows = windows_of(run.profile.model, 0, 0, run.options.forecast, run.options.num_steps);
+    const auto windows = windows_of(run.profile.model, 0, 0, *run.options.forecast, run.options.num_steps);
     BruteForce brute(run, windows);
-    RunPlanner planner(run.profile, run.cluster, run.options);
-    const auto made = planner.plan(windows, {}, /*only_best=*/true);
+    RunPlanner planner(run.profile, run.cluster, run.options, {});
+    const auto made = planner.plan(windows, /*only_best=*/true);
     if (std::holds_alternative<Infeasible>(made)) continue;
     if (brute.num_layouts() > 10) continue;  // the planner looks at ten
     ++planned;
