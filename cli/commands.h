@@ -23,6 +23,7 @@ Command add_evaluate_command(CLI::App& app);
 Command add_compare_command(CLI::App& app);
 Command add_report_command(CLI::App& app);
 Command add_schedule_command(CLI::App& app);
+Command add_inspect_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 
 /// Options that contradict each other, found after parsing; exit code 2.

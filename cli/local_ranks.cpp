@@ -3,9 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "executor/job/launch.h"
+#include "executor/rendezvous.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -27,13 +30,17 @@ std::vector<std::string> own_command_line() {
 }  // namespace
 
 int run_on_ranks(const RankedCommand& command) {
-  if (const auto self = rank_environment()) {
-    command.work(*self);
-    if (self->rank == 0 && std::getenv(kLaunchedByUs) == nullptr) command.print_result();
+  if (const std::unique_ptr<Membership> membership = Membership::join()) {
+    command.work(*membership);
+    if (std::getenv(kLaunchedByUs) == nullptr && rank_environment()->rank == 0) command.print_result();
     return 0;
   }
   setenv(kLaunchedByUs, "1", /*overwrite=*/1);
-  const int exit_code = launch_local_ranks(own_command_line(), command.num_ranks);
+  const int exit_code = launch_local_ranks({.command = own_command_line(),
+                                            .num_ranks = command.num_ranks,
+                                            .num_spares = command.num_spares,
+                                            .max_restarts = command.max_restarts,
+                                            .open_rendezvous = open_rendezvous_store});
   if (exit_code == 0) command.print_result();
   return exit_code;
 }

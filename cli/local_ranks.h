@@ -1,15 +1,17 @@
 #pragma once
 #include <functional>
 
-#include "executor/launch.h"
+#include "executor/job/membership.h"
 
 namespace frostpipe {
 
 /// A command that several processes carry out together.
 struct RankedCommand {
   int num_ranks = 1;
-  /// The work of one rank.
-  std::function<void(const RankEnvironment& self)> work;
+  int num_spares = 0;    // LaunchOptions
+  int max_restarts = 0;
+  /// The work of one process.
+  std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.
   std::function<void()> print_result;
 };

@@ -178,7 +178,7 @@ int run_profile(ProfileOptions& options) {
   }
   if (!std::getenv("RANK")) check_inputs(options.measure);  // said once, before any rank is started
   return run_on_ranks({.num_ranks = options.num_ranks,
-                       .work = [&](const RankEnvironment& self) { measure(options, self); },
+                       .work = [&](Membership& membership) { measure(options, membership.form()->self); },
                        .print_result =
                            [&] {
                              const std::string json = read_text_file(options.output);

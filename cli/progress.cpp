@@ -25,8 +25,11 @@ double within_bounds(double fraction) { return std::isfinite(fraction) ? std::cl
 
 ProgressDisplay::ProgressDisplay(std::string job) : job_(std::move(job)), is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-ProgressDisplay::~ProgressDisplay() {
+ProgressDisplay::~ProgressDisplay() { clear(); }
+
+void ProgressDisplay::clear() {
   if (bar_is_shown_) std::fputs("\r\033[K", stderr);
+  bar_is_shown_ = false;
 }
 
 void ProgressDisplay::show(double fraction, const std::string& line) {

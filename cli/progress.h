@@ -16,6 +16,8 @@ class ProgressDisplay {
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
   void show(double fraction, const std::string& line);
+  /// Takes the bar away, so that something else can be written; it comes back with the next show().
+  void clear();
 
  private:
   using Clock = std::chrono::steady_clock;

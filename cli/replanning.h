@@ -10,4 +10,7 @@ bool replans(const TrainOptions& train);
 /// is faster.
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch);
 
+/// What answers when ranks are lost for which there is no spare: the planner, for the devices that are left. Profile and cluster are read when they are needed.
+Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile, std::function<Cluster()> load_cluster, int steps_per_epoch);
+
 }  // namespace frostpipe

@@ -76,6 +76,16 @@ std::string accuracy_line(const RunSummary& run) {
                      100 * run.test_accuracy_standard_error, run.num_test_samples);
 }
 
+std::string recoveries_text(const RunSummary& run) {
+  std::string text;
+  for (const Recovery& recovery : run.recoveries) {
+    text += fmt::format("went on with step {} on {} rank{} from {}: {}; {} step{} done again ({}), noticed in {}, formed anew in {}, restored in {}\n", recovery.step, recovery.world_size,
+                        recovery.world_size == 1 ? "" : "s", recovery.source, recovery.cause, recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s",
+                        format_duration(recovery.lost_work_ns), format_duration(recovery.detection_ns), format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string run_text(const RunSummary& run, const std::string& folder) {
@@ -83,9 +93,9 @@ std::string run_text(const RunSummary& run, const std::string& folder) {
       "{}: {} epochs, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
       "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
-      "{}written to {}\n",
+      "{}{}written to {}\n",
       run.name, run.epochs, run.num_steps, run.global_batch_size, run.freeze, run.seed, run_phases_text(run),
-      run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds, accuracy_line(run), folder);
+      run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds, accuracy_line(run), recoveries_text(run), folder);
 }
 
 std::string phases_text(const std::vector<RunSummary>& runs) {

@@ -29,6 +29,8 @@ struct TrainCommandOptions {
   int num_ranks = 0;  // 0 = the plan's world size
   std::string freeze = "plan";
   FreezeOptions freeze_options;
+  int num_spares = 0, max_restarts = 3;
+  double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   RehearsalOptions rehearsal;
   TrainOptions train;
   std::string format;
@@ -47,16 +49,22 @@ int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int 
   return std::max(1, static_cast<int>(std::lround(static_cast<double>(plan.num_steps) / steps_per_epoch)));
 }
 
-void train_rank(const TrainOptions& train_options, const Replan& replan, const RankEnvironment& self) {
-  if (self.world_size != train_options.plan.world_size) {
-    throw InvalidInput("WORLD_SIZE", fmt::format("must be the plan's world size {}", train_options.plan.world_size),
-                       std::to_string(self.world_size));
-  }
-  std::unique_ptr<ProgressDisplay> display;
-  if (self.rank == 0) display = std::make_unique<ProgressDisplay>("train " + train_options.name);
-  train(self, train_options, replan, [&](double fraction, const std::string& line) {
-    if (display) display->show(fraction, line);
-  });
+/// What the training asks of us.
+struct Answers {
+  Replan replan, recover;
+};
+
+void train_rank(const TrainOptions& train_options, const Answers& answers, Membership& membership) {
+  std::unique_ptr<ProgressDisplay> display;  // on rank 0, which may be another process after a loss
+  const auto show = [&](double fraction, const std::string& line) {
+    if (!display) display = std::make_unique<ProgressDisplay>("train " + train_options.name);
+    display->show(fraction, line);
+  };
+  const auto note = [&](const std::string& sentence) {
+    if (display) display->clear();
+    print_note(sentence);
+  };
+  train(membership, train_options, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
 }
 
 /// Finds out before the training, not after it.
@@ -86,7 +94,7 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
 }
 
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
-Replan prepare(TrainCommandOptions& options) {
+Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
   const bool is_rehearsal = train.device == "emulated";
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
@@ -112,8 +120,16 @@ Replan prepare(TrainCommandOptions& options) {
   if (!std::getenv("RANK")) check_inputs(train);
   const int steps_per_epoch = steps_per_epoch_of(options, train.plan);
   train.epochs = epochs_of(options, train.plan, steps_per_epoch);
-  if (!replans(train)) return {};
-  return make_replan(train, load_profile_of(train.plan, options.plan, options.sources), *train.cluster, steps_per_epoch);
+  if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
+  const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] { return load_profile_of(plan, path, sources); };
+  const auto load_cluster = [plan = train.plan, path = options.plan, sources = options.sources, nodes = train.num_nodes] {
+    Cluster cluster = load_cluster_of(plan, path, sources);
+    form_nodes(cluster, nodes);
+    return cluster;
+  };
+  Answers answers{.replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
+  if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, steps_per_epoch);
+  return answers;
 }
 
 void print_run(const TrainCommandOptions& options) {
@@ -124,7 +140,7 @@ void print_run(const TrainCommandOptions& options) {
 }
 
 int run_train(TrainCommandOptions& options) {
-  const Replan replan = prepare(options);
+  const Answers answers = prepare(options);
   if (options.num_ranks != options.train.plan.world_size && !std::getenv("RANK")) {
     throw InvalidInput("--nproc-per-node",
                        fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
@@ -132,8 +148,43 @@ int run_train(TrainCommandOptions& options) {
                        std::to_string(options.num_ranks));
   }
   return run_on_ranks({.num_ranks = options.num_ranks,
-                       .work = [&](const RankEnvironment& self) { train_rank(options.train, replan, self); },
+                       .num_spares = options.num_spares,
+                       .max_restarts = options.max_restarts,
+                       .work = [&](Membership& membership) { train_rank(options.train, answers, membership); },
                        .print_result = [&] { print_run(options); }});
+}
+
+/// Checkpoints, lost ranks, and freezes that cost too much.
+void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
+  CheckpointPolicy& checkpoints = options.train.checkpoints;
+  checkpoints.every_minutes = 10;
+  options.train.resume = "auto";
+  command.add_option("--checkpoint-steps", checkpoints.every_steps, "Write a checkpoint every N steps, in the background, to RUN/checkpoints; 0 = not by steps")
+      ->check(CLI::Range(0, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--checkpoint-minutes", checkpoints.every_minutes, "Write one every X minutes; 0 = not by time")
+      ->check(CLI::Range(0.0, 1e6).description(""))
+      ->type_name("X")
+      ->capture_default_str();
+  command.add_option("--keep-checkpoints", checkpoints.keep, "The newest N stay")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N")->capture_default_str();
+  command.add_option("--resume", options.train.resume,
+                     "auto: go on with the run in RUN if it has not ended; no: begin anew; else from this checkpoint, or the newest in this folder. The plan may be another one, "
+                     "for other ranks, schedules or frozen layers")
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command.add_option("--spares", options.num_spares, "Processes that wait to take a lost rank's place")
+      ->check(CLI::Range(0, 1024).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--max-restarts", options.max_restarts, "How often the job goes on after a loss: with a spare, or on fewer ranks; 0 = a loss ends it")
+      ->check(CLI::Range(0, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--accuracy-guard", options.accuracy_tolerance,
+                     "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X per cent behind it")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->type_name("X");
 }
 
 void add_learning_options(CLI::App& command, TrainOptions& train) {
@@ -188,6 +239,7 @@ Command add_train_command(CLI::App& app) {
                    "Ranks to start; default: the plan's world size, which it must equal")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
+  add_safety_options(*command, *options);
   add_rehearsal_options(*command, options->rehearsal, options->train);
   command
       ->add_option("--name", options->train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")

@@ -1,15 +1,14 @@
 #include "executor/activation_cache.h"
 
 #include <ATen/ATen.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <future>
 #include <optional>
 
-#include "executor/activation_store.h"
+#include "executor/job/activation_store.h"
+#include "executor/job/hash.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -18,8 +17,6 @@ namespace {
 std::span<std::byte> bytes_of(const at::Tensor& tensor) { return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()}; }
 
 }  // namespace
-
-std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
 
 /// The request that is being read, in a thread of its own.
 class ActivationCache::Reader {
@@ -58,6 +55,11 @@ void ActivationCache::set_boundary(const CacheBoundary& boundary) {
   FROSTPIPE_CHECK(boundaries_.empty() || boundaries_.back().layer <= boundary.layer, "a prefix only grows");
   reader_->forget();
   if (boundaries_.empty() || boundaries_.back() != boundary) boundaries_.push_back(boundary);
+}
+
+void ActivationCache::forget_boundaries() {
+  reader_->forget();
+  boundaries_.clear();
 }
 
 std::uint64_t ActivationCache::entry_key(const CacheBoundary& boundary, int sample) const {

@@ -46,6 +46,8 @@ class ActivationCache {
 
   /// Entries are written for this boundary from now on, and read from it or an earlier one.
   void set_boundary(const CacheBoundary& boundary);
+  /// Nothing is found until the next boundary is set.
+  void forget_boundaries();
   const std::vector<CacheBoundary>& boundaries() const { return boundaries_; }
 
   /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not taken.
@@ -82,8 +84,5 @@ class ActivationCache {
   CacheCounts counts_;
   std::unique_ptr<Reader> reader_;
 };
-
-/// Of some bytes; for keys.
-std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
 
 }  // namespace frostpipe

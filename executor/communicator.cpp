@@ -226,7 +226,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port), [&] {
       return connect_store(self, /*may_host=*/true);
     });
-    state.heartbeat = std::make_unique<Heartbeat>(self);
+    if (!self.watched_by_launcher) state.heartbeat = std::make_unique<Heartbeat>(self);
   }
   state.everyone = state.make_group(all, /*host_memory=*/true);
   state.movers = state.make_group(all, /*host_memory=*/false);
@@ -279,6 +279,12 @@ std::string Communicator::broadcast(const std::string& text, int from_rank) {
   everyone().broadcast(bytes, from_rank, "broadcast of a decision");
   const auto* data = reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>());
   return {data, data + bytes.numel()};
+}
+
+std::vector<std::string> Communicator::gather(const std::string& text) {
+  std::vector<std::string> texts;
+  for (int from = 0; from < world_size(); ++from) texts.push_back(broadcast(from == rank() ? text : "", from));
+  return texts;
 }
 
 void Communicator::post(const std::string& line) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/device.h"
-#include "executor/launch.h"
+#include "executor/job/membership.h"
 #include "plan/layout.h"
 #include "profiles/cluster.h"
 
@@ -64,8 +64,7 @@ struct ActiveGroups {
 /// Connection of this rank to the job: the rendezvous store, a heartbeat, and the groups.
 class Communicator {
  public:
-  /// Called by all ranks. Starts a heartbeat thread that reports this rank every second and, where no launcher of ours
-  /// watches, ends this process when another rank has been silent for 10 s.
+  /// Called by all ranks. Where no launcher of ours watches, starts a Heartbeat.
   static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device);
   /// The other ranks no longer expect this one's heartbeat; if it ends early, they see their connections to it close.
   ~Communicator();
@@ -84,6 +83,8 @@ class Communicator {
   ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);
   /// Text from `from_rank` to all.
   std::string broadcast(const std::string& text, int from_rank);
+  /// A text of every rank, to all; by rank.
+  std::vector<std::string> gather(const std::string& text);
   /// Sum over all ranks of equally long lists.
   std::vector<double> sum(std::vector<double> values);
   /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written last, "" before that.

@@ -8,8 +8,8 @@
 #include <set>
 #include <span>
 
-#include "executor/activation_cache.h"
 #include "executor/communicator.h"
+#include "executor/job/hash.h"
 #include "executor/text_data.h"
 #include "plan/batch.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/launch.h"
+#include "executor/job/membership.h"
 #include "plan/plan.h"
 #include "plan/replan.h"
 #include "plan/summary.h"
@@ -38,8 +38,16 @@ struct ReplanAnswer {
   std::string explanation;    // what was weighed, for people
 };
 
-/// Re-planning at a freeze decision; called on rank 0 only, its result is broadcast.
+/// Re-planning at a freeze decision, or after a loss; called on rank 0 only, its result is broadcast.
 using Replan = std::function<ReplanAnswer(const ReplanRequest&)>;
+
+/// What a training run asks of whoever started it.
+struct TrainCallbacks {
+  Replan replan;   // at freeze decisions; may be empty
+  Replan recover;  // a layout for fewer ranks
+  Progress progress;
+  std::function<void(const std::string&)> note;  // a sentence for people, from any rank
+};
 
 /// Labelled texts, and which of them to test on.
 struct DataSource {
@@ -54,6 +62,13 @@ struct Emulation {
   Profile profile;     // with a workload: the number of samples, and their length
   int shrink = 1;      // tensors and link bandwidths are divided by it; reports give the bytes of whole tensors
   bool links = false;  // messages take the times of the cluster's links
+};
+
+/// When checkpoints are written, and how many stay.
+struct CheckpointPolicy {
+  int every_steps = 0;       // 0 = not by steps
+  double every_minutes = 0;  // 0 = not by time
+  int keep = 2;              // the newest
 };
 
 struct TrainOptions {
@@ -78,6 +93,12 @@ struct TrainOptions {
   FreezePolicy freeze;
   std::string device = "cpu";           // or "cuda"
   std::optional<Emulation> emulation;   // instead of a device, model and data; needs `cluster`
+  CheckpointPolicy checkpoints;         // in output/checkpoints
+  /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no": begins anew; else a checkpoint, or a
+  /// folder of them.
+  std::string resume = "no";
+  /// A freeze after which the test accuracy falls by more than this is taken back. None: it stays.
+  std::optional<double> accuracy_tolerance;
   /// The ranks form so many virtual nodes: each has a cache and a part of the data of its own. 0: one per host.
   int num_nodes = 0;
 };
@@ -86,9 +107,10 @@ struct TrainOptions {
 /// rank. Throws InvalidInput.
 void check_inputs(const TrainOptions& options);
 
-/// Trains; the full summary on rank 0, which also writes the run folder. Throws InvalidInput for bad data, RuntimeFailure
-/// that names rank and action when a device, link or rank fails or a memory limit is exceeded.
-RunSummary train(const RankEnvironment& self, const TrainOptions& options, const Replan& replan, const Progress& progress);
+/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the membership allows it: from what they hold in memory
+/// where that is whole, else from the newest checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or
+/// a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a memory limit is exceeded.
+void train(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks);
 
 struct MeasureOptions {
   std::filesystem::path model;

@@ -42,6 +42,12 @@ class CapRule final : public AtDecisionSteps {
  public:
   using AtDecisionSteps::AtDecisionSteps;
   int decide(int, int, std::span<const double>) override { return cap_rule(num_blocks_, policy_.options.alpha, ++decisions_); }
+  std::vector<double> state() const override { return {static_cast<double>(decisions_)}; }
+  bool restore(std::span<const double> state) override {
+    if (state.size() != 1) return false;
+    decisions_ = static_cast<int>(state[0]);
+    return true;
+  }
 
  private:
   int decisions_ = 0;
@@ -56,6 +62,12 @@ class FixedRule final : public AtDecisionSteps {
   }
   int decide(int, int, std::span<const double>) override {
     return policy_.fixed_layers[std::min(decisions_++, policy_.fixed_layers.size() - 1)];
+  }
+  std::vector<double> state() const override { return {static_cast<double>(decisions_)}; }
+  bool restore(std::span<const double> state) override {
+    if (state.size() != 1 || state[0] < 0) return false;
+    decisions_ = static_cast<std::size_t>(state[0]);
+    return true;
   }
 
  private:
@@ -85,6 +97,21 @@ class AdaptiveRule final : public FreezeRule {
     decided = std::min(decided, most);
     if (decided > frozen) last_freeze_ = step;
     return decided;
+  }
+
+  std::vector<double> state() const override {
+    std::vector<double> all{static_cast<double>(observed_), last_freeze_};
+    all.insert(all.end(), smoothed_.begin(), smoothed_.end());
+    all.insert(all.end(), peak_.begin(), peak_.end());
+    return all;
+  }
+  bool restore(std::span<const double> state) override {
+    if (state.size() != 2 + 2 * smoothed_.size()) return false;
+    observed_ = static_cast<int>(state[0]);
+    last_freeze_ = state[1];
+    std::copy_n(state.begin() + 2, smoothed_.size(), smoothed_.begin());
+    std::copy_n(state.begin() + 2 + static_cast<std::ptrdiff_t>(smoothed_.size()), peak_.size(), peak_.begin());
+    return true;
   }
 
  private:

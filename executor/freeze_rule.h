@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "executor/execute.h"
 
@@ -15,6 +16,10 @@ class FreezeRule {
   /// Blocks to be frozen from `step` on. `norms`: per block the L2 norm of its reduced gradients before clipping, averaged over the
   /// steps since it was last asked; 0 for frozen blocks. Fewer than `frozen` counts as `frozen`.
   virtual int decide(int step, int frozen, std::span<const double> norms) = 0;
+  /// What it remembers between decisions, for restore() of a rule made alike.
+  virtual std::vector<double> state() const { return {}; }
+  /// False if this is no state of such a rule.
+  virtual bool restore(std::span<const double> state) { return state.empty(); }
 };
 
 /// - plan: never asked, the plan's phases decide.

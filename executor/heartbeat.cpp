@@ -34,9 +34,10 @@ constexpr int kSilenceAfterLossSeconds = 3;
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-}  // namespace
-
+/// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
 std::string heartbeat_key(int rank) { return fmt::format("heartbeat/{}", rank); }
+
+}  // namespace
 
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host) {
   c10d::TCPStoreOptions options;
@@ -49,8 +50,6 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 
 struct Heartbeat::State {
   RankEnvironment self;
-  /// Under our launcher only it watches; else every rank watches the others.
-  bool watches_others = std::getenv("FROSTPIPE_LAUNCHER") == nullptr;
   std::mutex mutex;
   std::condition_variable wake;
   bool stopping = false;
@@ -105,7 +104,7 @@ struct Heartbeat::State {
         const std::string value = goes_on ? std::to_string(beat) : "done";
         store->set(heartbeat_key(self.rank), std::vector<std::uint8_t>(value.begin(), value.end()));
         if (!goes_on) return;
-        if (watches_others) watch(*store, seen);
+        watch(*store, seen);
         last_round = now();
       }
     } catch (const std::exception& error) {
@@ -132,9 +131,9 @@ struct Heartbeat::State {
 
 Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<State>()) {
   state_->self = self;
-  someone_watches = state_->watches_others;
+  someone_watches = true;
   state_->reporter = std::thread([state = state_.get()] { state->report(); });
-  if (state_->watches_others) state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
+  state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
 }
 
 Heartbeat::~Heartbeat() {
@@ -145,7 +144,7 @@ Heartbeat::~Heartbeat() {
   someone_watches = false;
   state_->wake.notify_all();
   state_->reporter.join();
-  if (state_->guard.joinable()) state_->guard.join();
+  state_->guard.join();
 }
 
 void wait_for_the_culprit() {

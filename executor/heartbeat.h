@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "executor/launch.h"
+#include "executor/job/membership.h"
 
 namespace c10d {
 class TCPStore;
@@ -12,18 +12,11 @@ class TCPStore;
 
 namespace frostpipe {
 
-/// A rank that has been silent for so long is dead or stuck.
-inline constexpr int kSilenceLimitSeconds = 10;
-
-/// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
-std::string heartbeat_key(int rank);
-
 /// Connects to the job's rendezvous store; rank 0 hosts it if nobody outside does and `may_host`.
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host);
 
-/// Reports this rank from a thread with a connection of its own, so that neither compute nor a blocked collective keeps
-/// it silent. Where no launcher of ours watches the job (RankEnvironment of torchrun and the like), the thread also watches the
-/// other ranks and ends this process with a message when one is silent.
+/// For jobs that no launcher of ours watches (torchrun's, say). Reports this rank to the rendezvous store from a thread with a connection of its own, so
+/// that neither compute nor a blocked collective keeps it silent, watches the other ranks, and ends this process with a message when one is silent.
 class Heartbeat {
  public:
   explicit Heartbeat(const RankEnvironment& self);

@@ -55,7 +55,8 @@ ParkedMoments freeze(LayerState& state) {
   if (state.first_moment.defined()) {
     const UncountedMemory outside_the_device;
     parked = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-              state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
+              state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+              state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
   }
   for (at::Tensor& parameter : state.parameters) {
     parameter.requires_grad_(false);

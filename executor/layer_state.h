@@ -20,9 +20,10 @@ struct LayerState {
   bool trains() const { return gradients.defined(); }
 };
 
-/// Moments of a layer that froze: kept in host memory, so that nothing is lost and the device's memory is free.
+/// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and the device's memory is free.
 struct ParkedMoments {
   at::Tensor first_moment, second_moment;
+  at::Tensor weights;
 };
 
 /// Weights uninitialised, gradients and moments zero (moments only for AdamW).

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/layer_state.h"
-#include "executor/safetensors.h"
+#include "executor/job/safetensors.h"
 
 namespace frostpipe {
 

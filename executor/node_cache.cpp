@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
-#include "executor/activation_store.h"
+#include "executor/job/activation_store.h"
+#include "executor/job/hash.h"
 
 namespace frostpipe {
 namespace {
@@ -19,20 +21,25 @@ std::string name_of_job(Communicator& communicator) {
   return communicator.broadcast(fmt::format("frostpipe-{}-{:x}", getpid(), now), 0);
 }
 
-std::vector<int> ranks_of_node(int node, Communicator& communicator) {
-  std::vector<double> nodes(communicator.world_size(), 0.0);
-  nodes[communicator.rank()] = node;
-  nodes = communicator.sum(std::move(nodes));
-  std::vector<int> ranks;
-  for (int rank = 0; rank < communicator.world_size(); ++rank) {
-    if (static_cast<int>(nodes[rank]) == node) ranks.push_back(rank);
+/// What the first rank of the node that has a store says of it; empty if none has.
+ActivationStore::Files files_on_node(int node, const ActivationStore* store, Communicator& communicator) {
+  const ActivationStore::Files own = store ? store->files() : ActivationStore::Files{};
+  for (const std::string& text : communicator.gather(fmt::format("{} {} {}", node, own.shared, own.disk))) {
+    const std::size_t first = text.find(' '), second = text.rfind(' ');
+    if (text.substr(0, first) == std::to_string(node) && second > first + 1) return {text.substr(first + 1, second - first - 1), text.substr(second + 1)};
   }
-  return ranks;
+  return {};
+}
+
+int first_rank_of_node(int node, Communicator& communicator) {
+  const std::vector<std::string> nodes = communicator.gather(std::to_string(node));
+  return static_cast<int>(std::find(nodes.begin(), nodes.end(), std::to_string(node)) - nodes.begin());
 }
 
 }  // namespace
 
-NodeCache::NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator) : communicator_(communicator) {
+NodeCache::NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier)
+    : communicator_(communicator), samples_(options.samples) {
   const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32" ? at::kDouble : stored_type(options.limits.dtype);
   ActivationStoreOptions store{.entry_bytes = {},
                                .memory_bytes = options.limits.memory_bytes,
@@ -44,12 +51,13 @@ NodeCache::NodeCache(const NodeCacheOptions& options, const EncodedData& data, C
     store.entry_bytes.push_back(ActivationCache::entry_bytes(static_cast<std::int64_t>(data.token_ids[sample].size()), options.hidden_size, stored));
   }
   const std::string name = fmt::format("{}-node{}", name_of_job(communicator), options.node);
-  const bool creates = ranks_of_node(options.node, communicator).front() == communicator.rank();
+  if (earlier && earlier->samples_ == samples_) store_ = std::move(earlier->store_);
+  ActivationStore::Files files = files_on_node(options.node, store_.get(), communicator);
+  const bool creates = first_rank_of_node(options.node, communicator) == communicator.rank() && files.shared.empty();
   if (creates) store_ = ActivationStore::create(store, name);
+  files = files_on_node(options.node, store_.get(), communicator);
+  if (!store_) store_ = ActivationStore::open(store, files);
   communicator.everyone().barrier();
-  if (!creates) store_ = ActivationStore::open(store, name);
-  communicator.everyone().barrier();
-  if (creates) store_->unlink();
   note_ = store_->note();
   view_ = std::make_unique<ActivationCache>(*store_, data, std::move(slot_of_sample), options.hidden_size, stored, options.compute);
 }
@@ -73,6 +81,11 @@ void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, Laye
   }
   const std::span<const std::uint64_t> prefix(layer_hashes_.data(), wanted);
   view_->set_boundary({.layer = first_trainable_layer, .key = hash_bytes(std::as_bytes(prefix))});
+}
+
+void NodeCache::forget_boundaries() {
+  layer_hashes_.clear();
+  view_->forget_boundaries();
 }
 
 }  // namespace frostpipe

@@ -24,8 +24,9 @@ struct NodeCacheOptions {
 /// A node's store of activations and this rank's view of it. Opened by all ranks of the job together, idle ones too: they may join later.
 class NodeCache {
  public:
-  /// Throws InvalidInput for a disk folder that is none.
-  NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator);
+  /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a
+  /// disk folder that is none.
+  NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier = nullptr);
   ~NodeCache();
 
   ActivationCache& view() { return *view_; }
@@ -34,9 +35,12 @@ class NodeCache {
 
   /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank that speaks for each layer.
   void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers, const std::vector<int>& holders);
+  /// Layers may train again: what is stored counts only where the same weights freeze again.
+  void forget_boundaries();
 
  private:
   Communicator& communicator_;
+  std::vector<int> samples_;
   std::vector<std::uint64_t> layer_hashes_;  // of the frozen layers, which no longer change
   std::unique_ptr<ActivationStore> store_;
   std::unique_ptr<ActivationCache> view_;

@@ -16,27 +16,54 @@ RankSession::RankSession(const Model& model, const StageFactory& factory, Commun
                          std::string optimizer, std::string dtype)
     : model_(model), factory_(factory), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)) {}
 
-void RankSession::start(const Phase& phase, const std::function<void(int layer, LayerState&)>& fill) {
+void RankSession::start(const Phase& phase, int step, const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
   phase_ = phase;
+  from_step_ = step;
   Place place;
   if (find_place(phase.layout, communicator_.rank(), place)) {
     const LayerRange range = phase.partition[place.position];
     for (int layer = range.begin; layer < range.end; ++layer) {
       LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
-      fill(layer, state);
+      fill(layer, state, parked_);
       layers_.emplace(layer, std::move(state));
     }
   }
+  whole_ = true;
   form_groups();
   make_runner();
 }
 
+void RankSession::start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves) {
+  phase_ = phase;
+  from_step_ = step;
+  layers_ = std::move(held.layers);
+  parked_ = std::move(held.parked);
+  for (auto& [layer, state] : layers_) {
+    if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
+  }
+  carry_out(moves, phase, factory_, communicator_, layers_);
+  whole_ = true;
+  form_groups();
+  make_runner();
+}
+
+std::optional<HeldLayers> RankSession::release() {
+  runner_.reset();
+  compute_.reset();
+  groups_ = {};
+  if (!whole_) return std::nullopt;
+  return HeldLayers{std::move(layers_), std::move(parked_)};
+}
+
 void RankSession::enter(const Phase& phase) {
+  whole_ = false;
   runner_.reset();
   compute_.reset();
   const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
   transform(transformation, phase, factory_, communicator_, layers_, parked_);
   phase_ = phase;
+  from_step_ = phase.from_step;
+  whole_ = true;
   if (transformation.regroup) form_groups();
   make_runner();
 }

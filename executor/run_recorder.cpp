@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "executor/job/seats.h"
 #include "plan/partition.h"
 #include "profiles/error.h"
 
@@ -35,129 +36,208 @@ std::vector<CacheFound> fractions(const std::vector<double>& found_by_layer) {
   return found;
 }
 
+/// Shifts the trace's clock so that its earliest moment is 0.
+void start_at_zero(Trace& trace) {
+  if (trace.spans.empty() && trace.events.empty()) return;
+  Nanoseconds origin = trace.spans.empty() ? trace.events.front().begin_ns : trace.spans.front().begin_ns;
+  for (const Span& span : trace.spans) origin = std::min(origin, span.begin_ns);
+  for (const Event& event : trace.events) origin = std::min(origin, event.begin_ns);
+  const auto shift = [origin](auto& one) {
+    one.begin_ns -= origin;
+    one.end_ns -= origin;
+  };
+  std::for_each(trace.spans.begin(), trace.spans.end(), shift);
+  std::for_each(trace.events.begin(), trace.events.end(), shift);
+}
+
 }  // namespace
 
-RunRecorder::RunRecorder(Communicator& communicator, ComputeDevice& device, const Model& model, const TrainingPlan& plan)
-    : communicator_(communicator), device_(device), model_(model), plan_(plan) {
-  trace_.num_ranks = whole_.num_ranks = communicator.world_size();
+RunRecorder::RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_seats)
+    : device_(device), model_(model), plan_(plan), num_seats_(num_seats) {
+  trace_.num_ranks = whole_.num_ranks = num_seats;
+}
+
+void RunRecorder::join(Communicator& communicator, std::vector<int> seats) {
+  keep_spans();
+  communicator_ = &communicator;
+  seats_ = std::move(seats);
 }
 
 void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached) {
   end_phase(cached);
-  phases_.push_back({phase, transformation_ns, steps_.size(), by_layer(cached, model_.layers.size()), {}});
+  running_ = {seated(phase, seats_, num_seats_), transformation_ns, steps_.size(), by_layer(cached, model_.layers.size())};
   device_.reset_peak();
 }
 
-Nanoseconds RunRecorder::median_iteration_ns() const {
+Nanoseconds RunRecorder::median_iteration_ns(bool speaks) const {
   std::vector<Nanoseconds> times;
-  for (std::size_t i = phases_.back().first_record; i < steps_.size(); ++i) times.push_back(static_cast<Nanoseconds>(spoken_ns_[i]));
+  for (std::size_t i = speaks ? running_->first_record : steps_.size(); i < steps_.size(); ++i) times.push_back(steps_[i].iteration_ns);
   const double median = times.empty() ? 0 : static_cast<double>(quantile(std::move(times), 0.5));
-  return static_cast<Nanoseconds>(communicator_.sum({median}).front());
+  return static_cast<Nanoseconds>(communicator_->sum({median}).front());
+}
+
+void RunRecorder::record_step(const StepRecord& step, bool speaks) {
+  steps_.push_back(step);
+  spoke_.push_back(speaks);
+}
+
+void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns) {
+  whole_.events.push_back({seats_[communicator_->rank()], name, begin_ns, end_ns});
+}
+
+std::vector<double> RunRecorder::found_in_running_phase(const CacheCounts& cached) const {
+  std::vector<double> found = by_layer(cached, model_.layers.size());
+  std::transform(found.begin(), found.end(), running_->found_by_layer.begin(), found.begin(), std::minus<>());
+  return found;
+}
+
+std::vector<double> RunRecorder::own_peak() const {
+  std::vector<double> peaks(num_seats_, 0.0);
+  peaks[seats_[communicator_->rank()]] = static_cast<double>(device_.peak_bytes());
+  return peaks;
+}
+
+void RunRecorder::agree_on_steps() {
+  std::vector<double> figures;
+  for (std::size_t i = num_agreed_; i < steps_.size(); ++i) {
+    const bool spoke = spoke_[i - num_agreed_];
+    figures.push_back(spoke ? steps_[i].loss : 0);
+    figures.push_back(spoke ? static_cast<double>(steps_[i].iteration_ns) : 0);
+  }
+  figures = communicator_->sum(std::move(figures));
+  for (std::size_t i = num_agreed_; i < steps_.size(); ++i) {
+    steps_[i].loss = figures[2 * (i - num_agreed_)];
+    steps_[i].iteration_ns = static_cast<Nanoseconds>(figures[2 * (i - num_agreed_) + 1]);
+  }
+  num_agreed_ = steps_.size();
+  spoke_.clear();
+}
+
+RunRecorder::Past RunRecorder::close(const PhaseRecord& record, std::size_t end, const std::vector<double>& found_by_layer, const std::vector<double>& peaks) const {
+  std::vector<Nanoseconds> times, tokens;
+  Past past{.phase = record.phase, .summary = {}};
+  PhaseSummary& summary = past.summary;
+  double samples = 0;
+  for (std::size_t i = record.first_record; i < end; ++i) {
+    times.push_back(steps_[i].iteration_ns);
+    tokens.push_back(steps_[i].tokens);
+    samples += steps_[i].samples;
+  }
+  summary.from_step = record.phase.from_step;
+  summary.num_steps = static_cast<int>(end - record.first_record);
+  summary.first_trainable_layer = record.phase.first_trainable_layer;
+  summary.frozen_layers = frozen_blocks(model_, record.phase.first_trainable_layer);
+  summary.stages = record.phase.layout.pipeline_parallel_size;
+  summary.replicas = record.phase.layout.data_parallel_size;
+  summary.num_micro_batches = record.phase.num_micro_batches;
+  summary.schedule = record.phase.schedule;
+  summary.partition = to_string(record.phase.partition);
+  summary.tokens = static_cast<int>(quantile(tokens, 0.5));
+  summary.measured_iteration_ns = quantile(times, 0.5);
+  summary.measured_iteration_low_ns = quantile(times, 0.1);
+  summary.measured_iteration_high_ns = quantile(times, 0.9);
+  summary.transformation_ns = record.transformation_ns;
+  summary.cache = record.phase.cache.on;
+  const std::vector<CacheFound> found = fractions(found_by_layer);
+  summary.cache_hit_fraction = fraction_at(found, summary.first_trainable_layer);
+  for (const CacheFound& one : found) summary.cache_base_fraction += one.layer < summary.first_trainable_layer ? one.fraction : 0;
+  const auto total = static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
+  summary.samples_per_second = total > 0 ? samples * 1e9 / total : 0;
+  for (const double bytes : peaks) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
+  const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
+  const auto typical = std::min_element(steps_.begin() + record.first_record, steps_.begin() + traced, [&](const StepRecord& a, const StepRecord& b) {
+    return std::abs(a.iteration_ns - summary.measured_iteration_ns) < std::abs(b.iteration_ns - summary.measured_iteration_ns);
+  });
+  past.typical_step = typical->step;
+  past.phase.tokens = summary.tokens;
+  past.phase.cache.found = found;
+  return past;
+}
+
+std::vector<RunRecorder::Past> RunRecorder::past_and_running(const std::vector<double>& found_by_layer, const std::vector<double>& peaks) const {
+  std::vector<Past> all = past_;
+  if (running_ && steps_.size() > running_->first_record) all.push_back(close(*running_, steps_.size(), found_by_layer, peaks));
+  return all;
 }
 
 void RunRecorder::end_phase(const CacheCounts& cached) {
-  if (phases_.empty()) return;
-  PhaseRecord& record = phases_.back();
-  const std::vector<double> now = by_layer(cached, model_.layers.size());
-  std::transform(now.begin(), now.end(), record.found_by_layer.begin(), record.found_by_layer.begin(), std::minus<>());
-  record.peak_bytes.assign(communicator_.world_size(), 0.0);
-  record.peak_bytes[communicator_.rank()] = static_cast<double>(device_.peak_bytes());
-  const int last_traced = record.phase.from_step + kTracedStepsPerPhase;
+  if (!running_) return;
+  agree_on_steps();
+  past_ = past_and_running(communicator_->sum(found_in_running_phase(cached)), communicator_->sum(own_peak()));
+  keep_spans();
+  running_.reset();
+}
+
+void RunRecorder::keep_spans() {
   for (Span& span : trace_.spans) {
-    if (span.step < last_traced) whole_.spans.push_back(std::move(span));
+    if (!running_ || span.step >= running_->phase.from_step + kTracedStepsPerPhase) continue;
+    span.rank = seats_[span.rank];
+    whole_.spans.push_back(std::move(span));
   }
   trace_.spans.clear();
 }
 
-void RunRecorder::record_step(const StepRecord& step, double loss_share, bool speaks) {
-  steps_.push_back(step);
-  loss_shares_.push_back(loss_share);
-  spoken_ns_.push_back(speaks ? static_cast<double>(step.iteration_ns) : 0);
+namespace {
+
+template <class Pasts>
+void write(const Pasts& pasts, const std::vector<StepRecord>& steps, RunSummary& run, TrainingPlan& executed) {
+  run.phases.clear();
+  executed.phases.clear();
+  for (const auto& past : pasts) {
+    run.phases.push_back(past.summary);
+    executed.phases.push_back(past.phase);
+  }
+  run.steps = steps;
 }
 
-void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns) {
-  whole_.events.push_back({communicator_.rank(), name, begin_ns, end_ns});
+}  // namespace
+
+void RunRecorder::so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) {
+  agree_on_steps();
+  std::vector<double> found = communicator_->sum(found_in_running_phase(cached)), peaks = communicator_->sum(own_peak());
+  write(past_and_running(found, peaks), steps_, run, executed);
+}
+
+void RunRecorder::history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) {
+  std::vector<StepRecord> later(steps_.begin() + std::min<std::ptrdiff_t>(num_steps, std::ssize(steps_)), steps_.end());
+  steps_.resize(std::min<std::size_t>(num_steps, steps_.size()));
+  write(past_and_running(running_ ? found_in_running_phase(cached) : std::vector<double>{}, own_peak()), steps_, run, executed);
+  steps_.insert(steps_.end(), later.begin(), later.end());
+}
+
+void RunRecorder::restore(const RunSummary& run, const TrainingPlan& executed) {
+  FROSTPIPE_CHECK(run.phases.size() <= executed.phases.size(), "every phase has a summary, those to come have none");
+  past_.clear();
+  for (std::size_t i = 0; i < run.phases.size(); ++i) past_.push_back({executed.phases[i], run.phases[i]});
+  running_.reset();
+  steps_ = run.steps;
+  num_agreed_ = steps_.size();
+  spoke_.clear();
+  trace_.spans.clear();
+  std::erase_if(whole_.spans, [&](const Span& span) { return span.step >= static_cast<int>(steps_.size()); });
+}
+
+Nanoseconds RunRecorder::time_since(int step) const {
+  Nanoseconds total = 0;
+  for (const StepRecord& record : steps_) total += record.step >= step ? record.iteration_ns : 0;
+  return total;
 }
 
 void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
   end_phase(cached);
-  const std::vector<double> losses = communicator_.sum(loss_shares_);
-  const std::vector<double> times = communicator_.sum(spoken_ns_);
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i].loss = losses[i];
-    steps_[i].iteration_ns = static_cast<Nanoseconds>(times[i]);
-  }
-  for (PhaseRecord& record : phases_) {
-    record.peak_bytes = communicator_.sum(record.peak_bytes);
-    record.found_by_layer = communicator_.sum(std::move(record.found_by_layer));
-  }
-
   // One trace on one clock: the earliest recorded moment of any rank is 0.
-  whole_run = Trace{.num_ranks = communicator_.world_size(), .spans = {}, .events = {}};
-  for (int rank = 0; rank < communicator_.world_size(); ++rank) {
-    const Trace part = trace_from_json(communicator_.broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));
+  whole_run = Trace{.num_ranks = num_seats_, .spans = {}, .events = {}};
+  for (int rank = 0; rank < communicator_->world_size(); ++rank) {
+    const Trace part = trace_from_json(communicator_->broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));
     whole_run.spans.insert(whole_run.spans.end(), part.spans.begin(), part.spans.end());
     whole_run.events.insert(whole_run.events.end(), part.events.begin(), part.events.end());
   }
-  if (communicator_.rank() != 0) return;
-  Nanoseconds origin = whole_run.spans.empty() ? 0 : whole_run.spans.front().begin_ns;
-  for (const Span& span : whole_run.spans) origin = std::min(origin, span.begin_ns);
-  for (const Event& event : whole_run.events) origin = std::min(origin, event.begin_ns);
-  for (Span& span : whole_run.spans) {
-    span.begin_ns -= origin;
-    span.end_ns -= origin;
+  if (communicator_->rank() != 0) return;
+  start_at_zero(whole_run);
+  write(past_, steps_, run, executed);
+  for (std::size_t i = 0; i < past_.size(); ++i) {
+    if (past_[i].typical_step >= 0) run.phases[i].measured_timeline = step_of(whole_run, past_[i].typical_step);
   }
-  for (Event& event : whole_run.events) {
-    event.begin_ns -= origin;
-    event.end_ns -= origin;
-  }
-
-  executed.phases.clear();
-  for (std::size_t p = 0; p < phases_.size(); ++p) {
-    const PhaseRecord& record = phases_[p];
-    const std::size_t end = p + 1 < phases_.size() ? phases_[p + 1].first_record : steps_.size();
-    if (end == record.first_record) continue;
-    std::vector<Nanoseconds> times, tokens;
-    PhaseSummary summary;
-    double samples = 0;
-    for (std::size_t i = record.first_record; i < end; ++i) {
-      times.push_back(steps_[i].iteration_ns);
-      tokens.push_back(steps_[i].tokens);
-      samples += steps_[i].samples;
-    }
-    summary.from_step = record.phase.from_step;
-    summary.num_steps = static_cast<int>(end - record.first_record);
-    summary.first_trainable_layer = record.phase.first_trainable_layer;
-    summary.frozen_layers = frozen_blocks(model_, record.phase.first_trainable_layer);
-    summary.stages = record.phase.layout.pipeline_parallel_size;
-    summary.replicas = record.phase.layout.data_parallel_size;
-    summary.num_micro_batches = record.phase.num_micro_batches;
-    summary.schedule = record.phase.schedule;
-    summary.partition = to_string(record.phase.partition);
-    summary.tokens = static_cast<int>(quantile(tokens, 0.5));
-    summary.measured_iteration_ns = quantile(times, 0.5);
-    summary.measured_iteration_low_ns = quantile(times, 0.1);
-    summary.measured_iteration_high_ns = quantile(times, 0.9);
-    summary.transformation_ns = record.transformation_ns;
-    summary.cache = record.phase.cache.on;
-    const std::vector<CacheFound> found = fractions(record.found_by_layer);
-    summary.cache_hit_fraction = fraction_at(found, summary.first_trainable_layer);
-    for (const CacheFound& one : found) summary.cache_base_fraction += one.layer < summary.first_trainable_layer ? one.fraction : 0;
-    summary.samples_per_second = samples * 1e9 / static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
-    for (const double bytes : record.peak_bytes) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
-    const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
-    const auto typical = std::min_element(steps_.begin() + record.first_record, steps_.begin() + traced, [&](const StepRecord& a, const StepRecord& b) {
-      return std::abs(a.iteration_ns - summary.measured_iteration_ns) < std::abs(b.iteration_ns - summary.measured_iteration_ns);
-    });
-    summary.measured_timeline = step_of(whole_run, typical->step);
-    run.phases.push_back(std::move(summary));
-
-    Phase phase = record.phase;
-    phase.tokens = run.phases.back().tokens;
-    phase.cache.found = found;
-    executed.phases.push_back(std::move(phase));
-  }
-  run.steps = steps_;
 }
 
 }  // namespace frostpipe

@@ -24,10 +24,12 @@ int tag_of(const Action& action) { return *action.micro_batch; }
 /// What lives for one repetition of the body.
 struct StageRunner::Iteration {
   const MiniBatch& batch;
+  int step = 0;
   UpdateRule rule;
   double gradient_clip = 0;
   bool apply_update = true;
   IterationResult result{};
+  std::optional<double> reduced_loss{};  // over the replicas, where it is not reduced with the norm
   std::map<int, at::Tensor> outputs{};           // by micro-batch, from F to SEND_F
   std::map<int, at::Tensor> input_gradients{};   // by micro-batch, from B to SEND_B
   std::map<int, at::Tensor> received{};          // activations or gradients by micro-batch, from RECV to use
@@ -112,19 +114,27 @@ void StageRunner::receive(Iteration& iteration, const Action& action) {
   post_receives(iteration, is_forward, receives_ahead_);
 }
 
-void StageRunner::reduce_gradient() {
+void StageRunner::reduce_gradient(Iteration& iteration) {
   std::vector<at::Tensor> gradients;
   for (int layer = range_.begin; layer < range_.end; ++layer) {
     if (layers_.at(layer).trains()) gradients.push_back(layers_.at(layer).gradients);
   }
+  // Without a pipeline no other reduction follows: the loss, which every rank is to know, goes with the gradients.
+  at::Tensor loss;
+  if (phase_.layout.pipeline_parallel_size == 1 && !gradients.empty()) {
+    loss = at::full({1}, compute_.loss(), gradients.front().options());
+    gradients.push_back(loss);
+  }
   groups_.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
+  if (loss.defined() && phase_.layout.data_parallel_size > 1) iteration.reduced_loss = loss.item<double>();
 }
 
 void StageRunner::optimizer_step(Iteration& iteration) {
-  // [0, blocks): per block; last: all layers together. Replica 0 speaks for its replicas, whose gradients are equal.
+  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 speaks for its replicas, whose gradients are equal.
   const int blocks = num_blocks(model_);
-  at::Tensor squares = at::zeros({blocks + 1}, at::kDouble);
+  at::Tensor squares = at::zeros({blocks + 2}, at::kDouble);
   double* const values = squares.data_ptr<double>();
+  values[blocks + 1] = iteration.reduced_loss.value_or(compute_.loss());
   if (place_.replica == 0 || groups_.norm.ranks().size() < 2) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (!layers_.at(layer).trains()) continue;
@@ -137,6 +147,7 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   groups_.norm.all_reduce_sum({squares}, "OPTIMIZER_STEP: gradient norm");
   squares = squares.to(at::kCPU);
   iteration.result.block_square_sums.assign(squares.data_ptr<double>(), squares.data_ptr<double>() + blocks);
+  iteration.result.loss = squares.data_ptr<double>()[blocks + 1];
   const double norm = std::sqrt(squares.data_ptr<double>()[blocks]);
   if (!std::isfinite(norm)) {
     throw RuntimeFailure("rank " + std::to_string(rank_) + ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
@@ -144,6 +155,7 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   if (!iteration.apply_update) return;
   iteration.rule.gradient_scale = iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
   compute_.update(iteration.rule);
+  updates_ = iteration.step + 1;
 }
 
 void StageRunner::perform(Iteration& iteration, const Action& action) try {
@@ -156,7 +168,7 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::send_backward: return send(iteration, action);
     case ActionKind::recv_forward:
     case ActionKind::recv_backward: return receive(iteration, action);
-    case ActionKind::reduce_gradient: return reduce_gradient();
+    case ActionKind::reduce_gradient: return reduce_gradient(iteration);
     case ActionKind::optimizer_step: return optimizer_step(iteration);
     default: FROSTPIPE_CHECK(false, "GPipe and 1F1B have no other actions");
   }
@@ -166,7 +178,7 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
 
 IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip,
                                            Trace& trace, bool apply_update) {
-  Iteration iteration{.batch = batch, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
+  Iteration iteration{.batch = batch, .step = step, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
   const auto is_empty = [&](const Action& action) {
     if (!action.micro_batch) return false;
     const SampleRange range = range_of(iteration, *action.micro_batch);
@@ -193,7 +205,6 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   }
   for (Transfer& transfer : iteration.sends) transfer.wait();
   device_.synchronize();
-  iteration.result.loss = compute_.loss();
   return std::move(iteration.result);
 }
 

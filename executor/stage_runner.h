@@ -18,7 +18,7 @@ namespace frostpipe {
 
 /// What a rank's part of one iteration brought.
 struct IterationResult {
-  /// Sum over this rank's samples of their loss divided by the mini-batch's size; the sum over ranks is the mean loss. 0 but on the last stage.
+  /// Mean over the mini-batch's samples; 0 on ranks that train nothing.
   double loss = 0;
   /// Squared L2 norm of each block's reduced gradients before clipping; empty on ranks that train nothing.
   std::vector<double> block_square_sums;
@@ -38,6 +38,9 @@ class StageRunner {
   IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip, Trace& trace,
                                 bool apply_update = true);
 
+  /// Optimizer steps that this stage has done, if it did any: a step that ends with the loss of a peer may have been done all the same.
+  std::optional<int> updates() const { return updates_; }
+
   /// Forward only, in evaluation mode: predicted labels of `samples`; known on the ranks of the last stage, for the samples of
   /// their own replica, -1 elsewhere.
   std::vector<int> predict(const EncodedData& data, std::span<const int> samples, int batch_size);
@@ -50,7 +53,7 @@ class StageRunner {
   void backward(Iteration& iteration, const Action& action);
   void send(Iteration& iteration, const Action& action);
   void receive(Iteration& iteration, const Action& action);
-  void reduce_gradient();
+  void reduce_gradient(Iteration& iteration);
   void optimizer_step(Iteration& iteration);
   /// Posts receives of one direction until `up_to` are under way.
   void post_receives(Iteration& iteration, bool is_forward, std::size_t up_to);
@@ -70,6 +73,7 @@ class StageRunner {
   ActiveGroups& groups_;
   ComputeDevice& device_;
   std::size_t receives_ahead_;
+  std::optional<int> updates_;
 };
 
 }  // namespace frostpipe

@@ -24,7 +24,7 @@ class EncoderSubject final : public Subject {
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache) const override {
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int) const override {
     return std::make_unique<EncoderStageFactory>(folder_.config, model_, dataset_.encoded, compute, optimizer_moments(optimizer_), cache);
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, seed_, state); }
@@ -44,8 +44,7 @@ class EncoderSubject final : public Subject {
 
 class EmulatedSubject final : public Subject {
  public:
-  EmulatedSubject(const TrainOptions& options, int rank)
-      : plan_(options.plan), emulation_(*options.emulation), device_type_(options.cluster->devices.at(rank).type) {
+  explicit EmulatedSubject(const TrainOptions& options) : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
     const Workload& workload = *emulation_.profile.workload;
     dataset_.encoded.token_ids.assign(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0));
     dataset_.encoded.labels.assign(workload.num_samples, 0);
@@ -55,8 +54,8 @@ class EmulatedSubject final : public Subject {
   const Model& model() const override { return emulation_.profile.model; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache) const override {
-    return std::make_unique<EmulatedStageFactory>(emulation_.profile, device_type_, plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const override {
+    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
   void save(const std::map<int, LayerState>&, const std::vector<int>&, Communicator&, const std::filesystem::path&) const override {}
@@ -64,14 +63,14 @@ class EmulatedSubject final : public Subject {
  private:
   const TrainingPlan& plan_;
   const Emulation& emulation_;
-  std::string device_type_;
+  const Cluster& cluster_;
   Dataset dataset_;
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> make_subject(const TrainOptions& options, int rank) {
-  if (options.emulation) return std::make_unique<EmulatedSubject>(options, rank);
+std::unique_ptr<Subject> make_subject(const TrainOptions& options) {
+  if (options.emulation) return std::make_unique<EmulatedSubject>(options);
   return std::make_unique<EncoderSubject>(options);
 }
 

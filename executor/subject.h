@@ -21,8 +21,8 @@ class Subject {
   virtual const Dataset& dataset() const = 0;
   /// Of activations as this run holds them.
   virtual std::int64_t hidden_size() const = 0;
-  /// `cache` may be null: no phase may use one then. The subject and the cache must outlive the factory.
-  virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache) const = 0;
+  /// `cache` may be null: no phase may use one then. The subject and the cache must outlive the factory. `seat`: the device of the cluster that this rank is.
+  virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const = 0;
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
   /// Writes the trained model, if there is one; called by all ranks.
@@ -31,7 +31,7 @@ class Subject {
 };
 
 /// The encoder of options.model on the texts of options.data; or, with options.emulation, its profile's model on samples of its workload's number and
-/// length that mean nothing. `rank` is the caller's. Throws InvalidInput.
-std::unique_ptr<Subject> make_subject(const TrainOptions& options, int rank);
+/// length that mean nothing. Throws InvalidInput.
+std::unique_ptr<Subject> make_subject(const TrainOptions& options);
 
 }  // namespace frostpipe

@@ -8,16 +8,12 @@
 
 namespace frostpipe {
 
-void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory, Communicator& communicator,
-               std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
+void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory, Communicator& communicator,
+               std::map<int, LayerState>& layers) {
   const at::NoGradGuard no_grad;
-  for (const int layer : transformation.newly_frozen) {
-    const auto held = layers.find(layer);
-    if (held != layers.end()) parked[layer] = freeze(held->second);
-  }
   // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
   std::vector<Transfer> transfers;
-  for (const TensorMove& move : transformation.moves) {
+  for (const TensorMove& move : moves) {
     const bool gives = move.from_rank == communicator.rank(), takes = move.to_rank == communicator.rank();
     if (!gives && !takes) continue;
     if (takes) {
@@ -29,7 +25,7 @@ void transform(const Transformation& transformation, const Phase& after, const S
     if (move.with_moments && state.first_moment.defined()) tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const int tag = move.layer * 4 + static_cast<int>(i);
-      const std::string what = fmt::format("transformation: moving layer {}", move.layer);
+      const std::string what = fmt::format("moving layer {}", move.layer);
       transfers.push_back(gives ? communicator.movers().send(tensors[i], move.to_rank, tag, what)
                                 : communicator.movers().receive(tensors[i], move.from_rank, tag, what));
     }
@@ -42,6 +38,17 @@ void transform(const Transformation& transformation, const Phase& after, const S
     const LayerRange range = after.partition[place.position];
     return entry.first < range.begin || entry.first >= range.end;
   });
+}
+
+void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory, Communicator& communicator,
+               std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
+  for (const int layer : transformation.newly_frozen) {
+    const auto held = layers.find(layer);
+    if (held == layers.end()) continue;
+    const ParkedMoments moments = freeze(held->second);
+    if (moments.first_moment.defined()) parked[layer] = moments;
+  }
+  carry_out(transformation.moves, after, factory, communicator, layers);
 }
 
 }  // namespace frostpipe

@@ -10,6 +10,12 @@ struct ReplanRequest {
   int from_step = 0;
   /// Median of the current phase so far; 0 = unknown.
   Nanoseconds measured_iteration_ns = 0;
+  /// Devices of the cluster that the ranks run on, by rank.
+  std::vector<int> seats;
+  /// Ranks were lost: the current layout (in terms of the cluster's devices) cannot be kept; any other may be taken.
+  bool layout_is_lost = false;
+  /// What the plan foresees to freeze behind `from_step`; none: nobody knows.
+  std::optional<std::vector<FreezeEvent>> forecast;
 };
 
 }  // namespace frostpipe

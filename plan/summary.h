@@ -78,6 +78,20 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
+/// A return to an earlier moment of the run: after a loss, of a run that was interrupted, or behind a freeze that cost too much accuracy.
+struct Recovery {
+  int step = 0;        // training went on with this step
+  int lost_steps = 0;  // done behind it before, and done again
+  int world_size = 1;  // from then on
+  std::string cause;   // "rank 1 (process 7) was killed by signal 9 (Killed)"
+  std::string source;  // "the survivors' memory", "checkpoint step-00000040", "the beginning"
+  Nanoseconds detection_ns = 0;  // from the last sign of life to knowing
+  Nanoseconds forming_ns = 0;    // from then until all ranks were connected again
+  Nanoseconds restoring_ns = 0;  // layers, figures and layout
+  Nanoseconds lost_work_ns = 0;  // that the lost steps had taken; 0 where nobody knows
+  bool operator==(const Recovery&) const = default;
+};
+
 /// One training run as it was: what `train` writes.
 struct RunSummary {
   std::string name;  // data_parallel, static_pipeline, elastic, or the user's
@@ -100,6 +114,7 @@ struct RunSummary {
   double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n)
   std::vector<PhaseSummary> phases;
   std::vector<Decision> decisions;  // of re-planning
+  std::vector<Recovery> recoveries;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<std::string> label_names;

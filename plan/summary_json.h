@@ -42,6 +42,19 @@ void fields(Archive& archive, json::Value<Archive, Decision>& decision) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Recovery>& recovery) {
+  archive("step", recovery.step, json::at_least(0));
+  archive("lost_steps", recovery.lost_steps, json::at_least(0));
+  archive("world_size", recovery.world_size, json::at_least(1));
+  archive("cause", recovery.cause);
+  archive("source", recovery.source);
+  archive("detection_ns", recovery.detection_ns, json::at_least(0));
+  archive("forming_ns", recovery.forming_ns, json::at_least(0));
+  archive("restoring_ns", recovery.restoring_ns, json::at_least(0));
+  archive("lost_work_ns", recovery.lost_work_ns, json::at_least(0));
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, StepRecord>& record) {
   archive("step", record.step, json::at_least(0));
   archive("loss", record.loss);
@@ -78,6 +91,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("test_accuracy_standard_error", run.test_accuracy_standard_error);
   archive("phases", run.phases);
   archive("decisions", run.decisions);
+  archive("recoveries", run.recoveries, json::MayBeMissing());
   archive("steps", run.steps);
   archive("evaluations", run.evaluations);
   archive("label_names", run.label_names);

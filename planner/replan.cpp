@@ -14,7 +14,9 @@ Nanoseconds times(Nanoseconds duration, double factor) { return static_cast<Nano
 
 std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanRequest& request,
                                                              const CacheContent& content) {
-  RunPlanner planner(profile, cluster, options, {.current = request.current, .content = content, .lengths = {}});
+  RunStart start{.current = request.current, .content = content, .lengths = {}};
+  if (request.layout_is_lost) start.current.reset();
+  RunPlanner planner(profile, cluster, options, std::move(start));
   const auto windows = windows_of(profile.model, request.from_step, request.first_trainable_layer, forecast_of(profile.model, options), options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
@@ -51,6 +53,11 @@ Profile scaled_profile(Profile profile, double factor) {
 
 std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                               const ReplanRequest& request, const CacheContent& content) {
+  if (request.forecast && options.forecast != request.forecast) {
+    PlanOptions with_forecast = options;
+    with_forecast.forecast = request.forecast;
+    return replan(profile, cluster, with_forecast, request, content);
+  }
   if (request.measured_iteration_ns == 0) return replan_along_forecast(profile, cluster, options, request, content);
   const Nanoseconds predicted =
       simulated_iteration_ns(request.current, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);

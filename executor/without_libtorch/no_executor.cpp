@@ -1,5 +1,5 @@
 #include "executor/execute.h"
-#include "executor/launch.h"
+#include "executor/rendezvous.h"
 #include "profiles/error.h"
 
 // Stands in for the whole executor where LibTorch is left out, so that no caller needs to know: planning and simulating
@@ -16,9 +16,7 @@ namespace {
 
 }  // namespace
 
-std::optional<RankEnvironment> rank_environment() { left_out("run ranks"); }
-
-int launch_local_ranks(const std::vector<std::string>&, int) { left_out("run ranks"); }
+std::unique_ptr<Rendezvous> open_rendezvous_store() { left_out("run ranks"); }
 
 FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
 
@@ -26,7 +24,7 @@ void check_inputs(const TrainOptions&) { left_out("train"); }
 
 void check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
 
-RunSummary train(const RankEnvironment&, const TrainOptions&, const Replan&, const Progress&) { left_out("train"); }
+void train(Membership&, const TrainOptions&, const TrainCallbacks&) { left_out("train"); }
 
 MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {
   left_out("measure a profile");

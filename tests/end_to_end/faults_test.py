@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import NOT_FOR_USERS, EndToEndTest, is_alive, limit_file_size, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 15  # within which every other process has ended
-LONG = ("--epochs", 2000)  # never reached
+LONG = ("--epochs", 2000, "--max-restarts", 0)  # never reached
 
 
 def free_port():

@@ -16,6 +16,7 @@
 #include "executor/text_data.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
+#include "tests/executor/agreed_loss.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
@@ -94,7 +95,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
-      session.start(phase, [&](int layer, LayerState& state) { randomise_layer(config, layer, kSeed, state); });
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(config, layer, kSeed, state); });
     } else {
       session.enter(phase);
     }
@@ -112,7 +113,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       if (session.runner()) {
         result = session.runner()->run_iteration(batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
       }
-      outcome.losses.push_back(communicator.sum({result.loss}).front());
+      outcome.losses.push_back(agreed_loss(communicator, result));
     }
     if (cached) outcome.counts.add(found_before, cache->view().counts().found, part.first_trainable);
   }

@@ -13,6 +13,7 @@
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/reference_encoder.h"
+#include "tests/executor/agreed_loss.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
@@ -60,8 +61,8 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   RankSession session = job.session(data, "sgd", dtype);
   Phase phase = small_phase(p, d, m, schedule, frozen_first_layer);
   phase.recompute = recompute;
-  session.start(phase,
-                [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+  session.start(phase, 0,
+                [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(job.config, layer, kSeed, state); });
   Trace trace;
   const IterationResult result = session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
 
@@ -84,7 +85,7 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
       offset += spec.count();
     }
   }
-  const double loss = job.communicator->sum({result.loss}).front();
+  const double loss = agreed_loss(*job.communicator, result);
   CHECK_RANK(std::abs(loss - expected_loss) <= relative * 10, fmt::format("{}: loss {} instead of {}", what, loss, expected_loss));
 }
 
@@ -162,7 +163,7 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
     Phase phase = small_phase(segment.p, segment.d, segment.m, "1F1B", segment.first_trainable);
     phase.from_step = step;
     if (step == 0) {
-      session.start(phase, [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(job.config, layer, kSeed, state); });
     } else {
       const std::vector<double> before = checksums(job, session);
       session.enter(phase);
@@ -173,7 +174,7 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
       Trace trace;
       IterationResult result;
       if (session.runner()) result = session.runner()->run_iteration(batch, nullptr, step, rule, /*gradient_clip=*/1.0, trace);
-      const double loss = job.communicator->sum({result.loss}).front();
+      const double loss = agreed_loss(*job.communicator, result);
       const double expected = reference.loss_and_gradients(whole, segment.first_trainable);
       CHECK_RANK(std::abs(loss - expected) <= 1e-9 * (1 + std::abs(expected)), fmt::format("step {}: loss {} instead of {}", step, loss, expected));
       reference.step(optimizer, 0.01, 0.1, 1.0, segment.first_trainable);
@@ -221,13 +222,13 @@ void transformed_equals_fresh(const RankEnvironment& self) {
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 9, 0);
   RankSession session = job.session(data, "adamw", "float32");
-  session.start(small_phase(2, 1, 3, "1F1B", 0), [&](int layer, LayerState& state) { randomise_layer(job.config, layer, kSeed, state); });
+  session.start(small_phase(2, 1, 3, "1F1B", 0), 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(job.config, layer, kSeed, state); });
   Trace trace;
   for (int step = 0; step < 3; ++step) session.runner()->run_iteration(batch, nullptr, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
   const Phase after = small_phase(1, 2, 2, "1F1B", 3);
   session.enter(after);
   RankSession fresh = job.session(data, "adamw", "float32");
-  fresh.start(after, [&](int layer, LayerState& state) {
+  fresh.start(after, 3, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
     const at::NoGradGuard no_grad;
     const LayerState& from = session.layers().at(layer);
     state.weights.copy_(from.weights);

@@ -43,13 +43,12 @@ TEST(FreezeController, PaperRuleTakesTheNormAveragedOverTheInterval) {
   // 4 layers; squared norms per step chosen so that layer 1 has the smallest mean norm: (3 + 1) / 2 = 2 against 5, 4, 6.
   const auto communicator = alone();
   FreezeController controller(parse_freeze_policy("paper", {}), 4, 100);
-  controller.record({25, 9, 16, 36}, true);
-  controller.record({25, 1, 16, 36}, true);
-  controller.record({}, true);                // a rank that trains nothing
-  controller.record({0, 0, 0, 0}, false);     // a rank that does not speak
+  controller.record({25, 9, 16, 36});
+  controller.record({25, 1, 16, 36});
+  controller.record({});                // a rank that trains nothing
   EXPECT_EQ(controller.decide(34, 0, *communicator), 1);
   // The signal starts anew: now layer 3 is smallest, capped at ceil(1 + (4 - 1) / 2) = 3.
-  controller.record({25, 25, 25, 1}, true);
+  controller.record({25, 25, 25, 1});
   EXPECT_EQ(controller.decide(47, 1, *communicator), 3);
 }
 

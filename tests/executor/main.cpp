@@ -5,9 +5,11 @@
 #include <exception>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <memory>
 #include <stdexcept>
 
+#include "executor/job/launch.h"
+#include "executor/rendezvous.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {
@@ -22,7 +24,7 @@ RegisterRankTest::RegisterRankTest(std::string name, RankTest body) { registered
 
 bool passes_on_ranks(const std::string& name, int num_ranks) {
   setenv("FROSTPIPE_RANK_TEST", name.c_str(), 1);
-  return launch_local_ranks({std::filesystem::read_symlink("/proc/self/exe")}, num_ranks) == 0;
+  return launch_local_ranks({.command = {std::filesystem::read_symlink("/proc/self/exe")}, .num_ranks = num_ranks, .open_rendezvous = open_rendezvous_store}) == 0;
 }
 
 void fail_rank(const char* file, int line, const std::string& text) {
@@ -33,12 +35,13 @@ void fail_rank(const char* file, int line, const std::string& text) {
 
 int main(int argc, char** argv) {
   using namespace frostpipe;
-  if (const std::optional<RankEnvironment> self = rank_environment()) {
+  if (const std::unique_ptr<Membership> membership = Membership::join()) {
+    const RankEnvironment self = membership->form()->self;
     try {
-      test::registered().at(std::getenv("FROSTPIPE_RANK_TEST"))(*self);
+      test::registered().at(std::getenv("FROSTPIPE_RANK_TEST"))(self);
       return 0;
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", self->rank, error.what());
+      std::fprintf(stderr, "rank %d: %s\n", self.rank, error.what());
       return 1;
     }
   }

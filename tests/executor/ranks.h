@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "executor/launch.h"
+#include "executor/job/membership.h"
 
 namespace frostpipe::test {
 

@@ -24,7 +24,7 @@ NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what
 
 # Variables that would make the tool think it is one rank of somebody's job.
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
-                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED")
+                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RE_FORM")
 
 
 def is_alive(pid):

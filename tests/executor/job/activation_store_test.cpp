@@ -1,4 +1,4 @@
-#include "executor/activation_store.h"
+#include "executor/job/activation_store.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST_F(ActivationStoreTest, AFlippedByteIsAMiss) {
   const auto store = ActivationStore::create(options(1024, 4096), name_);
   for (const int sample : {0, 1}) store->write(sample, kKey, pattern(1000, 5));
   std::vector<std::byte> found;
-  for (const auto& path : {std::filesystem::path("/dev/shm") / name_, folder_ / name_}) {
+  for (const std::string& path : {store->files().shared, store->files().disk}) {
     const int file = ::open(path.c_str(), O_RDWR);
     ASSERT_GE(file, 0);
     std::vector<char> bytes(std::filesystem::file_size(path));
@@ -94,8 +94,7 @@ TEST_F(ActivationStoreTest, AFlippedByteIsAMiss) {
 TEST_F(ActivationStoreTest, OtherProcessesReadItAndNothingStaysBehind) {
   const auto store = ActivationStore::create(options(1024, 4096), name_);
   store->write(0, kKey, pattern(1000, 3));
-  const auto later = ActivationStore::open(options(1024, 4096), name_);
-  store->unlink();
+  const auto later = ActivationStore::open(options(1024, 4096), store->files());
   EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name_));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
   store->write(1, kOther, pattern(1000, 4));
@@ -103,7 +102,7 @@ TEST_F(ActivationStoreTest, OtherProcessesReadItAndNothingStaysBehind) {
   EXPECT_EQ(read(*later, 0, found), kKey);
   EXPECT_EQ(read(*later, 1, found), kOther);
   EXPECT_EQ(found, pattern(1000, 4));
-  EXPECT_THROW(ActivationStore::open(options(1024, 4096), name_), RuntimeFailure);
+  EXPECT_THROW(ActivationStore::open(options(1024, 4096), {"/proc/1/fd/12345", ""}), RuntimeFailure);
 }
 
 TEST_F(ActivationStoreTest, NeverShowsHalfAnEntryAndSurvivesAWriterThatDies) {

@@ -1,4 +1,4 @@
-#include "executor/safetensors.h"
+#include "executor/job/safetensors.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -48,6 +48,7 @@ std::pair<std::shared_ptr<const std::byte>, std::size_t> map_file(const std::fil
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
   const auto [mapping, size] = map_file(path);
   mapping_ = mapping;
+  content_ = {mapping.get(), size};
   if (size < 8) throw InvalidInput(path.string(), "must start with the 8-byte length of its header", fmt::format("{} bytes long", size));
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, mapping.get(), 8);
@@ -108,14 +109,21 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   file_ = std::fopen(temporary_.c_str(), "wb");
   if (!file_) throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
   const std::uint64_t header_size = text.size();
-  if (std::fwrite(&header_size, 8, 1, file_) != 1 || std::fwrite(text.data(), text.size(), 1, file_) != 1) {
-    throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
+  try {
+    put(std::as_bytes(std::span(&header_size, 1)));
+    put(std::as_bytes(std::span(text)));
+  } catch (const RuntimeFailure&) {
+    discard();
+    throw;
   }
 }
 
-SafetensorsWriter::~SafetensorsWriter() {
+SafetensorsWriter::~SafetensorsWriter() { discard(); }
+
+void SafetensorsWriter::discard() {
   if (!file_) return;
   std::fclose(file_);
+  file_ = nullptr;
   std::error_code ignored;
   std::filesystem::remove(temporary_, ignored);
 }
@@ -123,14 +131,21 @@ SafetensorsWriter::~SafetensorsWriter() {
 void SafetensorsWriter::write(std::span<const std::byte> data) {
   FROSTPIPE_CHECK(next_ < sizes_.size() && data.size() == sizes_[next_], "tensors are written in the order and size announced");
   ++next_;
+  put(data);
+}
+
+void SafetensorsWriter::put(std::span<const std::byte> data) {
   if (!data.empty() && std::fwrite(data.data(), data.size(), 1, file_) != 1) {
     throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
   }
+  hash_.add(data);
+  bytes_ += static_cast<Bytes>(data.size());
 }
 
 void SafetensorsWriter::finish() {
   FROSTPIPE_CHECK(next_ == sizes_.size(), "every announced tensor is written");
-  const int failed = std::fclose(file_);
+  bool failed = std::fflush(file_) != 0 || fdatasync(fileno(file_)) != 0;
+  failed = std::fclose(file_) != 0 || failed;
   file_ = nullptr;
   if (failed) throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
   std::filesystem::rename(temporary_, path_);

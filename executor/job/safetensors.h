@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "executor/job/hash.h"
+#include "profiles/units.h"
+
 namespace frostpipe {
 
 /// One tensor of a safetensors file. `dtype` is the format's: "F32", "F64", "BF16", "I64", ...
@@ -24,16 +27,19 @@ class SafetensorsFile {
   /// outside the data or that do not match shape and dtype.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  /// The file's bytes, all of them.
+  std::span<const std::byte> content() const { return content_; }
   /// Throws InvalidInput naming the file if there is no such tensor, or its shape is another one.
   const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
 
  private:
   std::filesystem::path path_;
   std::shared_ptr<const std::byte> mapping_;
+  std::span<const std::byte> content_;
   std::map<std::string, StoredTensor> tensors_;
 };
 
-/// Writes a file tensor by tensor; complete only after finish(), which renames it into place.
+/// Writes a file tensor by tensor; complete only after finish(), which renames it into place once it has reached the disk.
 class SafetensorsWriter {
  public:
   struct Entry {
@@ -47,12 +53,20 @@ class SafetensorsWriter {
   /// The next tensor's bytes. Throws RuntimeFailure (full disk) naming the path.
   void write(std::span<const std::byte> data);
   void finish();
+  /// Of the whole file, after finish().
+  Bytes bytes() const { return bytes_; }
+  std::uint64_t hash() const { return hash_.value(); }
 
  private:
+  void put(std::span<const std::byte> data);
+  void discard();
+
   std::filesystem::path path_, temporary_;
   std::vector<std::size_t> sizes_;
   std::size_t next_ = 0;
   std::FILE* file_ = nullptr;
+  StreamHash hash_;
+  Bytes bytes_ = 0;
 };
 
 }  // namespace frostpipe

@@ -1,5 +1,5 @@
 // Oracle: the format's own definition (8 bytes little-endian header length, JSON header, row-major data), bytes made by hand.
-#include "executor/safetensors.h"
+#include "executor/job/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

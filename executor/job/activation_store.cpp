@@ -1,18 +1,17 @@
-#include "executor/activation_store.h"
+#include "executor/job/activation_store.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "executor/job/hash.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -21,8 +20,6 @@ namespace {
 constexpr Bytes kAlignment = 64;
 
 Bytes aligned(Bytes bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::uint64_t checksum_of(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 }  // namespace
 
@@ -76,21 +73,21 @@ class ActivationStore::File {
 };
 
 std::unique_ptr<ActivationStore> ActivationStore::create(const ActivationStoreOptions& options, const std::string& name) {
-  return std::unique_ptr<ActivationStore>(new ActivationStore(options, name, /*creates=*/true));
+  return std::unique_ptr<ActivationStore>(new ActivationStore(options, {"/dev/shm/" + name, (options.disk_folder / name).string()}, /*creates=*/true));
 }
 
-std::unique_ptr<ActivationStore> ActivationStore::open(const ActivationStoreOptions& options, const std::string& name) {
-  return std::unique_ptr<ActivationStore>(new ActivationStore(options, name, /*creates=*/false));
+std::unique_ptr<ActivationStore> ActivationStore::open(const ActivationStoreOptions& options, const Files& files) {
+  return std::unique_ptr<ActivationStore>(new ActivationStore(options, files, /*creates=*/false));
 }
 
-ActivationStore::ActivationStore(const ActivationStoreOptions& options, const std::string& name, bool creates)
-    : shared_path_("/dev/shm/" + name), disk_path_(options.disk_folder / name) {
+ActivationStore::ActivationStore(const ActivationStoreOptions& options, Files files, bool creates) {
   if (options.disk_bytes > 0 && !std::filesystem::is_directory(options.disk_folder)) {
     throw InvalidInput("cache folder", "must be an existing folder; make it, or give another", options.disk_folder.string());
   }
   const int flags = O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0);
-  const int shared = ::open(shared_path_.c_str(), flags, 0600);
-  if (shared < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", shared_path_.string(), std::strerror(errno)));
+  const int shared = ::open(files.shared.c_str(), flags, 0600);
+  if (shared < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", files.shared, std::strerror(errno)));
+  if (creates) ::unlink(files.shared.c_str());
   shared_ = std::make_unique<File>(shared);
   memory_begin_ = aligned(sizeof(Header)) + aligned(static_cast<Bytes>(options.entry_bytes.size() * sizeof(Entry)));
 
@@ -114,34 +111,32 @@ ActivationStore::ActivationStore(const ActivationStoreOptions& options, const st
     Bytes memory_needed = 0, disk_needed = 0;
     for (int sample = 0; sample < slots_in_memory_ + slots_on_disk_; ++sample) (in_memory(sample) ? memory_needed : disk_needed) += aligned(sizes_[sample]);
     sizes.memory_bytes = reserve(*shared_, "/dev/shm", memory_begin_, memory_needed);
-    if (sizes.memory_bytes < 0) {
-      unlink();
-      throw RuntimeFailure("activation cache: no room in /dev/shm even for its table: " + note_);
-    }
+    if (sizes.memory_bytes < 0) throw RuntimeFailure("activation cache: no room in /dev/shm even for its table: " + note_);
     if (disk_needed > 0) {
-      const int disk = ::open(disk_path_.c_str(), flags, 0600);
+      const int disk = ::open(files.disk.c_str(), flags, 0600);
       const int error = errno;
       if (disk >= 0) {
+        ::unlink(files.disk.c_str());
         disk_ = std::make_unique<File>(disk);
-        disk_needed = reserve(*disk_, disk_path_.c_str(), 0, disk_needed);
+        disk_needed = reserve(*disk_, files.disk.c_str(), 0, disk_needed);
       } else {
-        note_ += fmt::format("{}{}: {}", note_.empty() ? "" : "; ", disk_path_.string(), std::strerror(error));
+        note_ += fmt::format("{}{}: {}", note_.empty() ? "" : "; ", files.disk, std::strerror(error));
         disk_needed = 0;
       }
     }
     sizes.disk_bytes = std::max<Bytes>(0, disk_needed);
   } else if (!shared_->read_at(0, std::as_writable_bytes(std::span(&sizes, 1)))) {
-    throw RuntimeFailure(fmt::format("activation cache: {} cannot be read", shared_path_.string()));
+    throw RuntimeFailure(fmt::format("activation cache: {} cannot be read", files.shared));
   }
   lay_out(options.entry_bytes, sizes.memory_bytes, sizes.disk_bytes);
   if (!creates && slots_on_disk_ > 0) {
-    const int disk = ::open(disk_path_.c_str(), flags, 0600);
-    if (disk < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", disk_path_.string(), std::strerror(errno)));
+    const int disk = ::open(files.disk.c_str(), flags, 0600);
+    if (disk < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", files.disk, std::strerror(errno)));
     disk_ = std::make_unique<File>(disk);
   }
   mapped_bytes_ = memory_begin_ + sizes.memory_bytes;
   void* const mapped = mmap(nullptr, static_cast<std::size_t>(mapped_bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, shared_->descriptor(), 0);
-  if (mapped == MAP_FAILED) throw RuntimeFailure(fmt::format("activation cache: mapping {}: {}", shared_path_.string(), std::strerror(errno)));
+  if (mapped == MAP_FAILED) throw RuntimeFailure(fmt::format("activation cache: mapping {}: {}", files.shared, std::strerror(errno)));
   mapped_ = static_cast<std::byte*>(mapped);
   if (creates) std::memcpy(mapped_, &sizes, sizeof sizes);  // reserved pages are zero: every entry is missing
 }
@@ -150,9 +145,9 @@ ActivationStore::~ActivationStore() {
   if (mapped_) munmap(mapped_, static_cast<std::size_t>(mapped_bytes_));
 }
 
-void ActivationStore::unlink() {
-  ::unlink(shared_path_.c_str());
-  if (disk_) ::unlink(disk_path_.c_str());
+ActivationStore::Files ActivationStore::files() const {
+  const auto of_this_process = [](const std::unique_ptr<File>& file) { return file ? fmt::format("/proc/{}/fd/{}", getpid(), file->descriptor()) : ""; };
+  return {of_this_process(shared_), of_this_process(disk_)};
 }
 
 void ActivationStore::lay_out(const std::vector<Bytes>& entry_bytes, Bytes memory_bytes, Bytes disk_bytes) {
@@ -195,7 +190,7 @@ std::uint64_t ActivationStore::read(int sample, std::span<const std::uint64_t> k
   }
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.version.load(std::memory_order_relaxed) != version) return 0;
-  if (checksum_of(to) == checksum) return key;
+  if (hash_bytes(to) == checksum) return key;
   entry.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);  // damaged: to be written again
   return 0;
 }
@@ -215,7 +210,7 @@ bool ActivationStore::write(int sample, std::uint64_t key, std::span<const std::
   } else {
     written = disk_->write_at(offsets_[sample], from);
   }
-  entry.checksum.store(checksum_of(from), std::memory_order_relaxed);
+  entry.checksum.store(hash_bytes(from), std::memory_order_relaxed);
   entry.key.store(written ? key : 0, std::memory_order_relaxed);
   entry.version.store(version + 1, std::memory_order_release);
   return written;

@@ -28,14 +28,18 @@ struct ActivationStoreOptions {
 /// disk make entries missing, nothing else. Memory is reserved when the store is made, so that a full /dev/shm cannot kill a process later.
 class ActivationStore {
  public:
+  /// Where a store's files can be opened: they have no names, and go with the last process that has them, however it ends.
+  struct Files {
+    std::string shared, disk;
+  };
+
   /// By one process of the node. What cannot be reserved makes the store smaller, see note(). Throws InvalidInput unless the disk folder is one.
   static std::unique_ptr<ActivationStore> create(const ActivationStoreOptions& options, const std::string& name);
-  /// By the others, with the same options, before unlink(). Throws RuntimeFailure if there is no such store.
-  static std::unique_ptr<ActivationStore> open(const ActivationStoreOptions& options, const std::string& name);
+  /// By the others, with the same options, while a process lives that has the store. Throws RuntimeFailure if there is no such store.
+  static std::unique_ptr<ActivationStore> open(const ActivationStoreOptions& options, const Files& files);
   ~ActivationStore();
 
-  /// By the creator when all have opened: the files lose their names, and go with the last process, however it ends.
-  void unlink();
+  Files files() const;
 
   /// Copies the sample's entry to `to` (its entry_bytes) if it is whole and has one of these keys: returns that key, else 0. Keys are not 0.
   std::uint64_t read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const;
@@ -54,13 +58,12 @@ class ActivationStore {
   struct Entry;
   class File;
 
-  ActivationStore(const ActivationStoreOptions& options, const std::string& name, bool creates);
+  ActivationStore(const ActivationStoreOptions& options, Files files, bool creates);
   void lay_out(const std::vector<Bytes>& entry_bytes, Bytes memory_bytes, Bytes disk_bytes);
   Entry& entry_of(int sample) const;
   bool in_memory(int sample) const { return sample < slots_in_memory_; }
   bool has_slot(int sample) const { return sample < slots_in_memory_ + slots_on_disk_; }
 
-  std::filesystem::path shared_path_, disk_path_;
   std::unique_ptr<File> shared_, disk_;  // header, entry words and slots in memory; slots on disk
   std::vector<Bytes> sizes_, offsets_;   // per sample with a slot: in its file
   int slots_in_memory_ = 0, slots_on_disk_ = 0;

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "executor/job/checkpoint.h"
+#include "plan/partition.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+struct InspectOptions {
+  std::string path, format;
+};
+
+/// What is wrong with a layer's file; empty if nothing is.
+std::string fault_of(const Checkpoint& checkpoint, int layer) {
+  try {
+    open_layer(checkpoint, layer);
+    return {};
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+/// The phase that the run was in.
+const Phase& phase_of(const Checkpoint& checkpoint) {
+  const std::vector<Phase>& phases = checkpoint.plan.phases;
+  std::size_t index = 0;
+  while (index + 1 < phases.size() && phases[index + 1].from_step < checkpoint.step) ++index;
+  return phases[index];
+}
+
+/// What the checkpoint holds, and whether it is whole: `faults` gets what is not.
+std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
+  const Phase& phase = phase_of(checkpoint);
+  const RunSettings& settings = checkpoint.settings;
+  Table layers({{"layer"}, {"", Table::Align::left}, {"bytes"}, {"tensors", Table::Align::left}, {"content", Table::Align::left}});
+  Bytes total = 0;
+  for (int layer = 0; layer < num_layers(checkpoint); ++layer) {
+    const std::string fault = fault_of(checkpoint, layer);
+    if (!fault.empty()) faults.push_back(fault);
+    std::string tensors, size = "-";
+    if (fault.empty()) {
+      const SafetensorsFile file = open_layer(checkpoint, layer);
+      for (const auto& [name, tensor] : file.tensors()) tensors += (tensors.empty() ? "" : ", ") + name;
+      size = std::to_string(file.content().size());
+      total += static_cast<Bytes>(file.content().size());
+    }
+    layers.add_row({std::to_string(layer), layer < phase.first_trainable_layer ? "frozen" : "trains", size, tensors, fault.empty() ? "whole" : "DAMAGED"});
+  }
+  const std::string loss = checkpoint.run.steps.empty() ? "" : fmt::format(", loss {:.4f}", checkpoint.run.steps.back().loss);
+  const std::string accuracy = checkpoint.run.evaluations.empty() ? "" : fmt::format(", test accuracy {:.1f} % after step {}", 100 * checkpoint.run.evaluations.back().accuracy, checkpoint.run.evaluations.back().step);
+  return fmt::format(
+      "step {} of {}{}{}\n"
+      "layout: {} stage{} x {} replica{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
+      "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
+      checkpoint.step, settings.num_steps, loss, accuracy, phase.layout.pipeline_parallel_size, phase.layout.pipeline_parallel_size == 1 ? "" : "s",
+      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches, phase.schedule, to_string(phase.partition), phase.first_trainable_layer,
+      settings.global_batch_size, settings.seed, settings.optimizer, settings.dtype, settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
+}
+
+std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
+  nlohmann::ordered_json json{{"format", "frostpipe.inspection"}, {"version", 1}, {"folder", checkpoint.folder.string()}, {"step", checkpoint.step}, {"num_steps", checkpoint.settings.num_steps}};
+  json["first_trainable_layer"] = phase_of(checkpoint).first_trainable_layer;
+  for (const CheckpointFile& file : checkpoint.files) json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+  for (int layer = 0; layer < num_layers(checkpoint); ++layer) {
+    if (const std::string fault = fault_of(checkpoint, layer); !fault.empty()) faults.push_back(fault);
+  }
+  json["faults"] = faults;
+  return json.dump(2) + "\n";
+}
+
+int run_inspect(const InspectOptions& options) {
+  std::filesystem::path folder = options.path;
+  if (std::filesystem::is_directory(folder / "checkpoints")) folder /= "checkpoints";
+  if (!std::filesystem::exists(folder / "checkpoint.json")) {
+    const std::vector<std::filesystem::path> found = checkpoints_in(folder);
+    if (found.empty()) throw InvalidInput(options.path, "must be a checkpoint (RUN/checkpoints/step-...), or a folder of such", "neither");
+    if (options.format != "json" && found.size() > 1) {
+      for (const std::filesystem::path& older : found) print_note(fmt::format("there is {}{}", older.string(), older == found.front() ? ", shown here" : ""));
+    }
+    folder = found.front();
+  }
+  const Checkpoint checkpoint = read_checkpoint(folder);
+  std::vector<std::string> faults;
+  print_result(options.format == "json" ? checkpoint_json(checkpoint, faults) : folder.string() + ": " + checkpoint_text(checkpoint, faults));
+  for (const std::string& fault : faults) print_note(fault);
+  return faults.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_inspect_command(CLI::App& app) {
+  const auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole");
+  command->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest")->required()->type_name("FOLDER");
+  add_format_option(*command, options->format);
+  command->footer("Exit code 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");
+  return {command, [options] { return run_inspect(*options); }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,52 @@
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "executor/communicator.h"
+#include "executor/execute.h"
+#include "executor/job/checkpoint_writer.h"
+#include "executor/rank_session.h"
+
+namespace frostpipe {
+
+/// Decides when checkpoints are due and hands them to the writer, for one forming of the job. All ranks call each function at the same point.
+class CheckpointKeeper {
+ public:
+  /// `attempt_prefix`: no other forming's, of this or another start of the run. `note` gets sentences for people, on any rank.
+  CheckpointKeeper(const CheckpointPolicy& policy, std::filesystem::path root, std::string attempt_prefix, Communicator& communicator,
+                   std::function<void(const std::string&)> note);
+
+  /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at the steps where it may be, at most every few seconds.
+  bool is_due(int step);
+  /// Writes one, in the background. `checkpoint`: rank 0's counts; its files are filled in.
+  void write(const Checkpoint& checkpoint, RankSession& session);
+  /// Like write(), but waits for the one before; the checkpoint stays until release().
+  void write_and_hold(const Checkpoint& checkpoint, RankSession& session);
+  void release() { writer_.hold(std::nullopt); }
+  /// Waits for what is being written.
+  void finish();
+  /// Weights of frozen layers may have changed.
+  void forget() { writer_.forget(); }
+  /// Says what the writer has to say.
+  void report();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  CheckpointPolicy policy_;
+  std::string attempt_prefix_;
+  Communicator& communicator_;
+  std::function<void(const std::string&)> note_;
+  CheckpointWriter writer_;
+  int num_written_ = 0;
+  int next_question_ = 0;  // step
+  std::optional<int> first_step_;
+  Clock::time_point last_written_ = Clock::now(), last_question_ = Clock::now();
+  int last_question_step_ = 0;
+  bool postponed_ = false;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,65 @@
+#include "executor/job/control_channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+constexpr std::size_t kLongestText = 64 << 10;
+}
+
+std::pair<ControlChannel, ControlChannel> ControlChannel::make_pair() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw RuntimeFailure(std::string("making the launcher's line to a rank: ") + std::strerror(errno));
+  }
+  fcntl(ends[1], F_SETFD, 0);
+  return {ControlChannel(ends[0]), ControlChannel(ends[1])};
+}
+
+ControlChannel& ControlChannel::operator=(ControlChannel&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  closed_ = other.closed_.exchange(closed_);
+  return *this;
+}
+
+ControlChannel::~ControlChannel() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool ControlChannel::send(const std::string& text) {
+  FROSTPIPE_CHECK(!text.empty() && text.size() <= kLongestText, "texts are short, and an empty one would look like the end");
+  while (!closed_) {
+    if (::send(descriptor_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
+    closed_ = true;
+  }
+  return false;
+}
+
+std::optional<std::string> ControlChannel::receive(std::chrono::milliseconds wait) {
+  if (closed_) return std::nullopt;
+  pollfd entry{descriptor_, POLLIN, 0};
+  if (poll(&entry, 1, static_cast<int>(wait.count())) <= 0) return std::nullopt;
+  std::string text(kLongestText, '\0');
+  const ssize_t got = recv(descriptor_, text.data(), text.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+  if (got <= 0) {
+    closed_ = true;
+    return std::nullopt;
+  }
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,34 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace frostpipe {
+
+/// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or not at all. One thread may send
+/// while another receives.
+class ControlChannel {
+ public:
+  /// The launcher's end, which its processes do not inherit, and the process's end, which they do.
+  static std::pair<ControlChannel, ControlChannel> make_pair();
+  /// Takes over an open descriptor.
+  explicit ControlChannel(int descriptor) : descriptor_(descriptor) {}
+  ControlChannel(ControlChannel&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), closed_(other.closed_.load()) {}
+  ControlChannel& operator=(ControlChannel&& other) noexcept;
+  ~ControlChannel();
+
+  int descriptor() const { return descriptor_; }
+  /// Never blocks. False if the other end is gone, or has not read for so long that there is no room.
+  bool send(const std::string& text);
+  /// The next text, if one is there or comes in time; nothing either if the other end is gone, see closed().
+  std::optional<std::string> receive(std::chrono::milliseconds wait);
+  bool closed() const { return closed_; }
+
+ private:
+  int descriptor_ = -1;
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace frostpipe

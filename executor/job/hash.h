@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace frostpipe {
+
+/// XXH3, 64 bits: finds accidents, not attacks.
+std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+
+/// The same of bytes that come in parts: value() equals hash_bytes() of all that was added.
+class StreamHash {
+ public:
+  StreamHash();
+  ~StreamHash();
+  void add(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,333 @@
+#include "executor/job/launch.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "executor/job/control_channel.h"
+#include "executor/job/membership.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_epoch() / std::chrono::nanoseconds(1); }
+
+/// A process may take so long until its first heartbeat: it loads its libraries.
+constexpr int kStartLimitSeconds = 60;
+
+volatile std::sig_atomic_t received_signal = 0;
+void remember_signal(int signal) { received_signal = signal; }
+
+/// A process of the job: a rank of the running forming, or a spare.
+struct Member {
+  pid_t pid;
+  ControlChannel channel;
+  int rank = -1;  // -1 = a spare
+  int seat = -1;
+  bool running = true;
+  int status = 0;        // waitpid's, once it no longer runs
+  bool silent = false;   // killed because it was
+  bool stuck = false;    // killed because it did not stop
+  bool has_beaten = false;
+  bool stopped = false;  // has given up its connections, to form anew
+  bool done = false;     // has ended its work
+  Clock::time_point last_beat = Clock::now();
+
+  bool lost() const { return !running && (silent || WIFSIGNALED(status)); }
+  bool failed() const { return !running && !lost() && status != 0; }
+  bool lost_its_peer() const { return failed() && WEXITSTATUS(status) == kPeerLostExitCode; }
+};
+
+std::string how_it_ended(const Member& member) {
+  if (member.silent) return fmt::format("has sent no heartbeat for {} s: it is stopped or stuck", member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
+  if (WIFSIGNALED(member.status)) return fmt::format("was killed by signal {} ({})", WTERMSIG(member.status), strsignal(WTERMSIG(member.status)));
+  if (WEXITSTATUS(member.status) == 127) return "could not be started";
+  if (member.lost_its_peer()) return "lost the connection to another rank";
+  return fmt::format("ended with exit code {}", WEXITSTATUS(member.status));
+}
+
+std::string name_of(const Member& member) {
+  return member.rank < 0 ? fmt::format("a spare (process {})", member.pid) : fmt::format("rank {} (process {})", member.rank, member.pid);
+}
+
+Member start_member(const LaunchOptions& options, int id) {
+  auto [ours, theirs] = ControlChannel::make_pair();
+  // Everything that allocates happens before fork: the store's threads are running.
+  std::map<std::string, std::string> variables{{"RANK", std::to_string(id)},
+                                               {"LOCAL_RANK", std::to_string(id)},
+                                               {"WORLD_SIZE", std::to_string(options.num_ranks)},
+                                               {"FROSTPIPE_LAUNCHER", std::to_string(getpid())},
+                                               {kControlVariable, std::to_string(theirs.descriptor())}};
+  if (options.max_restarts > 0) variables[kMayReFormVariable] = "1";
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    if (!variables.contains(text.substr(0, text.find('=')))) environment.push_back(text);
+  }
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  std::vector<char*> arguments, environment_pointers;
+  for (const std::string& text : options.command) arguments.push_back(const_cast<char*>(text.c_str()));
+  for (const std::string& text : environment) environment_pointers.push_back(const_cast<char*>(text.c_str()));
+  arguments.push_back(nullptr);
+  environment_pointers.push_back(nullptr);
+
+  const pid_t launcher = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw RuntimeFailure(fmt::format("starting rank {}: {}", id, std::strerror(errno)));
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher) _exit(1);  // the launcher died before the line above
+    execve(arguments[0], arguments.data(), environment_pointers.data());
+    _exit(127);
+  }
+  return Member{.pid = pid, .channel = std::move(ours)};
+}
+
+class Launcher {
+ public:
+  explicit Launcher(const LaunchOptions& options) : options_(options) {}
+
+  int run() {
+    std::signal(SIGINT, remember_signal);
+    std::signal(SIGTERM, remember_signal);
+    rendezvous_ = options_.open_rendezvous();
+    for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
+      members_.push_back(start_member(options_, id));
+      if (id < options_.num_ranks) members_.back().rank = members_.back().seat = id;
+    }
+    announce();
+    for (;;) {
+      if (received_signal) {
+        end_all();
+        std::fprintf(stderr, "frostpipe: stopped by signal %d\n", static_cast<int>(received_signal));
+        return 1;
+      }
+      look();
+      if (const std::optional<int> code = judge()) return *code;
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+
+ private:
+  void reap() {
+    for (Member& member : members_) {
+      if (member.running && waitpid(member.pid, &member.status, WNOHANG) == member.pid) member.running = false;
+    }
+  }
+
+  bool any(bool (*holds)(const Member&)) const { return std::any_of(members_.begin(), members_.end(), holds); }
+  static bool is_running(const Member& member) { return member.running; }
+
+  /// Ends every process that still runs: politely, then not. A stopped one ignores the polite way.
+  void end_all() {
+    for (const int signal : {SIGTERM, SIGKILL}) {
+      for (const Member& member : members_) {
+        if (member.running) kill(member.pid, signal);
+      }
+      for (const auto until = Clock::now() + 1s; any(is_running) && Clock::now() < until; std::this_thread::sleep_for(10ms)) reap();
+    }
+  }
+
+  int fail(const std::string& sentence, int code) {
+    end_all();
+    std::fprintf(stderr, "frostpipe: %s; ended the other ranks\n", sentence.c_str());
+    return code;
+  }
+
+  int fail(const Member& member) {
+    const bool bad_usage = member.failed() && WEXITSTATUS(member.status) == 2;
+    return fail(fmt::format("{} {}", name_of(member), how_it_ended(member)), bad_usage ? 2 : 1);
+  }
+
+  /// What has happened since the last look.
+  void look() {
+    if (Clock::now() > last_look_ + 3s) {
+      // This process itself was held up (Ctrl-Z, a busy machine): the others may have been too.
+      for (Member& member : members_) member.last_beat = Clock::now();
+    }
+    look_before_ = std::exchange(last_look_, Clock::now());
+    for (Member& member : members_) {
+      while (const std::optional<std::string> text = member.channel.receive(0ms)) {
+        member.last_beat = Clock::now();
+        member.has_beaten = true;
+        if (*text == messages::kDone) member.done = true;
+        if (messages::parse_stopped(*text) == generation_) member.stopped = true;
+      }
+      const std::chrono::seconds limit(member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
+      if (member.running && !member.done && !member.silent && Clock::now() - member.last_beat > limit) {
+        member.silent = true;
+        kill(member.pid, SIGKILL);
+      }
+    }
+    reap();
+  }
+
+  /// The exit code, once there is one.
+  std::optional<int> judge() {
+    forget_lost_spares();
+    if (const Member* const culprit = failed_rank()) return fail(*culprit);
+    const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
+    if (lost != members_.end()) {
+      if (num_restarts_ == options_.max_restarts) return fail(*lost);
+      const auto finished = [](const Member& member) { return member.rank >= 0 && (member.done || (!member.running && member.status == 0)); };
+      if (std::any_of(members_.begin(), members_.end(), finished)) return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
+      if (cause_.empty()) begin_to_re_form(*lost);
+    }
+    const auto has_stopped = [](const Member& member) { return member.stopped; };
+    if (cause_.empty() && std::any_of(members_.begin(), members_.end(), has_stopped) && !first_stop_) first_stop_ = Clock::now();
+    if (cause_.empty() && first_stop_ && Clock::now() - *first_stop_ > std::chrono::seconds(kSilenceLimitSeconds + 2)) {
+      if (num_restarts_ == options_.max_restarts) return fail("connections between ranks broke though all ranks are alive", 1);
+      begin_to_re_form();
+    }
+    if (!cause_.empty()) return wait_for_survivors();
+    const auto is_rank = [](const Member& member) { return member.rank >= 0 && member.running; };
+    if (std::any_of(members_.begin(), members_.end(), is_rank)) return std::nullopt;
+    for (Member& spare : members_) spare.channel.send(messages::kEnd);
+    for (const auto until = Clock::now() + 5s; any(is_running) && Clock::now() < until; std::this_thread::sleep_for(10ms)) reap();
+    end_all();
+    return 0;
+  }
+
+  /// A spare that is gone is no reason to do anything.
+  void forget_lost_spares() {
+    std::erase_if(members_, [](const Member& member) {
+      if (member.rank >= 0 || member.running) return false;
+      std::fprintf(stderr, "frostpipe: %s %s; going on without it\n", name_of(member).c_str(), how_it_ended(member).c_str());
+      return true;
+    });
+  }
+
+  /// The rank that failed by itself, if one has; else one that lost its peer; null if all is well so far.
+  const Member* failed_rank() {
+    const auto find = [&]() -> const Member* {
+      const Member* found = nullptr;
+      for (const Member& member : members_) {
+        if (member.failed() && (!found || found->lost_its_peer())) found = &member;
+      }
+      return found;
+    };
+    const Member* culprit = find();
+    // The rank at fault may still be on its way out, or stopped: its peers see the broken connection first.
+    for (const auto until = Clock::now() + 1s; culprit && culprit->lost_its_peer() && any(is_running) && Clock::now() < until; culprit = find()) {
+      const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
+      if (lost != members_.end()) return &*lost;
+      std::this_thread::sleep_for(10ms);
+      reap();
+    }
+    if (culprit && culprit->lost_its_peer()) {
+      const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
+      if (lost != members_.end()) return &*lost;
+    }
+    return culprit;
+  }
+
+  void begin_to_re_form(const Member& lost) {
+    cause_ = fmt::format("{} {}", name_of(lost), how_it_ended(lost));
+    lost_at_ = lost.silent ? lost.last_beat : look_before_;
+    begin_to_re_form();
+  }
+
+  void begin_to_re_form() {
+    if (cause_.empty()) {
+      cause_ = "connections between ranks broke";
+      lost_at_ = *first_stop_;
+    }
+    noticed_at_ = Clock::now();
+    ++num_restarts_;
+    rendezvous_.reset();  // whoever waits at it for a rank that is gone is released
+  }
+
+  /// Forms the job anew once all that are left have stopped.
+  std::optional<int> wait_for_survivors() {
+    const bool too_late = Clock::now() - noticed_at_ > std::chrono::seconds(kStopLimitSeconds);
+    bool all_stopped = true;
+    for (Member& member : members_) {
+      if (member.rank < 0 || !member.running || member.stopped) continue;
+      if (too_late && !member.stuck) {
+        member.stuck = true;
+        kill(member.pid, SIGKILL);
+        cause_ += fmt::format(", {} did not stop within {} s", name_of(member), kStopLimitSeconds);
+      }
+      all_stopped = false;
+    }
+    return all_stopped ? re_form() : std::nullopt;
+  }
+
+  std::optional<int> re_form() {
+    std::vector<int> free_seats;
+    for (const Member& member : members_) {
+      if (member.rank >= 0 && !member.running) free_seats.push_back(member.seat);
+    }
+    std::erase_if(members_, [](const Member& member) { return !member.running; });
+    const auto wanted = free_seats.size();
+    for (Member& member : members_) {
+      if (member.rank >= 0 || free_seats.empty()) continue;
+      member.seat = free_seats.front();
+      free_seats.erase(free_seats.begin());
+    }
+    std::vector<Member*> ranks;
+    for (Member& member : members_) {
+      if (member.seat >= 0) ranks.push_back(&member);
+    }
+    if (ranks.empty()) return fail(cause_ + "; no rank is left", 1);
+    std::sort(ranks.begin(), ranks.end(), [](const Member* a, const Member* b) { return a->seat < b->seat; });
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank]->rank = static_cast<int>(rank);
+    const auto taken = wanted - free_seats.size();
+    std::string sentence = taken == 0 ? "" : taken == 1 ? "a spare takes the place" : fmt::format("{} spares take the places", taken);
+    if (taken == 0 || !free_seats.empty()) sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
+    std::fprintf(stderr, "frostpipe: %s; %s (restart %d of %d)\n", cause_.c_str(), sentence.c_str(), num_restarts_, options_.max_restarts);
+    ++generation_;
+    rendezvous_ = options_.open_rendezvous();
+    announce();
+    cause_.clear();
+    first_stop_.reset();
+    return std::nullopt;
+  }
+
+  void announce() {
+    Formation formation{.generation = generation_, .cause = cause_, .lost_ns = nanoseconds_of(lost_at_), .noticed_ns = nanoseconds_of(noticed_at_)};
+    for (const Member& member : members_) {
+      if (member.rank < 0) continue;
+      formation.seats.resize(std::max<std::size_t>(formation.seats.size(), member.rank + 1));
+      formation.seats[member.rank] = member.seat;
+    }
+    formation.self.world_size = static_cast<int>(formation.seats.size());
+    formation.self.master_port = rendezvous_->port();
+    for (Member& member : members_) {
+      member.stopped = false;
+      formation.self.rank = member.rank;
+      if (member.rank >= 0) member.channel.send(messages::form(formation));
+    }
+  }
+
+  const LaunchOptions& options_;
+  std::unique_ptr<Rendezvous> rendezvous_;
+  std::vector<Member> members_;
+  int generation_ = 0, num_restarts_ = 0;
+  std::string cause_;  // why the job is being formed anew; empty while it is not
+  Clock::time_point lost_at_{}, noticed_at_{};
+  std::optional<Clock::time_point> first_stop_;  // of a survivor, in this forming
+  Clock::time_point last_look_ = Clock::now(), look_before_ = Clock::now();
+};
+
+}  // namespace
+
+int launch_local_ranks(const LaunchOptions& options) { return Launcher(options).run(); }
+
+}  // namespace frostpipe

@@ -1,0 +1,164 @@
+#include "executor/job/membership.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "executor/job/control_channel.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+
+int integer_variable(const char* name) {
+  const char* const text = std::getenv(name);
+  if (!text) throw InvalidInput(std::string("environment variable ") + name, "must be set when RANK is", "not set");
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    throw InvalidInput(std::string("environment variable ") + name, "must be a whole number >= 0", text);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> rank_environment() {
+  if (!std::getenv("RANK")) return std::nullopt;
+  RankEnvironment self;
+  self.rank = integer_variable("RANK");
+  self.world_size = integer_variable("WORLD_SIZE");
+  self.local_rank = integer_variable("LOCAL_RANK");
+  self.master_port = integer_variable("MASTER_PORT");
+  if (self.master_port > 65535) throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
+  if (const char* const address = std::getenv("MASTER_ADDR")) self.master_address = address;
+  const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  self.store_is_external = agent && std::string(agent) == "True";
+  if (self.rank >= self.world_size) {
+    throw InvalidInput("environment variable RANK", "must be less than WORLD_SIZE (" + std::to_string(self.world_size) + ")", std::to_string(self.rank));
+  }
+  return self;
+}
+
+namespace messages {
+
+std::string stopped(int generation) { return "stopped " + std::to_string(generation); }
+
+int parse_stopped(const std::string& text) { return text.starts_with("stopped ") ? std::atoi(text.c_str() + 8) : -1; }
+
+std::string form(const Formation& formation) {
+  return nlohmann::json{{"generation", formation.generation}, {"rank", formation.self.rank},   {"world_size", formation.self.world_size},
+                        {"port", formation.self.master_port}, {"seats", formation.seats},      {"cause", formation.cause},
+                        {"lost_ns", formation.lost_ns},       {"noticed_ns", formation.noticed_ns}}
+      .dump();
+}
+
+std::optional<Formation> parse_form(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  Formation formation;
+  formation.generation = json.at("generation");
+  formation.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .master_port = json.at("port"), .store_is_external = true, .watched_by_launcher = true};
+  formation.seats = json.at("seats").get<std::vector<int>>();
+  formation.cause = json.at("cause");
+  formation.lost_ns = json.at("lost_ns");
+  formation.noticed_ns = json.at("noticed_ns");
+  return formation;
+}
+
+}  // namespace messages
+
+struct Membership::State {
+  std::optional<RankEnvironment> fixed;  // where somebody else launched: one forming
+  std::optional<ControlChannel> channel;
+  bool may_re_form = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Formation> formations;
+  bool ended = false, leaving = false;
+  std::thread thread;
+
+  void serve() {
+    auto next_beat = std::chrono::steady_clock::now();
+    for (;;) {
+      if (std::chrono::steady_clock::now() >= next_beat) {
+        channel->send(messages::kBeat);
+        next_beat = std::chrono::steady_clock::now() + 1s;
+      }
+      const std::optional<std::string> text = channel->receive(50ms);
+      const std::lock_guard lock(mutex);
+      if (leaving) return;
+      if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks go with it
+      if (!text) continue;
+      if (*text == messages::kEnd) ended = true;
+      if (auto formation = messages::parse_form(*text)) formations.push_back(std::move(*formation));
+      changed.notify_all();
+    }
+  }
+
+  void send_surely(const std::string& text) {
+    while (!channel->closed() && !channel->send(text)) std::this_thread::sleep_for(10ms);
+  }
+};
+
+Membership::Membership() : state_(std::make_unique<State>()) {}
+
+std::unique_ptr<Membership> Membership::join() {
+  std::unique_ptr<Membership> membership(new Membership);
+  State& state = *membership->state_;
+  if (std::getenv(kControlVariable)) {
+    state.channel.emplace(integer_variable(kControlVariable));
+    state.may_re_form = std::getenv(kMayReFormVariable) != nullptr;
+    state.thread = std::thread([&state] { state.serve(); });
+    return membership;
+  }
+  state.fixed = rank_environment();
+  if (!state.fixed) return nullptr;
+  return membership;
+}
+
+Membership::~Membership() {
+  if (!state_->channel) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->leaving = true;
+  }
+  state_->thread.join();
+  state_->send_surely(messages::kDone);
+}
+
+std::optional<Formation> Membership::form() {
+  if (!state_->channel) {
+    Formation formation;
+    formation.self = *state_->fixed;
+    for (int rank = 0; rank < formation.self.world_size; ++rank) formation.seats.push_back(rank);
+    return formation;
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->ended || !state_->formations.empty(); });
+  if (state_->formations.empty()) return std::nullopt;
+  Formation formation = std::move(state_->formations.front());
+  state_->formations.pop_front();
+  formation.self.local_rank = local_rank();
+  return formation;
+}
+
+int Membership::local_rank() const { return integer_variable("LOCAL_RANK"); }
+
+bool Membership::may_re_form() const { return state_->may_re_form; }
+
+void Membership::stop(int generation) { state_->send_surely(messages::stopped(generation)); }
+
+}  // namespace frostpipe

@@ -1,0 +1,83 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiles/units.h"
+
+namespace frostpipe {
+
+/// Who this process is among the ranks of a job.
+struct RankEnvironment {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;
+  /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
+  bool store_is_external = false;
+  /// Our launcher watches the ranks; else they watch each other.
+  bool watched_by_launcher = false;
+};
+
+/// A process that has been silent for so long is dead or stuck.
+inline constexpr int kSilenceLimitSeconds = 10;
+/// A survivor that has not stopped for so long after a loss is stuck.
+inline constexpr int kStopLimitSeconds = 15;
+/// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
+inline constexpr int kPeerLostExitCode = 3;
+
+/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE), as torchrun sets them; none if RANK is not set.
+/// Throws InvalidInput naming the variable that is missing or not a number.
+std::optional<RankEnvironment> rank_environment();
+
+/// A forming of the job: who is who until somebody is lost.
+struct Formation {
+  int generation = 0;      // 0 = the first
+  RankEnvironment self;
+  std::vector<int> seats;  // by rank: the rank that this place had in the first forming; says which device of the cluster it is
+  std::string cause;       // why the job forms anew: "rank 1 was killed by signal 9"; empty for the first
+  Nanoseconds lost_ns = 0;    // on the machine's steady clock: when whoever was lost last showed a sign of life,
+  Nanoseconds noticed_ns = 0; // and when the launcher knew
+};
+
+/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and its place in each forming.
+class Membership {
+ public:
+  /// Null in a process that is no rank.
+  static std::unique_ptr<Membership> join();
+  /// Says that all went well; the launcher no longer expects a heartbeat.
+  ~Membership();
+  /// Number of this process on its machine: which GPU it takes.
+  int local_rank() const;
+  /// The next forming; waits for it. Nothing if this process is a spare that was not needed.
+  std::optional<Formation> form();
+  /// After a loss the job may form anew: its survivors stop() and form().
+  bool may_re_form() const;
+  /// Tells the launcher that this process has given up all its connections of that forming.
+  void stop(int generation);
+
+ private:
+  Membership();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// What launcher and members write to each other.
+namespace messages {
+inline constexpr const char* kBeat = "beat";
+inline constexpr const char* kDone = "done";
+inline constexpr const char* kEnd = "end";
+std::string stopped(int generation);
+std::string form(const Formation& formation);
+/// The generation of stopped(); -1 if the text is something else.
+int parse_stopped(const std::string& text);
+std::optional<Formation> parse_form(const std::string& text);
+}  // namespace messages
+
+/// Variables of a member's environment: its end of the line to the launcher, and whether the job may form anew.
+inline constexpr const char* kControlVariable = "FROSTPIPE_CONTROL";
+inline constexpr const char* kMayReFormVariable = "FROSTPIPE_MAY_RE_FORM";
+
+}  // namespace frostpipe

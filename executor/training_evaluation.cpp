@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/training_run.h"
+
+namespace frostpipe {
+
+/// Fills the summary's figures of the last evaluation, and returns the accuracy.
+double TrainingRun::evaluate(int steps) {
+  const Nanoseconds begin = steady_now_ns();
+  const std::vector<int>& items = dataset_.test_by_length;
+  std::vector<double> found(items.size(), 0.0);  // 1 + prediction, from the one rank that knows it
+  if (StageRunner* const runner = session_->runner(); runner) {
+    const std::vector<int> predictions = runner->predict(dataset_.encoded, items, 64);
+    for (std::size_t i = 0; i < items.size(); ++i) found[i] = predictions[i] + 1;
+  }
+  found = communicator_->sum(std::move(found));
+  summary_.test_items = items;
+  summary_.test_labels.clear();
+  summary_.test_predictions.clear();
+  int correct = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    summary_.test_labels.push_back(dataset_.encoded.labels[items[i]]);
+    summary_.test_predictions.push_back(static_cast<int>(found[i]) - 1);
+    if (summary_.test_labels.back() == summary_.test_predictions.back()) ++correct;
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(1, items.size()));
+  summary_.test_accuracy = correct / count;
+  summary_.test_accuracy_standard_error = std::sqrt(summary_.test_accuracy * (1 - summary_.test_accuracy) / count);
+  if (summary_.evaluations.empty() || summary_.evaluations.back().step != steps) summary_.evaluations.push_back({steps, summary_.test_accuracy});
+  communicator_->everyone().barrier();
+  const Nanoseconds end = steady_now_ns();
+  recorder_.record_event("evaluation", begin, end);
+  evaluation_ns_ += end - begin;
+  last_step_end_ns_ = end;
+  return summary_.test_accuracy;
+}
+
+void TrainingRun::evaluate_after(int steps) {
+  if (dataset_.test_by_length.empty()) return;
+  const double accuracy = evaluate(steps);
+  if (is_first()) callbacks_.progress(static_cast<double>(steps) / num_steps_, fmt::format("after epoch {}: test accuracy {:.1f} %", steps / steps_per_epoch_, 100 * accuracy));
+  check_accuracy(steps);
+}
+
+/// Before a freeze: the moment to go back to, and what it must not cost. Of several freezes between two evaluations the first counts.
+void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state) {
+  if (watched_ || dataset_.test_by_length.empty()) return;
+  const bool is_known = !summary_.evaluations.empty() && summary_.evaluations.back().step == step;
+  watched_ = {.step = step, .accuracy = is_known ? summary_.evaluations.back().accuracy : evaluate(step)};
+  keeper_->write_and_hold(present(freeze_state), *session_);
+  if (is_first()) {
+    callbacks_.progress(static_cast<double>(step) / num_steps_, fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", step,
+                                                                            frozen_blocks(model_, next.first_trainable_layer), 100 * watched_->accuracy));
+  }
+}
+
+/// Behind a freeze: keeps it, or takes it back.
+void TrainingRun::check_accuracy(int steps) {
+  if (!watched_) return;
+  const Watched watched = *watched_;
+  const double accuracy = summary_.test_accuracy;
+  if (accuracy >= watched.accuracy - *options_.accuracy_tolerance) {
+    watched_.reset();
+    keeper_->release();
+    return;
+  }
+  keeper_->finish();
+  const std::filesystem::path root = options_.output / "checkpoints";
+  std::string problem;
+  if (is_first()) {
+    try {
+      const Checkpoint checkpoint = read_checkpoint(checkpoint_path(root, watched.step));
+      for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+  }
+  problem = communicator_->broadcast(problem, 0);
+  watched_.reset();
+  const std::string what = fmt::format("step {}: test accuracy {:.1f} % after {:.1f} % before the freeze at step {}", steps, 100 * accuracy, 100 * watched.accuracy, watched.step);
+  if (!problem.empty()) {
+    if (is_first()) callbacks_.note(fmt::format("{}; the freeze cannot be taken back: {}", what, problem));
+    keeper_->release();
+    return;
+  }
+  const Nanoseconds begin = steady_now_ns();
+  const Checkpoint checkpoint = read_checkpoint(checkpoint_path(root, watched.step));
+  Recovery recovery{.step = watched.step,
+                    .lost_steps = steps - watched.step,
+                    .world_size = communicator_->world_size(),
+                    .cause = what,
+                    .source = "checkpoint " + checkpoint.folder.filename().string(),
+                    .lost_work_ns = recorder_.time_since(watched.step)};
+  std::vector<EvaluationRecord> evaluations = summary_.evaluations;
+  if (is_first()) remove_checkpoints_behind(root, watched.step);
+  session_->release();
+  session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
+  resume_from(checkpoint, {.checkpoint = &checkpoint, .held = std::nullopt, .holdings = {}});
+  controller_.slow_down(steps);
+  if (!upcoming_.empty() && options_.freeze.rule == FreezePolicy::Rule::plan) {
+    const int delay = std::max(0, steps - upcoming_.front().from_step);
+    for (Phase& phase : upcoming_) phase.from_step += delay;
+  }
+  keeper_->release();
+  communicator_->everyone().barrier();
+  recovery.restoring_ns = steady_now_ns() - begin;
+  summary_.recoveries.push_back(recovery);
+  last_step_end_ns_ = steady_now_ns();
+  if (is_first()) callbacks_.note(fmt::format("{}, more than the tolerance of {:.1f} %: the freeze is taken back, nothing freezes before step {}", what, 100 * *options_.accuracy_tolerance, steps));
+}
+
+}  // namespace frostpipe

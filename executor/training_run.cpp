@@ -1,0 +1,231 @@
+#include "executor/training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "executor/data_shards.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+/// Linear warm-up over the first steps, then linear decay to 0 at the end; a function of the step alone, so that no change of
+/// layout and no restart begins it anew.
+double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
+  const int warm_up = std::max(1, static_cast<int>(std::ceil(options.learning_rate_warm_up * num_steps)));
+  if (step < warm_up) return options.learning_rate * (step + 1) / warm_up;
+  return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
+}
+
+/// Phases travel as a plan that starts with them: there is one format.
+std::string to_text(const TrainingPlan& plan, std::vector<Phase> phases, int from_step) {
+  for (Phase& phase : phases) phase.from_step -= from_step;
+  TrainingPlan carrier = plan;
+  carrier.phases = std::move(phases);
+  return to_json(carrier);
+}
+
+std::vector<Phase> phases_from_text(const std::string& text, int from_step) {
+  std::vector<Phase> phases = plan_from_json(text, "decision of rank 0").phases;
+  for (Phase& phase : phases) phase.from_step += from_step;
+  return phases;
+}
+
+/// The same layout with more layers frozen; the cache holds what it held.
+Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.from_step = from_step;
+  return phase;
+}
+
+}  // namespace
+
+Nanoseconds steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks)
+    : membership_(membership), options_(options), callbacks_(callbacks), started_ns_(steady_now_ns()), subject_(load_subject(options)),
+      steps_per_epoch_((static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size),
+      num_steps_(steps_per_epoch_ * options.epochs),
+      device_(options.emulation ? make_emulated_device(options.emulation->shrink) : make_device(options.device, membership.local_rank())),
+      recorder_(*device_, model_, options.plan, options.plan.world_size), controller_(options.freeze, num_blocks(model_), num_steps_) {}
+
+void TrainingRun::train() {
+  for (;;) {
+    const std::optional<Formation> formation = membership_.form();
+    if (!formation) return;
+    try {
+      return work(*formation);
+    } catch (const PeerLost&) {
+      if (!membership_.may_re_form()) throw;
+    }
+    leave();
+    membership_.stop(formation->generation);
+  }
+}
+
+void TrainingRun::work(const Formation& formation) {
+  join(formation);
+  formation.generation == 0 ? begin(formation) : begin_again(formation);
+  while (step_ < num_steps_) {
+    keeper_->report();
+    if (keeper_->is_due(step_)) keeper_->write(present(controller_.state()), *session_);
+    change_phase_before(step_);
+    run_step(step_);
+    ++step_;
+    if (step_ % steps_per_epoch_ == 0) evaluate_after(step_);
+  }
+  finish();
+}
+
+std::span<const int> TrainingRun::order_of(int epoch) {
+  while (!orders_.empty() && orders_.begin()->first < epoch - 1) orders_.erase(orders_.begin());
+  const auto [found, is_new] = orders_.try_emplace(epoch);
+  if (is_new) found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
+  return found->second;
+}
+
+MiniBatch TrainingRun::batch_of(int step) {
+  return mini_batch(dataset_.encoded, order_of(step / steps_per_epoch_), options_.plan.global_batch_size, step % steps_per_epoch_);
+}
+
+/// What follows the current phase when the rule has frozen more; the same on all ranks.
+std::vector<Phase> TrainingRun::phases_after_decision(int first_trainable_layer, int step) {
+  const Nanoseconds measured_ns = recorder_.median_iteration_ns(session_->speaks());
+  std::string text, explanation;
+  if (is_first()) {
+    const Phase& current = session_->phase();
+    std::vector<Phase> phases;
+    if (callbacks_.replan) {
+      ReplanAnswer answer = callbacks_.replan({.current = current,
+                                               .first_trainable_layer = first_trainable_layer,
+                                               .from_step = step,
+                                               .measured_iteration_ns = measured_ns,
+                                               .seats = formation_.seats});
+      phases = std::move(answer.phases);
+      explanation = std::move(answer.explanation);
+    }
+    if (phases.empty()) phases = {with_more_frozen(current, first_trainable_layer, step)};
+    text = to_text(options_.plan, std::move(phases), step);
+  }
+  explanation = communicator_->broadcast(explanation, 0);
+  if (!explanation.empty()) summary_.decisions.push_back({step, frozen_blocks(model_, first_trainable_layer), explanation});
+  return phases_from_text(communicator_->broadcast(text, 0), step);
+}
+
+/// The phase to run from `step` on, if another one begins there; the same on all ranks.
+std::optional<Phase> TrainingRun::next_phase(int step) {
+  if (options_.freeze.rule != FreezePolicy::Rule::plan) {
+    const int frozen = frozen_blocks(model_, session_->phase().first_trainable_layer);
+    if (controller_.decides_before(step, frozen)) {
+      const int decided = controller_.decide(step, frozen, *communicator_);
+      if (decided != frozen) upcoming_ = phases_after_decision(first_trainable_layer(model_, decided), step);
+    }
+  }
+  if (upcoming_.empty() || upcoming_.front().from_step > step) return std::nullopt;
+  return upcoming_.front();
+}
+
+void TrainingRun::change_phase_before(int step) {
+  const std::vector<double> freeze_state = controller_.state();
+  const std::optional<Phase> phase = next_phase(step);
+  if (!phase) return;
+  if (phase->first_trainable_layer > session_->phase().first_trainable_layer && options_.accuracy_tolerance) watch_accuracy(*phase, step, freeze_state);
+  upcoming_.erase(upcoming_.begin());
+  enter(*phase, step);
+}
+
+void TrainingRun::enter(const Phase& phase, int step) {
+  const Nanoseconds begin = steady_now_ns();
+  session_->enter(phase);
+  if (phase.cache.on) cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->holders());
+  communicator_->everyone().barrier();
+  const Nanoseconds end = steady_now_ns();
+  recorder_.record_event("transformation", begin, end);
+  recorder_.begin_phase(phase, end - begin, cache_ ? cache_->view().counts() : CacheCounts{});
+  if (is_first()) {
+    callbacks_.progress(static_cast<double>(step) / num_steps_,
+                        fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", step,
+                                    frozen_blocks(model_, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+                                    phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
+                                    phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
+                                    phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected", 100 * fraction_at(phase.cache.found, phase.first_trainable_layer)) : "",
+                                    format_duration(end - begin)));
+  }
+  last_step_end_ns_ = steady_now_ns();
+}
+
+void TrainingRun::run_step(int step) {
+  if (last_step_end_ns_ == 0) last_step_end_ns_ = steady_now_ns();
+  const MiniBatch batch = batch_of(step);
+  const std::optional<MiniBatch> next = step + 1 < num_steps_ ? std::optional(batch_of(step + 1)) : std::nullopt;
+  const UpdateRule rule{.optimizer = options_.plan.optimizer,
+                        .learning_rate = learning_rate_at(options_, step, num_steps_),
+                        .weight_decay = options_.weight_decay,
+                        .step = step + 1};
+  IterationResult result;
+  if (StageRunner* const runner = session_->runner()) {
+    result = runner->run_iteration(batch, next ? &*next : nullptr, step, rule, options_.gradient_clip, recorder_.trace());
+  }
+  controller_.record(result.block_square_sums);
+  const Nanoseconds end = steady_now_ns();
+  recorder_.record_step({.step = step, .loss = result.loss, .learning_rate = rule.learning_rate, .samples = static_cast<int>(batch.samples.size()),
+                         .tokens = batch.tokens, .iteration_ns = end - last_step_end_ns_},
+                        session_->speaks());
+  last_step_end_ns_ = end;
+  recent_loss_ += result.loss;
+  ++recent_steps_;
+  if ((step + 1) % std::max(1, num_steps_ / 40) == 0) report(step);
+}
+
+/// The loss is known where layers train, and shown as it was posted last. Nobody waits for it, so that ranks of frozen stages go on running ahead.
+void TrainingRun::report(int step) {
+  if (session_->speaks() && !options_.emulation) communicator_->post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
+  recent_loss_ = 0;
+  recent_steps_ = 0;
+  if (is_first()) callbacks_.progress(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
+}
+
+void TrainingRun::finish() {
+  communicator_->everyone().barrier();
+  const Nanoseconds wall = steady_now_ns() - begin_ns_ - evaluation_ns_;
+  keeper_->finish();
+  TrainingPlan executed = options_.plan;
+  executed.num_steps = num_steps_;
+  Trace whole_run;
+  recorder_.finish(cache_ ? cache_->view().counts() : CacheCounts{}, summary_, executed, whole_run);
+  for (const Phase& phase : executed.phases) {
+    for (const int seat : phase.layout.placement) executed.world_size = std::max(executed.world_size, seat + 1);
+    executed.world_size = std::max(executed.world_size, num_ranks(phase.layout));
+  }
+  for (Phase& phase : executed.phases) {
+    if (static_cast<int>(phase.predicted.peak_memory_bytes.size()) != executed.world_size) phase.predicted.peak_memory_bytes.clear();
+  }
+  summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
+  summary_.method = options_.plan.method;
+  static constexpr const char* kRules[] = {"plan", "paper", "cap", "fixed", "adaptive"};
+  summary_.freeze = kRules[static_cast<int>(options_.freeze.rule)];
+  summary_.seed = options_.seed;
+  summary_.world_size = executed.world_size;
+  summary_.epochs = options_.epochs;
+  summary_.num_steps = num_steps_;
+  summary_.global_batch_size = options_.plan.global_batch_size;
+  summary_.num_train_samples = static_cast<int>(dataset_.split.train.size());
+  summary_.num_test_samples = static_cast<int>(dataset_.split.test.size());
+  summary_.wall_seconds = earlier_wall_seconds_ + static_cast<double>(wall) * 1e-9;
+  summary_.samples_per_second = summary_.num_train_samples * static_cast<double>(options_.epochs) / summary_.wall_seconds;
+  summary_.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
+  summary_.label_names = dataset_.text.label_names;
+  subject_->save(session_->layers(), session_->holders(), *communicator_, options_.output / "model");
+  if (is_first()) {
+    write_file_atomically(options_.output / "executed_plan.json", to_json(executed));
+    write_file_atomically(options_.output / "trace.json", to_chrome_trace(whole_run));
+    write_file_atomically(options_.output / "summary.json", to_json(summary_));
+  }
+  communicator_->everyone().barrier();  // whoever is lost before it is lost to all, and the end is done again
+}
+
+}  // namespace frostpipe
