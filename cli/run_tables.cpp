@@ -76,12 +76,14 @@ std::string accuracy_line(const RunSummary& run) {
                      100 * run.test_accuracy_standard_error, run.num_test_samples);
 }
 
+/// Where a run went back, what it cost and in which parts.
 std::string recoveries_text(const RunSummary& run) {
   std::string text;
   for (const Recovery& recovery : run.recoveries) {
-    text += fmt::format("went on with step {} on {} rank{} from {}: {}; {} step{} done again ({}), noticed in {}, formed anew in {}, restored in {}\n", recovery.step, recovery.world_size,
-                        recovery.world_size == 1 ? "" : "s", recovery.source, recovery.cause, recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s",
-                        format_duration(recovery.lost_work_ns), format_duration(recovery.detection_ns), format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
+    text += fmt::format("went on with step {} on {} rank{} from {}: {}\n  ", recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", recovery.source, recovery.cause);
+    if (recovery.lost_steps > 0) text += fmt::format("{} step{} done again ({}), ", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s", format_duration(recovery.lost_work_ns));
+    if (recovery.forming_ns > 0) text += fmt::format("noticed in {}, formed anew in {}, ", format_duration(recovery.detection_ns), format_duration(recovery.forming_ns));
+    text += fmt::format("restored in {}\n", format_duration(recovery.restoring_ns));
   }
   return text;
 }

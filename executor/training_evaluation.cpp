@@ -46,11 +46,14 @@ void TrainingRun::evaluate_after(int steps) {
 }
 
 /// Before a freeze: the moment to go back to, and what it must not cost. Of several freezes between two evaluations the first counts.
-void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state) {
+/// `freeze_state` and `upcoming` are those before the decision: who goes on from the checkpoint decides again.
+void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state, std::vector<Phase> upcoming) {
   if (watched_ || dataset_.test_by_length.empty()) return;
   const bool is_known = !summary_.evaluations.empty() && summary_.evaluations.back().step == step;
   watched_ = {.step = step, .accuracy = is_known ? summary_.evaluations.back().accuracy : evaluate(step)};
+  std::swap(upcoming_, upcoming);
   keeper_->write_and_hold(present(freeze_state), *session_);
+  std::swap(upcoming_, upcoming);
   if (is_first()) {
     callbacks_.progress(static_cast<double>(step) / num_steps_, fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", step,
                                                                             frozen_blocks(model_, next.first_trainable_layer), 100 * watched_->accuracy));
@@ -87,23 +90,21 @@ void TrainingRun::check_accuracy(int steps) {
     return;
   }
   const Nanoseconds begin = steady_now_ns();
-  const Checkpoint checkpoint = read_checkpoint(checkpoint_path(root, watched.step));
+  Checkpoint checkpoint = read_checkpoint(checkpoint_path(root, watched.step));
+  for (Phase& phase : checkpoint.plan.phases) {
+    if (phase.from_step >= watched.step) phase.from_step += steps - watched.step;  // what the plan froze then, it freezes later
+  }
   Recovery recovery{.step = watched.step,
                     .lost_steps = steps - watched.step,
                     .world_size = communicator_->world_size(),
                     .cause = what,
                     .source = "checkpoint " + checkpoint.folder.filename().string(),
                     .lost_work_ns = recorder_.time_since(watched.step)};
-  std::vector<EvaluationRecord> evaluations = summary_.evaluations;
   if (is_first()) remove_checkpoints_behind(root, watched.step);
   session_->release();
   session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
   resume_from(checkpoint, {.checkpoint = &checkpoint, .held = std::nullopt, .holdings = {}});
   controller_.slow_down(steps);
-  if (!upcoming_.empty() && options_.freeze.rule == FreezePolicy::Rule::plan) {
-    const int delay = std::max(0, steps - upcoming_.front().from_step);
-    for (Phase& phase : upcoming_) phase.from_step += delay;
-  }
   keeper_->release();
   communicator_->everyone().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;

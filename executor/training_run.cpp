@@ -131,9 +131,10 @@ std::optional<Phase> TrainingRun::next_phase(int step) {
 
 void TrainingRun::change_phase_before(int step) {
   const std::vector<double> freeze_state = controller_.state();
+  const std::vector<Phase> upcoming = upcoming_;
   const std::optional<Phase> phase = next_phase(step);
   if (!phase) return;
-  if (phase->first_trainable_layer > session_->phase().first_trainable_layer && options_.accuracy_tolerance) watch_accuracy(*phase, step, freeze_state);
+  if (phase->first_trainable_layer > session_->phase().first_trainable_layer && options_.accuracy_tolerance) watch_accuracy(*phase, step, freeze_state, upcoming);
   upcoming_.erase(upcoming_.begin());
   enter(*phase, step);
 }

@@ -54,7 +54,7 @@ class TrainingRun {
   // training_evaluation.cpp
   double evaluate(int steps);
   void evaluate_after(int steps);
-  void watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state);
+  void watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state, std::vector<Phase> upcoming);
   void check_accuracy(int steps);
 
   // training_moments.cpp: formings, checkpoints, recovery

@@ -62,7 +62,7 @@ class RehearsalTest(EndToEndTest):
             self.assertGreater(last["cache_hit_fraction"] + last["cache_base_fraction"], 0.99)
 
     def test_a_dead_rank_ends_the_rehearsal(self):
-        started = self.start("train", "static.json", "--device", "emulated", "--epochs", 100, "-o", self.folder / "run")
+        started = self.start("train", "static.json", "--device", "emulated", "--epochs", 100, "--max-restarts", 0, "-o", self.folder / "run")
         self.wait_until(lambda: "step" in started.stderr, 30, lambda: started.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
         os.kill(ranks[2], signal.SIGKILL)

@@ -1,0 +1,296 @@
+"""Lost ranks, interrupted runs, damaged checkpoints. Oracle: the run that nothing has disturbed: the same losses and weights, to the bit where the layout
+is the same, and every step of the epoch account once."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
+
+LIMIT_SECONDS = 30  # for a recovery or a clear end
+EPOCHS = 30         # 300 steps, some 3 seconds
+
+
+class RecoveryCase(EndToEndTest):
+    references = {}
+
+    def reference(self, plan, *options):
+        """The summary and the weights of the run that nothing disturbs."""
+        key = (plan, *options)
+        if key not in self.references:
+            run = self.train(plan, "reference", *options)
+            self.references[key] = (run, (self.folder / "reference/model/model.safetensors").read_bytes())
+        return self.references[key]
+
+    def ranks_of(self, launcher):
+        return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
+
+    def start_until(self, seconds, plan, *options, out="run", name="launcher"):
+        """The launcher, so many seconds after its ranks have begun to train."""
+        launcher = self.start(*self.train_arguments(plan, out, *options), name=name)
+        self.wait_until(lambda: "train " in launcher.stderr or launcher.ended_within(0) is not None, 60, lambda: launcher.stderr)
+        time.sleep(seconds)
+        return launcher
+
+    def assert_ended_well(self, launcher):
+        code = launcher.ended_within(LIMIT_SECONDS + 30)
+        self.assertEqual(code, 0, launcher.stderr)
+        self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
+        self.assert_no_process_within(5)
+        return self.read("run/summary.json")
+
+    def assert_same_account(self, run, reference):
+        """Every sample of every epoch once."""
+        for field in ("step", "samples", "learning_rate"):
+            self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]], field)
+
+    def assert_same_run(self, run, reference, weights, bits=True):
+        self.assert_same_account(run, reference)
+        if bits:
+            self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
+            self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
+            self.assertEqual(run["test_predictions"], reference["test_predictions"])
+        else:
+            loss, expected = run["steps"][-1]["loss"], reference["steps"][-1]["loss"]
+            self.assertLessEqual(abs(loss - expected), 1e-4 * abs(expected))
+
+
+class LostRankTest(RecoveryCase):
+    def lose(self, victim, plan, *options, seconds=0.5, number=signal.SIGKILL):
+        options = ("--epochs", EPOCHS, *options)
+        launcher = self.start_until(seconds, plan, *options)
+        os.kill(self.ranks_of(launcher)[victim], number)
+        run = self.assert_ended_well(launcher)
+        self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
+        return run, launcher
+
+    def test_a_spare_restores_the_layout_from_a_checkpoint(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                run, launcher = self.lose(victim, "static.json", "--checkpoint-steps", 20, "--spares", 1)
+                self.assertRegex(launcher.stderr, rf"rank {victim} \(process \d+\) was killed by signal 9 .*a spare takes the place")
+                self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+    def test_a_replica_gives_what_was_lost_and_no_step_is_done_again(self):
+        reference, weights = self.reference("data-parallel.json", "--epochs", EPOCHS)
+        run, _ = self.lose(0, "data-parallel.json", "--spares", 1)
+        # Where the loss hit one rank before and the other behind its update, nobody has a common step.
+        if run["recoveries"][0]["source"] == "the survivors' memory":
+            self.assertEqual(run["recoveries"][0]["lost_steps"], 0)
+        self.assert_same_run(run, reference, weights)
+
+    def test_without_a_spare_fewer_ranks_go_on(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        run, launcher = self.lose(1, "static.json", "--checkpoint-steps", 20)
+        self.assertIn("1 rank goes on", launcher.stderr)
+        self.assertEqual(run["phases"][-1]["stages"], 1)
+        self.assert_same_run(run, reference, weights, bits=False)
+
+    def test_losses_in_a_run_that_freezes_and_caches(self):
+        plan = "pipetransformer.json"
+        reference, weights = self.reference(plan, "--epochs", EPOCHS)
+        run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, seconds=1)
+        self.assert_same_run(run, reference, weights)
+        self.assertEqual(run["phases"][-1]["frozen_layers"], reference["phases"][-1]["frozen_layers"])
+
+    def test_a_rank_that_fails_by_itself_is_not_started_again(self):
+        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1,
+                             timeout=LIMIT_SECONDS)
+        self.assertIn("diverged", done.stderr)
+        self.assertNotIn("restart", done.stderr)
+
+
+class ResumeTest(RecoveryCase):
+    def interrupt(self, plan, *options, seconds=0.8):
+        """Kills the launcher of a run with checkpoints: all of it is gone at once."""
+        launcher = self.start_until(seconds, plan, "--epochs", EPOCHS, "--checkpoint-steps", 10, *options, name="interrupted")
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.process.wait()
+        self.assert_no_process_within(5)
+        self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
+        self.wait_until(lambda: any((self.folder / "run/checkpoints").glob("step-????????")), 1, "no checkpoint")
+
+    def resume(self, plan, *options):
+        return self.train(plan, "run", "--epochs", EPOCHS, *options)
+
+    def test_the_next_start_goes_on_to_the_bit(self):
+        for plan in ("static.json", "data-parallel.json", "pipetransformer.json"):
+            with self.subTest(plan):
+                reference, weights = self.reference(plan, "--epochs", EPOCHS)
+                self.interrupt(plan)
+                run = self.resume(plan)
+                self.assertGreater(run["recoveries"][0]["step"], 0)
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+    def test_rules_that_look_at_gradients_go_on_to_the_bit(self):
+        for rule in ("paper", "adaptive"):
+            with self.subTest(rule):
+                options = ("--freeze", rule, "--freeze-warm-up", 0.1)
+                reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
+                self.interrupt("static.json", *options, seconds=1.2)
+                run = self.resume("static.json", *options)
+                self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1], run["phases"][-1]["frozen_layers"])
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+    def test_another_layout_schedule_or_world_goes_on(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        fixed = ["--global-batch", 16, "--epochs", 6, "--profile", "profile.json"]
+        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--pp", 2, "--schedule", "GPipe", "--fix", "m=4", "-o", "gpipe.json")
+        cluster = self.read("cluster.json")
+        cluster["devices"] = cluster["devices"][:1]
+        self.write("one.json", cluster)
+        self.run_tool("plan", *fixed, "--cluster", "one.json", "--method", "exact", "-o", "alone.json")
+        self.interrupt("static.json")
+        shutil.copytree(self.folder / "run", self.folder / "saved")
+        for plan in ("data-parallel.json", "gpipe.json", "alone.json"):
+            with self.subTest(plan):
+                shutil.rmtree(self.folder / "run")
+                run = self.resume(plan, "--resume", "saved/checkpoints")
+                self.assert_same_run(run, reference, weights, bits=False)
+                self.assertTrue(any((self.folder / "saved/checkpoints").glob("step-*")), "another run's checkpoints stay")
+
+    def test_layers_freeze_and_train_again_with_their_moments(self):
+        """A run that froze half its layers goes on with nothing frozen, and the other way round."""
+        half = self.read("static.json")
+        half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
+        self.write("half.json", half)
+        for first, then in (("half.json", "static.json"), ("static.json", "half.json")):
+            with self.subTest(then):
+                self.interrupt(first)
+                run = self.resume(then)
+                self.assertEqual(run["phases"][-1]["first_trainable_layer"], 0 if then == "static.json" else 4)
+                self.assertEqual(len(run["steps"]), 10 * EPOCHS)
+                shutil.rmtree(self.folder / "run")
+
+    def test_another_runs_checkpoint_is_refused_by_name(self):
+        self.interrupt("static.json")
+        for option, value, name in (("--seed", 7, "data_fingerprint|seed"), ("--weight-decay", 0.1, "weight_decay")):
+            with self.subTest(option):
+                done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS, option, value), code=1, timeout=LIMIT_SECONDS)
+                self.assertRegex(done.stderr, rf"checkpoints/step-\d+: is of another run: ({name}): .* in the checkpoint, .* now.*--resume no")
+        run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
+        self.assertEqual(run["num_steps"], 10)
+        self.assertNotIn("recoveries", run)
+
+    def test_a_torn_checkpoint_is_passed_over(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        self.interrupt("static.json")
+        newest = sorted((self.folder / "run/checkpoints").glob("step-????????"))[-1]
+        torn = newest / "layer-003.safetensors"
+        torn.write_bytes(torn.read_bytes()[:1000])
+        inspected = self.run_tool("inspect", newest, code=1)
+        self.assertIn("DAMAGED", inspected.stdout)
+        self.assertIn("layer-003.safetensors", inspected.stderr)
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS), timeout=60)
+        self.assertRegex(done.stderr, r"a checkpoint is passed over: .*layer-003\.safetensors")
+        self.assert_same_run(self.read("run/summary.json"), reference, weights)
+
+    def test_a_folder_that_takes_no_checkpoints_costs_only_them(self):
+        self.write("run/checkpoints", "a file")
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-steps", 10), timeout=60)
+        self.assertRegex(done.stderr, r"the checkpoint of step 10 was not written: .*; training goes on")
+        self.assertTrue((self.folder / "run/summary.json").exists())
+
+    def test_inspect_shows_what_is_there(self):
+        self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
+        shown = self.run_tool("inspect", "run").stdout
+        self.assertRegex(shown, r"step 15 of 20, loss [\d.]+")
+        self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
+        self.assertEqual(json.loads(self.run_tool("inspect", "run", "--format", "json").stdout)["faults"], [])
+        self.assert_refused("inspect", "model", says=["must be a checkpoint"])
+
+
+class GuardTest(RecoveryCase):
+    def test_a_freeze_that_costs_accuracy_is_taken_back(self):
+        """Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 some freeze is followed by a fall. The steps done again are, to the bit,
+        those of a run that never froze."""
+        header, *rows = (self.folder / "data.tsv").read_text().splitlines()
+        labels = [row.split("\t")[1] for row in rows]
+        random.Random(1).shuffle(labels)
+        self.write("noise.tsv", "\n".join([header, *(f"{row.split(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
+        options = ("train", "static.json", "--data", "noise.tsv", "--epochs", 20)
+        for rate, warm_up in ((0.002, 0.1), (0.01, 0.1), (0.01, 0.3)):
+            for folder in ("run", "never"):
+                shutil.rmtree(self.folder / folder, ignore_errors=True)
+            freezing = ("--freeze", "fixed:2,3", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15, "--accuracy-guard", 0)
+            done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing, timeout=90)
+            run = self.read("run/summary.json")
+            self.assertEqual([step["step"] for step in run["steps"]], list(range(200)))
+            taken_back = [one for one in run.get("recoveries", []) if "before the freeze" in one["cause"]]
+            if taken_back:
+                break
+        self.assertTrue(taken_back, done.stderr)
+        self.assertIn("the freeze is taken back, nothing freezes before step", done.stderr)
+        self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "never", timeout=90)
+        never = self.read("never/summary.json")
+        frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_layers"] > 0), 200)
+        self.assertGreaterEqual(frozen_from, taken_back[0]["step"] + taken_back[0]["lost_steps"])
+        self.assertEqual([step["loss"] for step in run["steps"][:frozen_from]], [step["loss"] for step in never["steps"][:frozen_from]])
+
+
+class ChaosTest(RecoveryCase):
+    """Signals at random moments, to ranks at random, of jobs that do little else than what is to be hit: computing, sending and reducing; writing checkpoints; changing their
+    layout; filling the cache."""
+
+    def jobs(self):
+        changing = self.read("static.json")
+        other = self.read("data-parallel.json")["phases"][0]
+        changing["phases"] = [{**(changing["phases"][0] if i % 2 == 0 else other), "from_step": 3 * i} for i in range(10 * EPOCHS // 3)]
+        changing["num_steps"] = 10 * EPOCHS
+        self.write("changing.json", changing)
+        return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100), ("static.json", "--checkpoint-steps", 1),
+                ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10)]
+
+    def run_chaos(self, count, seed, number):
+        numbers = random.Random(seed)
+        jobs = self.jobs()
+        slowest, sources = 0.0, {}
+        for index in range(count):
+            plan, *options = jobs[index % len(jobs)]
+            spares = numbers.choice((0, 1))
+            reference, weights = self.reference(plan, "--epochs", EPOCHS)
+            launcher = self.start_until(numbers.uniform(0, 2.0), plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
+            ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < 2}
+            what = f"{index}: {plan} {options}, {spares} spares"
+            if ranks:
+                victim = numbers.choice(sorted(ranks))
+                what += f", {number.name} to rank {victim}"
+                try:
+                    os.kill(ranks[victim], number)
+                except ProcessLookupError:
+                    pass
+            with self.subTest(what):
+                code = launcher.ended_within(LIMIT_SECONDS + 30)
+                # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
+                if code == 1 and "while the others were ending" in launcher.stderr:
+                    launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS), name=f"again-{index}")
+                run = self.assert_ended_well(launcher)
+                for recovery in run.get("recoveries", []):
+                    sources[recovery["source"].split(" step-")[0]] = sources.get(recovery["source"].split(" step-")[0], 0) + 1
+                    slowest = max(slowest, (recovery["detection_ns"] + recovery["forming_ns"] + recovery["restoring_ns"]) / 1e9)
+                self.assert_same_run(run, reference, weights, bits=spares > 0 or not run.get("recoveries"))
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+        print(f"\n{count} times {number.name}: recovered from {sources}; slowest recovery {slowest:.2f} s", file=sys.stderr)
+
+    def test_100_kills(self):
+        self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 100)), 1, signal.SIGKILL)
+
+    def test_10_stops(self):
+        self.run_chaos(int(os.environ.get("FROSTPIPE_STOPS", 10)), 2, signal.SIGSTOP)
+
+
+if __name__ == "__main__":
+    unittest.main()
