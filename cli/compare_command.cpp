@@ -49,7 +49,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();
   pair.executed = load_plan(executed_path);
   require_same_model(pair.executed, pair.profile.model, executed_path);
-  validate(pair.executed, pair.profile.model, executed_path);
+  validate_executed(pair.executed, pair.profile.model, executed_path);
   if (pair.executed.method != pair.plan.method) {
     throw InvalidInput(executed_path + ": method", fmt::format("must be {} as in {}", pair.plan.method, plan_path),
                        pair.executed.method);

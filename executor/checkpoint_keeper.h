@@ -26,6 +26,8 @@ class CheckpointKeeper {
   /// Like write(), but waits for the one before; the checkpoint stays until release().
   void write_and_hold(const Checkpoint& checkpoint, RankSession& session);
   void release() { writer_.hold(std::nullopt); }
+  /// Keeps one of an earlier forming until release().
+  void hold(int step) { writer_.hold(step); }
   /// Waits for what is being written.
   void finish();
   /// Weights of frozen layers may have changed.

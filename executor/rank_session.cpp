@@ -56,6 +56,7 @@ std::optional<HeldLayers> RankSession::release() {
 }
 
 void RankSession::enter(const Phase& phase) {
+  FROSTPIPE_CHECK(phase_.first_trainable_layer <= phase.first_trainable_layer, "within a session frozen layers are never unfrozen");
   whole_ = false;
   runner_.reset();
   compute_.reset();

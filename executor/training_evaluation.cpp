@@ -104,6 +104,7 @@ void TrainingRun::check_accuracy(int steps) {
   session_->release();
   session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
   resume_from(checkpoint, {.checkpoint = &checkpoint, .held = std::nullopt, .holdings = {}});
+  watched_.reset();
   controller_.slow_down(steps);
   keeper_->release();
   communicator_->everyone().barrier();

@@ -91,12 +91,10 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
 /// Gives up every connection of the forming, and keeps what is whole.
 void TrainingRun::leave() {
   keeper_.reset();
-  holding_ = {};
-  held_.reset();
-  if (session_) {
+  if (session_ && session_->has_phase()) {  // else: what was held before this forming still is
+    holding_ = {};
     const int updates = session_->num_updates();
-    known_phases_.clear();
-    if (session_->has_phase()) known_phases_.push_back(seated(session_->phase(), formation_.seats, options_.plan.world_size));
+    known_phases_ = {seated(session_->phase(), formation_.seats, options_.plan.world_size)};
     for (const Phase& phase : upcoming_) known_phases_.push_back(seated(phase, formation_.seats, options_.plan.world_size));
     held_ = session_->release();
     if (held_) {
@@ -135,6 +133,12 @@ Checkpoint TrainingRun::beginning() const {
   return moment;
 }
 
+void TrainingRun::add_watched(Checkpoint& moment) const {
+  if (!watched_) return;
+  moment.watched_step = watched_->step;
+  moment.watched_accuracy = watched_->accuracy;
+}
+
 Checkpoint TrainingRun::present(const std::vector<double>& freeze_state) {
   Checkpoint moment = beginning();
   moment.step = step_;
@@ -144,6 +148,7 @@ Checkpoint TrainingRun::present(const std::vector<double>& freeze_state) {
   std::vector<double> state = freeze_state;
   if (communicator_->rank() != speaker) std::fill(state.begin(), state.end(), 0.0);
   moment.freeze_state = communicator_->sum(std::move(state));
+  add_watched(moment);
   moment.run = summary_;
   moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   moment.run.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
@@ -156,6 +161,7 @@ Checkpoint TrainingRun::remembered(int step) {
   Checkpoint moment = beginning();
   moment.step = step;
   moment.freeze_state = controller_.state();
+  add_watched(moment);
   moment.run = summary_;
   moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   recorder_.history(step, cache_ ? cache_->view().counts() : CacheCounts{}, moment.run, moment.plan);
@@ -190,7 +196,7 @@ std::optional<Checkpoint> TrainingRun::resumed() const {
   return found;
 }
 
-void TrainingRun::begin(const Formation&) {
+void TrainingRun::begin() {
   const Nanoseconds connected = steady_now_ns();
   std::string folder;
   if (is_first()) {
@@ -221,6 +227,7 @@ void TrainingRun::begin(const Formation&) {
 void TrainingRun::begin_again(const Formation& formation) {
   const Nanoseconds connected = steady_now_ns();
   const std::filesystem::path root = checkpoints_of(options_);
+  if (!held_) holding_ = {};
   std::vector<Holding> holdings;
   for (const std::string& text : communicator_->gather(to_text(holding_))) holdings.push_back(holding_from_text(text));
 
@@ -316,6 +323,10 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   controller_ = FreezeController(options_.freeze, num_blocks(model_), num_steps_);
   if (moment.freeze_rule == rule_name(options_) && !moment.freeze_state.empty()) controller_.restore(moment.freeze_state, place);
   watched_.reset();
+  if (moment.watched_step >= 0 && options_.accuracy_tolerance) {
+    watched_ = {.step = moment.watched_step, .accuracy = moment.watched_accuracy};
+    keeper_->hold(moment.watched_step);
+  }
   upcoming_ = phases_from(moment);
   Phase phase = upcoming_.front();
   upcoming_.erase(upcoming_.begin());
@@ -382,9 +393,10 @@ std::vector<Phase> TrainingRun::planned_anew(const Phase& lost, const std::vecto
 
 std::string TrainingRun::describe_recovery(const Recovery& recovery) const {
   const Phase& phase = session_->phase();
-  const std::string lost = recovery.lost_steps == 0 ? "no step lost" : fmt::format("{} steps ({}) to do again", recovery.lost_steps, format_duration(recovery.lost_work_ns));
-  return fmt::format("goes on with step {} on {} ranks ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}", recovery.step, recovery.world_size,
-                     phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
+  const std::string lost =
+      recovery.lost_steps == 0 ? "no step lost" : fmt::format("{} step{} ({}) to do again", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s", format_duration(recovery.lost_work_ns));
+  return fmt::format("goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}", recovery.step, recovery.world_size,
+                     recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
                      format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
 }
 

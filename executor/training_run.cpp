@@ -69,7 +69,10 @@ void TrainingRun::train() {
 
 void TrainingRun::work(const Formation& formation) {
   join(formation);
-  formation.generation == 0 ? begin(formation) : begin_again(formation);
+  formation.generation == 0 ? begin() : begin_again(formation);
+  // A loss in the middle of an evaluation has lost the evaluation.
+  const bool is_evaluated = step_ == 0 || (!summary_.evaluations.empty() && summary_.evaluations.back().step >= step_);
+  if (step_ % steps_per_epoch_ == 0 && !is_evaluated) evaluate_after(step_);
   while (step_ < num_steps_) {
     keeper_->report();
     if (keeper_->is_due(step_)) keeper_->write(present(controller_.state()), *session_);

@@ -61,11 +61,12 @@ class TrainingRun {
   void join(const Formation& formation);
   void leave();
   void open_cache(const at::TensorOptions& compute);
-  void begin(const Formation& formation);
+  void begin();
   void begin_again(const Formation& formation);
   Checkpoint beginning() const;
   std::optional<Checkpoint> resumed() const;
   RunSettings settings() const;
+  void add_watched(Checkpoint& moment) const;
   /// The present as a moment, by all ranks together.
   Checkpoint present(const std::vector<double>& freeze_state);
   /// The same as this rank alone knows it, at a step that was already passed.

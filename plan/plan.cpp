@@ -199,6 +199,9 @@ void require_successor(const Phase& before, const Phase& after, const std::strin
     throw InvalidInput(place + ".from_step",
                        fmt::format("must be > {}, where the phase before starts", before.from_step),
                        std::to_string(after.from_step));
+}
+
+void require_no_thaw(const Phase& before, const Phase& after, const std::string& place) {
   if (after.first_trainable_layer < before.first_trainable_layer)
     throw InvalidInput(place + ".first_trainable_layer",
                        fmt::format("must be >= {}: frozen layers are never unfrozen", before.first_trainable_layer),
@@ -252,6 +255,11 @@ int phase_at(const TrainingPlan& plan, int step) {
 }
 
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source) {
+  validate_executed(plan, model, source);
+  for (std::size_t i = 1; i < plan.phases.size(); ++i) require_no_thaw(plan.phases[i - 1], plan.phases[i], fmt::format("{}: phases[{}]", source, i));
+}
+
+void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source) {
   const auto at = [&](std::string_view member) { return fmt::format("{}: {}", source, member); };
   const auto require_positive = [&](std::string_view member, int value, int minimum) {
     if (value < minimum) throw InvalidInput(at(member), fmt::format("must be >= {}", minimum), std::to_string(value));

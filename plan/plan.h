@@ -121,6 +121,9 @@ int phase_at(const TrainingPlan& plan, int step);
 /// shrink, partitions cover the model, layouts fit the world and schedules are known.
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
 
+/// The same of a run as it was: where it was continued with another plan, frozen layers may train again.
+void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
+
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 

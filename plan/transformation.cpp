@@ -4,7 +4,6 @@
 #include <map>
 
 #include "plan/memory.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 
@@ -24,7 +23,6 @@ int training_stage(const Phase& phase) { return first_trainable_stage(phase.part
 
 Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
                     std::string_view dtype) {
-  FROSTPIPE_CHECK(before.first_trainable_layer <= after.first_trainable_layer, "frozen layers are never unfrozen");
   Transformation change{.first_trainable_before = before.first_trainable_layer,
                         .first_trainable_after = after.first_trainable_layer,
                         .newly_frozen = {},

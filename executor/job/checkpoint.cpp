@@ -47,6 +47,8 @@ struct Manifest {
   RunSettings settings;
   std::string plan_fingerprint, freeze_rule;
   std::vector<double> freeze_state;
+  int watched_step = -1;
+  double watched_accuracy = 0;
   std::vector<CheckpointFile> files;
   std::string hash;  // of this text with an empty hash
 };
@@ -58,6 +60,8 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
   archive("plan_fingerprint", manifest.plan_fingerprint);
   archive("freeze_rule", manifest.freeze_rule);
   archive("freeze_state", manifest.freeze_state);
+  archive("watched_step", manifest.watched_step, json::at_least(-1));
+  archive("watched_accuracy", manifest.watched_accuracy);
   archive("files", manifest.files);
   archive("hash", manifest.hash);
 }
@@ -108,7 +112,7 @@ std::string layer_file_name(int layer) { return fmt::format("layer-{:03}.safeten
 
 CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<CheckpointFile>& layers) {
   CheckpointTexts texts{.checkpoint = {}, .plan = to_json(checkpoint.plan), .run = to_json(checkpoint.run)};
-  Manifest manifest{checkpoint.step, checkpoint.settings, checkpoint.plan_fingerprint, checkpoint.freeze_rule, checkpoint.freeze_state, {file_of(kPlan, texts.plan), file_of(kRun, texts.run)}, {}};
+  Manifest manifest{checkpoint.step, checkpoint.settings, checkpoint.plan_fingerprint, checkpoint.freeze_rule, checkpoint.freeze_state, checkpoint.watched_step, checkpoint.watched_accuracy, {file_of(kPlan, texts.plan), file_of(kRun, texts.run)}, {}};
   manifest.files.insert(manifest.files.end(), layers.begin(), layers.end());
   manifest.hash = hash_of(json::write_envelope(kFormat, manifest));
   texts.checkpoint = json::write_envelope(kFormat, manifest);
@@ -126,6 +130,8 @@ Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& p
           .plan_fingerprint = std::move(manifest.plan_fingerprint),
           .freeze_rule = std::move(manifest.freeze_rule),
           .freeze_state = std::move(manifest.freeze_state),
+          .watched_step = manifest.watched_step,
+          .watched_accuracy = manifest.watched_accuracy,
           .files = std::move(manifest.files),
           .plan = {},
           .run = {},

@@ -53,6 +53,8 @@ struct Checkpoint {
   std::string plan_fingerprint;      // of the plan that the run was started with
   std::string freeze_rule;
   std::vector<double> freeze_state;  // the rule's
+  int watched_step = -1;        // a freeze that no test has confirmed yet can be taken back to this step's checkpoint; -1 = none
+  double watched_accuracy = 0;  // there
   std::vector<CheckpointFile> files;
   TrainingPlan plan;
   RunSummary run;

@@ -97,7 +97,8 @@ void check_equal(RankSession& expected, RankSession& actual, const std::string& 
 void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d) {
   Job job(self, "adamw");
   for (const std::string schedule : {"GPipe", "1F1B"}) {
-    for (const int frozen : {0, 1, 3, 7}) {
+    if (schedule == "GPipe" && (p == 1 || p * d > 4)) continue;  // no other order; a matter of minutes
+    for (const int frozen : {0, schedule == "1F1B" ? 3 : 7}) {
       const Phase phase = small_phase(p, d, 3, schedule, 0), then = small_phase(p, d, 3, schedule, frozen);
       const std::unique_ptr<RankSession> whole = job.begun(phase);
       job.train(*whole, 0, 2);
@@ -146,7 +147,7 @@ const RegisterRankTest other_layouts("resume in another layout", [](const RankEn
     int p, d, m;
     const char* schedule;
   };
-  const Layout layouts[] = {{1, 1, 2, "GPipe"}, {2, 1, 3, "1F1B"}, {4, 1, 2, "GPipe"}, {1, 4, 1, "1F1B"}, {2, 2, 3, "1F1B"}, {1, 3, 2, "GPipe"}};
+  const Layout layouts[] = {{1, 1, 2, "GPipe"}, {4, 1, 2, "GPipe"}, {2, 2, 3, "1F1B"}, {1, 3, 2, "GPipe"}};
   for (const Layout& before : layouts) {
     const std::unique_ptr<RankSession> whole = job.begun(small_phase(before.p, before.d, before.m, before.schedule, 0));
     job.train(*whole, 0, 2);
