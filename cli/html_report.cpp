@@ -9,6 +9,7 @@
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
 #include "cli/report_words.h"
+#include "cli/run_tables.h"
 #include "cli/svg.h"
 #include "profiles/error.h"
 
@@ -135,6 +136,14 @@ std::string decisions(const Comparison& comparison) {
   return html;
 }
 
+std::string recoveries(const Comparison& comparison) {
+  std::string text;
+  for (const RunSummary& run : comparison.runs) {
+    if (!run.recoveries.empty()) text += run.name + "\n" + recoveries_text(run);
+  }
+  return text.empty() ? "" : "<div class=\"scroll\"><pre>" + escape_html(text) + "</pre></div>";
+}
+
 }  // namespace
 
 std::string html_report(const HtmlReportInput& input) {
@@ -159,6 +168,7 @@ std::string html_report(const HtmlReportInput& input) {
                phases_table(comparison));
   html += card("Decisions", "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the planner's.",
                decisions(comparison));
+  html += card("Lost and taken back", "Where a run went on from an earlier moment, why, and what it took.", recoveries(comparison));
   html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));
   html += card("One iteration of each phase",

@@ -76,7 +76,8 @@ std::string accuracy_line(const RunSummary& run) {
                      100 * run.test_accuracy_standard_error, run.num_test_samples);
 }
 
-/// Where a run went back, what it cost and in which parts.
+}  // namespace
+
 std::string recoveries_text(const RunSummary& run) {
   std::string text;
   for (const Recovery& recovery : run.recoveries) {
@@ -87,8 +88,6 @@ std::string recoveries_text(const RunSummary& run) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string run_text(const RunSummary& run, const std::string& folder) {
   return fmt::format(

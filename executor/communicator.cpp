@@ -193,7 +193,15 @@ struct Communicator::State {
     device->synchronize();
   }
 
-  /// Every rank calls this in the same order, members or not, so that prefixes agree.
+  /// At the store, which lets go of everybody when it ends: some ranks may have much to load.
+  void wait_for_all() {
+    std::vector<std::string> arrivals;
+    for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(fmt::format("arrived/{}", rank));
+    store->set(arrivals[self.rank], std::vector<std::uint8_t>{1});
+    store->wait(arrivals);
+  }
+
+  /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making a group does not wait long for anybody.
   Group make_group(std::vector<int> ranks, bool host_memory) {
     const std::string prefix = fmt::format("group/{}/", generation++);
     Group group;
@@ -227,6 +235,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
       return connect_store(self, /*may_host=*/true);
     });
     if (!self.watched_by_launcher) state.heartbeat = std::make_unique<Heartbeat>(self);
+    guarded(self.rank, "waiting for all ranks", [&] { state.wait_for_all(); });
   }
   state.everyone = state.make_group(all, /*host_memory=*/true);
   state.movers = state.make_group(all, /*host_memory=*/false);
@@ -255,6 +264,7 @@ ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainabl
       if (position >= first_trainable_position) training.push_back(rank);
     }
   }
+  everyone().barrier();
   ActiveGroups groups;
   if (layout.pipeline_parallel_size > 1) {
     groups.forward = state.make_group(active, false);

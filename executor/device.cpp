@@ -100,9 +100,12 @@ std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::ma
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   using c10d::ProcessGroupGloo;
-  auto options = ProcessGroupGloo::Options::create(std::chrono::minutes(30));  // deaths are found by heartbeat, not by this
+  // While ranks connect, one that has died is waited for: they come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
+  auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(10));
   options->devices.push_back(gloo_device());
-  return c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
+  const c10::intrusive_ptr<c10d::Backend> group = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
+  group->setTimeout(std::chrono::minutes(30));
+  return group;
 }
 
 }  // namespace frostpipe

@@ -35,6 +35,7 @@ class RunRecorder {
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
   /// Goes on from so_far() or history(); what was recorded before is forgotten.
   void restore(const RunSummary& run, const TrainingPlan& executed);
+  int num_steps() const { return static_cast<int>(steps_.size()); }
   /// Time that the steps from `step` on took, as far as this rank knows.
   Nanoseconds time_since(int step) const;
 

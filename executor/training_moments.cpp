@@ -5,6 +5,7 @@
 #include "executor/data_shards.h"
 #include "executor/job/hash.h"
 #include "executor/job/seats.h"
+#include "executor/job/sever_connections.h"
 #include "executor/layer_images.h"
 #include "executor/training_run.h"
 #include "plan/memory.h"
@@ -90,6 +91,7 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
 
 /// Gives up every connection of the forming, and keeps what is whole.
 void TrainingRun::leave() {
+  sever_connections();
   keeper_.reset();
   if (session_ && session_->has_phase()) {  // else: what was held before this forming still is
     holding_ = {};
@@ -100,6 +102,7 @@ void TrainingRun::leave() {
     if (held_) {
       holding_.step = updates;
       holding_.phase_from = known_phases_.front().from_step;
+      holding_.num_recorded = recorder_.num_steps();
       for (const auto& [layer, state] : held_->layers) {
         holding_.layers.push_back(layer);
         if (state.trains()) holding_.trainable.push_back(layer);
@@ -242,8 +245,7 @@ void TrainingRun::begin_again(const Formation& formation) {
   const Checkpoint stored = folder.empty() ? beginning() : read_checkpoint(folder);
   const Phase& stored_phase = stored.plan.phases[phase_index(stored.plan.phases, stored.step)];
 
-  const auto trains = [](const Holding& holding) { return holding.step >= 0 && !holding.trainable.empty(); };
-  const auto source = std::find_if(holdings.begin(), holdings.end(), trains);
+  const auto source = std::find_if(holdings.begin(), holdings.end(), knows_the_run);
   const bool speaks = source != holdings.end() && source - holdings.begin() == communicator_->rank();
   std::optional<Checkpoint> memory;
   if (source != holdings.end()) {
@@ -257,7 +259,7 @@ void TrainingRun::begin_again(const Formation& formation) {
     if (!common_step(holdings, static_cast<int>(model_.layers.size()), needs_parked)) memory.reset();
   }
   int furthest = 0;
-  for (const Holding& holding : holdings) furthest = std::max(furthest, trains(holding) ? holding.step : 0);
+  for (const Holding& holding : holdings) furthest = std::max(furthest, holding.trainable.empty() ? 0 : holding.step);
 
   const Checkpoint& moment = memory ? *memory : stored;
   // Rows by rank: what this one had spent on the steps that are lost.

@@ -14,13 +14,15 @@ bool contains(const std::vector<int>& values, int value) { return std::find(valu
 
 }  // namespace
 
+bool knows_the_run(const Holding& holding) { return holding.step >= 0 && !holding.trainable.empty() && holding.num_recorded >= holding.step; }
+
 std::string to_text(const Holding& holding) {
-  return nlohmann::json{holding.step, holding.phase_from, holding.layers, holding.trainable, holding.parked}.dump();
+  return nlohmann::json{holding.step, holding.phase_from, holding.num_recorded, holding.layers, holding.trainable, holding.parked}.dump();
 }
 
 Holding holding_from_text(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
-  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
 }
 
 std::optional<int> common_step(const std::vector<Holding>& holdings, int num_layers, const std::vector<int>& needs_parked) {

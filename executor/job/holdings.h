@@ -12,11 +12,15 @@ namespace frostpipe {
 struct Holding {
   int step = -1;          // optimizer steps that its trainable layers have done; -1 = it brings nothing whole
   int phase_from = 0;     // from_step of the phase that it was in
+  int num_recorded = 0;   // steps whose figures it has written down
   std::vector<int> layers;          // that it holds
   std::vector<int> trainable;       // of these
   std::vector<int> parked;          // layers whose moments it has parked
   bool operator==(const Holding&) const = default;
 };
+
+/// Brings trainable layers, and figures of every step that they have done: can tell the others what the run is.
+bool knows_the_run(const Holding& holding);
 
 std::string to_text(const Holding& holding);
 Holding holding_from_text(const std::string& text);

@@ -44,6 +44,7 @@ struct Member {
   int status = 0;        // waitpid's, once it no longer runs
   bool silent = false;   // killed because it was
   bool stuck = false;    // killed because it did not stop
+  bool named = false;    // in the cause of the forming that is under way
   bool has_beaten = false;
   bool stopped = false;  // has given up its connections, to form anew
   bool done = false;     // has ended its work
@@ -184,7 +185,7 @@ class Launcher {
     if (const Member* const culprit = failed_rank()) return fail(*culprit);
     const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
     if (lost != members_.end()) {
-      if (num_restarts_ == options_.max_restarts) return fail(*lost);
+      if (cause_.empty() && num_restarts_ == options_.max_restarts) return fail(*lost);
       const auto finished = [](const Member& member) { return member.rank >= 0 && (member.done || (!member.running && member.status == 0)); };
       if (std::any_of(members_.begin(), members_.end(), finished)) return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
       if (cause_.empty()) begin_to_re_form(*lost);
@@ -237,7 +238,8 @@ class Launcher {
     return culprit;
   }
 
-  void begin_to_re_form(const Member& lost) {
+  void begin_to_re_form(Member& lost) {
+    lost.named = true;
     cause_ = fmt::format("{} {}", name_of(lost), how_it_ended(lost));
     lost_at_ = lost.silent ? lost.last_beat : look_before_;
     begin_to_re_form();
@@ -272,7 +274,9 @@ class Launcher {
   std::optional<int> re_form() {
     std::vector<int> free_seats;
     for (const Member& member : members_) {
-      if (member.rank >= 0 && !member.running) free_seats.push_back(member.seat);
+      if (member.rank < 0 || member.running) continue;
+      free_seats.push_back(member.seat);
+      if (!member.named && !member.stuck) cause_ += fmt::format(", {} {}", name_of(member), how_it_ended(member));
     }
     std::erase_if(members_, [](const Member& member) { return !member.running; });
     const auto wanted = free_seats.size();

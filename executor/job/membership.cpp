@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -121,6 +122,7 @@ std::unique_ptr<Membership> Membership::join() {
   if (std::getenv(kControlVariable)) {
     state.channel.emplace(integer_variable(kControlVariable));
     state.may_re_form = std::getenv(kMayReFormVariable) != nullptr;
+    std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
     state.thread = std::thread([&state] { state.serve(); });
     return membership;
   }

@@ -275,16 +275,29 @@ class ChaosTest(RecoveryCase):
         return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100), ("static.json", "--checkpoint-steps", 1),
                 ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10)]
 
-    def run_chaos(self, count, seed, number):
+    def four_ranks(self):
+        """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is with another one too."""
+        plan = self.read("static.json")
+        phase = {**plan["phases"][0], "predicted": {**plan["phases"][0]["predicted"], "peak_memory_bytes": []}}
+        halves = {**phase, "partition": [{"begin": 0, "end": 5}, {"begin": 5, "end": 10}], "num_micro_batches": 2,
+                  "layout": {"pipeline_parallel_size": 2, "data_parallel_size": 2, "tensor_parallel_size": 1, "placement": []}}
+        whole = {**phase, "partition": [{"begin": 0, "end": 10}], "from_step": 5 * EPOCHS, "first_trainable_layer": 3, "num_micro_batches": 1,
+                 "layout": {"pipeline_parallel_size": 1, "data_parallel_size": 4, "tensor_parallel_size": 1, "placement": []}}
+        plan.update(world_size=4, memory_limited=False, num_steps=10 * EPOCHS, phases=[halves, whole])
+        self.write("four.json", plan)
+        return [("four.json", "--checkpoint-steps", 40)]
+
+    def run_chaos(self, count, seed, number, jobs=None, num_ranks=2):
         numbers = random.Random(seed)
-        jobs = self.jobs()
+        spares_to_have = (0, 1) if jobs is None else (1,)
+        jobs = jobs or self.jobs()
         slowest, sources = 0.0, {}
         for index in range(count):
             plan, *options = jobs[index % len(jobs)]
-            spares = numbers.choice((0, 1))
+            spares = numbers.choice(spares_to_have)
             reference, weights = self.reference(plan, "--epochs", EPOCHS)
-            launcher = self.start_until(numbers.uniform(0, 2.0), plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
-            ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < 2}
+            launcher = self.start_until(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0), plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
+            ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < num_ranks}
             what = f"{index}: {plan} {options}, {spares} spares"
             if ranks:
                 victim = numbers.choice(sorted(ranks))
@@ -308,6 +321,9 @@ class ChaosTest(RecoveryCase):
 
     def test_100_kills(self):
         self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 100)), 1, signal.SIGKILL)
+
+    def test_30_kills_of_four_ranks(self):
+        self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 30)), 3, signal.SIGKILL, self.four_ranks(), num_ranks=4)
 
     def test_10_stops(self):
         self.run_chaos(int(os.environ.get("FROSTPIPE_STOPS", 10)), 2, signal.SIGSTOP)

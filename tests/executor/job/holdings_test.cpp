@@ -42,6 +42,14 @@ TEST(MovesToRestore, SpreadTheSourcesOverTheReplicas) {
   EXPECT_THAT(moves_to_restore({kNothing, whole, kNothing, whole}, phase), ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
 }
 
+TEST(Holding, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
+  Holding holding = kSecond;
+  EXPECT_FALSE(knows_the_run(holding)) << "interrupted behind its update";
+  holding.num_recorded = 5;
+  EXPECT_TRUE(knows_the_run(holding));
+  EXPECT_FALSE(knows_the_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
+}
+
 TEST(Holding, SurvivesItsText) { EXPECT_EQ(holding_from_text(to_text(kFirst)), kFirst); }
 
 TEST(Seats, RanksAreNumberedAnewAndTheirSeatsStay) {
