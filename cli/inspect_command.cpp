@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,13 +31,8 @@ std::string fault_of(const Checkpoint& checkpoint, int layer) {
   }
 }
 
-/// The phase that the run was in.
-const Phase& phase_of(const Checkpoint& checkpoint) {
-  const std::vector<Phase>& phases = checkpoint.plan.phases;
-  std::size_t index = 0;
-  while (index + 1 < phases.size() && phases[index + 1].from_step < checkpoint.step) ++index;
-  return phases[index];
-}
+/// The phase of the last step that is done.
+const Phase& phase_of(const Checkpoint& checkpoint) { return checkpoint.plan.phases[phase_at(checkpoint.plan, std::max(0, checkpoint.step - 1))]; }
 
 /// What the checkpoint holds, and whether it is whole: `faults` gets what is not.
 std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::string>& faults) {

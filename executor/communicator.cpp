@@ -196,14 +196,14 @@ struct Communicator::State {
   /// At the store, which lets go of everybody when it ends: some ranks may have much to load.
   void wait_for_all() {
     std::vector<std::string> arrivals;
-    for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(fmt::format("arrived/{}", rank));
+    for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
     store->set(arrivals[self.rank], std::vector<std::uint8_t>{1});
     store->wait(arrivals);
   }
 
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making a group does not wait long for anybody.
   Group make_group(std::vector<int> ranks, bool host_memory) {
-    const std::string prefix = fmt::format("group/{}/", generation++);
+    const std::string prefix = store_key(self, fmt::format("group/{}/", generation++));
     Group group;
     const auto found = std::find(ranks.begin(), ranks.end(), self.rank);
     if (found == ranks.end()) return group;
@@ -299,14 +299,14 @@ std::vector<std::string> Communicator::gather(const std::string& text) {
 
 void Communicator::post(const std::string& line) {
   state_->posted = line;
-  if (world_size() > 1) guarded(rank(), "posting progress", [&] { state_->store->set("progress", {line.begin(), line.end()}); });
+  if (world_size() > 1) guarded(rank(), "posting progress", [&] { state_->store->set(store_key(state_->self, "progress"), {line.begin(), line.end()}); });
 }
 
 std::string Communicator::posted() {
   if (world_size() < 2 || !state_->posted.empty()) return state_->posted;
   return guarded(rank(), "reading progress", [&] {
-    if (!state_->store->check({"progress"})) return std::string();
-    const std::vector<std::uint8_t> line = state_->store->get("progress");
+    if (!state_->store->check({store_key(state_->self, "progress")})) return std::string();
+    const std::vector<std::uint8_t> line = state_->store->get(store_key(state_->self, "progress"));
     return std::string(line.begin(), line.end());
   });
 }

@@ -29,6 +29,9 @@ struct FreezePolicy {
   std::vector<int> fixed_layers;       // fixed: frozen layers after the 1st, 2nd, ... decision
 };
 
+/// "plan", "paper", "cap", "fixed", "adaptive".
+const char* to_string(FreezePolicy::Rule rule);
+
 /// "plan", "paper", "cap", "adaptive", "fixed:3,5,6". Throws InvalidInput that lists the rules.
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options);
 

@@ -8,13 +8,16 @@
 
 namespace frostpipe {
 
+const char* to_string(FreezePolicy::Rule rule) {
+  static constexpr const char* kNames[] = {"plan", "paper", "cap", "fixed", "adaptive"};
+  return kNames[static_cast<int>(rule)];
+}
+
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options) {
   FreezePolicy policy{.rule = FreezePolicy::Rule::plan, .options = options, .fixed_layers = {}};
   const std::string place = "--freeze", rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
-  if (text == "plan") return policy;
-  for (const auto& [name, rule] : {std::pair("paper", FreezePolicy::Rule::paper), std::pair("cap", FreezePolicy::Rule::cap),
-                                   std::pair("adaptive", FreezePolicy::Rule::adaptive)}) {
-    if (text != name) continue;
+  for (const FreezePolicy::Rule rule : {FreezePolicy::Rule::plan, FreezePolicy::Rule::paper, FreezePolicy::Rule::cap, FreezePolicy::Rule::adaptive}) {
+    if (text != to_string(rule)) continue;
     policy.rule = rule;
     return policy;
   }

@@ -35,9 +35,11 @@ std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
 /// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
-std::string heartbeat_key(int rank) { return fmt::format("heartbeat/{}", rank); }
+std::string heartbeat_key(const RankEnvironment& self, int rank) { return store_key(self, fmt::format("heartbeat/{}", rank)); }
 
 }  // namespace
+
+std::string store_key(const RankEnvironment& self, const std::string& name) { return fmt::format("attempt/{}/{}", self.attempt, name); }
 
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host) {
   c10d::TCPStoreOptions options;
@@ -80,8 +82,8 @@ struct Heartbeat::State {
 
   void watch(c10d::TCPStore& store, std::vector<Seen>& seen) const {
     for (int rank = 0; rank < self.world_size; ++rank) {
-      if (rank == self.rank || !store.check({heartbeat_key(rank)})) continue;
-      const std::string value = store.get_to_str(heartbeat_key(rank));
+      if (rank == self.rank || !store.check({heartbeat_key(self, rank)})) continue;
+      const std::string value = store.get_to_str(heartbeat_key(self, rank));
       const std::chrono::seconds limit(peer_was_lost ? kSilenceAfterLossSeconds : kSilenceLimitSeconds);
       if (value != seen[rank].value) {
         seen[rank] = {value};
@@ -102,7 +104,7 @@ struct Heartbeat::State {
           for (Seen& other : seen) other.at = Clock::now();  // this process itself was held up
         }
         const std::string value = goes_on ? std::to_string(beat) : "done";
-        store->set(heartbeat_key(self.rank), std::vector<std::uint8_t>(value.begin(), value.end()));
+        store->set(heartbeat_key(self, self.rank), std::vector<std::uint8_t>(value.begin(), value.end()));
         if (!goes_on) return;
         watch(*store, seen);
         last_round = now();

@@ -12,6 +12,9 @@ class TCPStore;
 
 namespace frostpipe {
 
+/// Name of an entry in the job's store: this attempt's own.
+std::string store_key(const RankEnvironment& self, const std::string& name);
+
 /// Connects to the job's rendezvous store; rank 0 hosts it if nobody outside does and `may_host`.
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host);
 

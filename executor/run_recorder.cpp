@@ -36,6 +36,14 @@ std::vector<CacheFound> fractions(const std::vector<double>& found_by_layer) {
   return found;
 }
 
+/// Of the phase's steps whose spans were kept, the one whose time is nearest to the median.
+int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps) {
+  const auto begin = steps.begin() + phase.from_step, end = begin + std::min(phase.num_steps, kTracedStepsPerPhase);
+  return std::min_element(begin, end, [&](const StepRecord& a, const StepRecord& b) {
+           return std::abs(a.iteration_ns - phase.measured_iteration_ns) < std::abs(b.iteration_ns - phase.measured_iteration_ns);
+         })->step;
+}
+
 /// Shifts the trace's clock so that its earliest moment is 0.
 void start_at_zero(Trace& trace) {
   if (trace.spans.empty() && trace.events.empty()) return;
@@ -144,11 +152,6 @@ RunRecorder::Past RunRecorder::close(const PhaseRecord& record, std::size_t end,
   const auto total = static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
   summary.samples_per_second = total > 0 ? samples * 1e9 / total : 0;
   for (const double bytes : peaks) summary.measured_peak_memory_bytes.push_back(static_cast<Bytes>(bytes));
-  const std::size_t traced = std::min(end, record.first_record + kTracedStepsPerPhase);
-  const auto typical = std::min_element(steps_.begin() + record.first_record, steps_.begin() + traced, [&](const StepRecord& a, const StepRecord& b) {
-    return std::abs(a.iteration_ns - summary.measured_iteration_ns) < std::abs(b.iteration_ns - summary.measured_iteration_ns);
-  });
-  past.typical_step = typical->step;
   past.phase.tokens = summary.tokens;
   past.phase.cache.found = found;
   return past;
@@ -236,7 +239,7 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
   start_at_zero(whole_run);
   write(past_, steps_, run, executed);
   for (std::size_t i = 0; i < past_.size(); ++i) {
-    if (past_[i].typical_step >= 0) run.phases[i].measured_timeline = step_of(whole_run, past_[i].typical_step);
+    run.phases[i].measured_timeline = step_of(whole_run, typical_step(run.phases[i], steps_));
   }
 }
 

@@ -53,7 +53,6 @@ class RunRecorder {
   struct Past {
     Phase phase;
     PhaseSummary summary;
-    int typical_step = -1;  // whose timeline stands for the phase, if it was recorded
   };
   Past close(const PhaseRecord& record, std::size_t end, const std::vector<double>& found_by_layer, const std::vector<double>& peaks) const;
   std::vector<Past> past_and_running(const std::vector<double>& found_by_layer, const std::vector<double>& peaks) const;

@@ -71,7 +71,7 @@ void TrainingRun::check_accuracy(int steps) {
     return;
   }
   keeper_->finish();
-  const std::filesystem::path root = options_.output / "checkpoints";
+  const std::filesystem::path root = checkpoints_folder();
   std::string problem;
   if (is_first()) {
     try {

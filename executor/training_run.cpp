@@ -21,20 +21,6 @@ double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
 }
 
-/// Phases travel as a plan that starts with them: there is one format.
-std::string to_text(const TrainingPlan& plan, std::vector<Phase> phases, int from_step) {
-  for (Phase& phase : phases) phase.from_step -= from_step;
-  TrainingPlan carrier = plan;
-  carrier.phases = std::move(phases);
-  return to_json(carrier);
-}
-
-std::vector<Phase> phases_from_text(const std::string& text, int from_step) {
-  std::vector<Phase> phases = plan_from_json(text, "decision of rank 0").phases;
-  for (Phase& phase : phases) phase.from_step += from_step;
-  return phases;
-}
-
 /// The same layout with more layers frozen; the cache holds what it held.
 Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
   phase.first_trainable_layer = first_trainable_layer;
@@ -98,10 +84,10 @@ MiniBatch TrainingRun::batch_of(int step) {
 /// What follows the current phase when the rule has frozen more; the same on all ranks.
 std::vector<Phase> TrainingRun::phases_after_decision(int first_trainable_layer, int step) {
   const Nanoseconds measured_ns = recorder_.median_iteration_ns(session_->speaks());
-  std::string text, explanation;
+  std::string explanation;
+  std::vector<Phase> phases;
   if (is_first()) {
     const Phase& current = session_->phase();
-    std::vector<Phase> phases;
     if (callbacks_.replan) {
       ReplanAnswer answer = callbacks_.replan({.current = current,
                                                .first_trainable_layer = first_trainable_layer,
@@ -112,11 +98,20 @@ std::vector<Phase> TrainingRun::phases_after_decision(int first_trainable_layer,
       explanation = std::move(answer.explanation);
     }
     if (phases.empty()) phases = {with_more_frozen(current, first_trainable_layer, step)};
-    text = to_text(options_.plan, std::move(phases), step);
   }
   explanation = communicator_->broadcast(explanation, 0);
   if (!explanation.empty()) summary_.decisions.push_back({step, frozen_blocks(model_, first_trainable_layer), explanation});
-  return phases_from_text(communicator_->broadcast(text, 0), step);
+  return phases_of_first_rank(std::move(phases), step);
+}
+
+/// Rank 0's, to all. They travel as a plan that starts with them: there is one format.
+std::vector<Phase> TrainingRun::phases_of_first_rank(std::vector<Phase> phases, int from_step) {
+  TrainingPlan carrier = options_.plan;
+  carrier.phases = std::move(phases);
+  for (Phase& phase : carrier.phases) phase.from_step -= from_step;
+  phases = plan_from_json(communicator_->broadcast(is_first() ? to_json(carrier) : "", 0), "decision of rank 0").phases;
+  for (Phase& phase : phases) phase.from_step += from_step;
+  return phases;
 }
 
 /// The phase to run from `step` on, if another one begins there; the same on all ranks.
@@ -210,8 +205,7 @@ void TrainingRun::finish() {
   }
   summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
   summary_.method = options_.plan.method;
-  static constexpr const char* kRules[] = {"plan", "paper", "cap", "fixed", "adaptive"};
-  summary_.freeze = kRules[static_cast<int>(options_.freeze.rule)];
+  summary_.freeze = to_string(options_.freeze.rule);
   summary_.seed = options_.seed;
   summary_.world_size = executed.world_size;
   summary_.epochs = options_.epochs;

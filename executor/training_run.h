@@ -46,6 +46,7 @@ class TrainingRun {
   void change_phase_before(int step);
   std::optional<Phase> next_phase(int step);
   std::vector<Phase> phases_after_decision(int first_trainable_layer, int step);
+  std::vector<Phase> phases_of_first_rank(std::vector<Phase> phases, int from_step);
   void enter(const Phase& phase, int step);
   void run_step(int step);
   void report(int step);
@@ -57,15 +58,19 @@ class TrainingRun {
   void watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state, std::vector<Phase> upcoming);
   void check_accuracy(int steps);
 
-  // training_moments.cpp: formings, checkpoints, recovery
+  // training_forming.cpp: connections, and from which moment to go on
   void join(const Formation& formation);
-  void leave();
   void open_cache(const at::TensorOptions& compute);
+  void leave();
   void begin();
   void begin_again(const Formation& formation);
+  std::string describe_recovery(const Recovery& recovery) const;
+
+  // training_moments.cpp: moments made, and made the present
+  std::filesystem::path checkpoints_folder() const { return options_.output / "checkpoints"; }
+  RunSettings settings_now() const;
   Checkpoint beginning() const;
   std::optional<Checkpoint> resumed() const;
-  RunSettings settings() const;
   void add_watched(Checkpoint& moment) const;
   /// The present as a moment, by all ranks together.
   Checkpoint present(const std::vector<double>& freeze_state);
@@ -75,7 +80,6 @@ class TrainingRun {
   std::vector<Phase> phases_from(const Checkpoint& moment);
   std::vector<Phase> planned_anew(const Phase& lost, const std::vector<Phase>& later, int step);
   void adopt_parked(const Checkpoint& checkpoint, int first_trainable_layer);
-  std::string describe_recovery(const Recovery& recovery) const;
 
   Membership& membership_;
   const TrainOptions& options_;
@@ -106,6 +110,7 @@ class TrainingRun {
   int step_ = 0;                              // to be done next
   int num_shards_ = 0;                        // of the training data
   std::vector<std::vector<int>> shards_;
+  RunSettings settings_;
   std::map<int, std::vector<int>> orders_;    // by epoch
   std::vector<Phase> upcoming_;               // decided, not begun
   RunSummary summary_;

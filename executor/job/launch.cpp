@@ -183,8 +183,7 @@ class Launcher {
   std::optional<int> judge() {
     forget_lost_spares();
     if (const Member* const culprit = failed_rank()) return fail(*culprit);
-    const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
-    if (lost != members_.end()) {
+    if (Member* const lost = lost_member()) {
       if (cause_.empty() && num_restarts_ == options_.max_restarts) return fail(*lost);
       const auto finished = [](const Member& member) { return member.rank >= 0 && (member.done || (!member.running && member.status == 0)); };
       if (std::any_of(members_.begin(), members_.end(), finished)) return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
@@ -214,6 +213,12 @@ class Launcher {
     });
   }
 
+  /// The first that is lost; null if none is.
+  Member* lost_member() {
+    const auto found = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
+    return found == members_.end() ? nullptr : &*found;
+  }
+
   /// The rank that failed by itself, if one has; else one that lost its peer; null if all is well so far.
   const Member* failed_rank() {
     const auto find = [&]() -> const Member* {
@@ -221,19 +226,14 @@ class Launcher {
       for (const Member& member : members_) {
         if (member.failed() && (!found || found->lost_its_peer())) found = &member;
       }
-      return found;
+      return found && found->lost_its_peer() && lost_member() ? lost_member() : found;
     };
-    const Member* culprit = find();
     // The rank at fault may still be on its way out, or stopped: its peers see the broken connection first.
-    for (const auto until = Clock::now() + 1s; culprit && culprit->lost_its_peer() && any(is_running) && Clock::now() < until; culprit = find()) {
-      const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
-      if (lost != members_.end()) return &*lost;
+    const auto until = Clock::now() + 1s;
+    const Member* culprit = find();
+    for (; culprit && culprit->lost_its_peer() && any(is_running) && Clock::now() < until; culprit = find()) {
       std::this_thread::sleep_for(10ms);
       reap();
-    }
-    if (culprit && culprit->lost_its_peer()) {
-      const auto lost = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
-      if (lost != members_.end()) return &*lost;
     }
     return culprit;
   }

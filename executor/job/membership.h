@@ -15,6 +15,8 @@ struct RankEnvironment {
   int local_rank = 0;
   std::string master_address = "127.0.0.1";
   int master_port = 0;
+  /// How often whoever launched has started the ranks anew (torchrun --max-restarts): its store still holds what earlier ones wrote.
+  int attempt = 0;
   /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
   bool store_is_external = false;
   /// Our launcher watches the ranks; else they watch each other.
@@ -28,7 +30,7 @@ inline constexpr int kStopLimitSeconds = 15;
 /// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
 inline constexpr int kPeerLostExitCode = 3;
 
-/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE), as torchrun sets them; none if RANK is not set.
+/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT), as torchrun sets them; none if RANK is not set.
 /// Throws InvalidInput naming the variable that is missing or not a number.
 std::optional<RankEnvironment> rank_environment();
 

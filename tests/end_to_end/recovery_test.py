@@ -192,6 +192,15 @@ class LongResumeTest(InterruptedCase):
         self.assertRegex(done.stderr, r"a checkpoint is passed over: .*layer-003\.safetensors")
         self.assert_same_run(self.read("run/summary.json"), reference, weights)
 
+    def test_damaged_checkpoints_alone_are_not_thrown_away(self):
+        self.interrupt("static.json")
+        checkpoints = sorted((self.folder / "run/checkpoints").glob("step-????????"))
+        for checkpoint in checkpoints:
+            (checkpoint / "checkpoint.json").write_text("{")
+        self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", EPOCHS), says=["no checkpoint of it is whole", "--resume no"])
+        self.assertTrue(all(checkpoint.exists() for checkpoint in checkpoints))
+        self.assertEqual(self.train("static.json", "run", "--epochs", 1, "--resume", "no")["num_steps"], 10)
+
     def test_rules_that_look_at_gradients_go_on_to_the_bit(self):
         for rule in ("paper", "adaptive"):
             with self.subTest(rule):
@@ -233,6 +242,7 @@ class LongResumeTest(InterruptedCase):
                 self.assertEqual(len(run["steps"]), 10 * EPOCHS)
                 self.run_tool("compare", then, "run/summary.json", "-o", "compared.json")
                 shutil.rmtree(self.folder / "run")
+
 
 class GuardTest(RecoveryCase):
     def test_a_freeze_that_costs_accuracy_is_taken_back(self):
