@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/execute.h"
 #include "plan/freeze.h"
 #include "plan/plan.h"
 
@@ -22,6 +23,8 @@ void add_format_option(CLI::App& command, std::string& format,
 
 /// An option that takes a whole number in [1, kLargestCount].
 CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning);
+/// How samples are made of data: `profile`, `train` and `evaluate` must agree.
+void add_sample_options(CLI::App& command, SampleOptions& samples);
 
 /// An option that takes a comma-separated list of such numbers.
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,

@@ -10,12 +10,14 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "executor/execute.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
 
 struct EvaluateCommandOptions {
-  std::string model, data;
+  std::string model, data, predictions;
   EvaluateOptions evaluate;
   std::string format;
 };
@@ -36,7 +38,14 @@ std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
 
 std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
 
+std::string figures(const Evaluation& evaluation) {
+  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} samples)", evaluation.metric, 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples);
+  for (const NamedValue& other : evaluation.others) text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value) : fmt::format(", {} {:.3f}", other.name, other.value);
+  return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
+}
+
 std::string evaluation_text(const Evaluation& evaluation) {
+  if (evaluation.labels.empty()) return figures(evaluation);
   using enum Table::Align;
   Table table({{"label", left}, {"count", right}, {"recall [%]", right}, {"precision [%]", right}});
   const std::vector<LabelScore> scores = score_labels(evaluation);
@@ -44,19 +53,19 @@ std::string evaluation_text(const Evaluation& evaluation) {
     table.add_row({evaluation.label_names[i], std::to_string(scores[i].count), percent(scores[i].hits, scores[i].count),
                    percent(scores[i].hits, scores[i].predicted)});
   }
-  return fmt::format("accuracy: {:.1f} % +- {:.1f} (standard error, {} samples), {:.1f} samples/s\n\n{}",
-                     100 * evaluation.accuracy, 100 * evaluation.standard_error, evaluation.num_samples,
-                     evaluation.samples_per_second, table.to_string());
+  return figures(evaluation) + "\n" + table.to_string();
 }
 
 std::string evaluation_json(const Evaluation& evaluation) {
   nlohmann::ordered_json json = {{"format", "frostpipe.evaluation"},
                                  {"version", 1},
                                  {"num_samples", evaluation.num_samples},
-                                 {"accuracy", evaluation.accuracy},
-                                 {"accuracy_standard_error", evaluation.standard_error},
-                                 {"samples_per_second", evaluation.samples_per_second},
-                                 {"labels", nlohmann::ordered_json::array()}};
+                                 {"metric", evaluation.metric},
+                                 {"value", evaluation.value},
+                                 {"standard_error", evaluation.standard_error}};
+  for (const NamedValue& other : evaluation.others) json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
+  json["samples_per_second"] = evaluation.samples_per_second;
+  json["labels"] = nlohmann::ordered_json::array();
   const std::vector<LabelScore> scores = score_labels(evaluation);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     json["labels"].push_back({{"label", evaluation.label_names[i]},
@@ -70,12 +79,14 @@ std::string evaluation_json(const Evaluation& evaluation) {
 int run_evaluate(EvaluateCommandOptions& options) {
   options.evaluate.model = options.model;
   options.evaluate.data = options.data;
+  if (!options.predictions.empty() && !options.data.ends_with(".json")) throw UsageError("--predictions: answers to questions are written, so --data must be a .json file of questions");
   Evaluation evaluation;
   {
     ProgressDisplay display("evaluate");
     evaluation =
         evaluate(options.evaluate, [&](double fraction, const std::string& line) { display.show(fraction, line); });
   }
+  if (!options.predictions.empty()) write_file_atomically(options.predictions, evaluation.answers_json);
   print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
   return 0;
 }
@@ -84,13 +95,14 @@ int run_evaluate(EvaluateCommandOptions& options) {
 
 Command add_evaluate_command(CLI::App& app) {
   const auto options = std::make_shared<EvaluateCommandOptions>();
-  CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on labelled text");
+  CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on data that it has not seen");
   command->add_option("--model", options->model, "Folder that train has written: RUN/model")
       ->required()
       ->type_name("FOLDER");
-  command->add_option("--data", options->data, "Text to score: header text<TAB>label")->required()->type_name("TSV");
+  command->add_option("--data", options->data, "Texts, questions or pictures, as train takes them")->required()->type_name("DATA");
+  command->add_option("--predictions", options->predictions, "Also write the answers to questions, {\"id\": \"answer\"}, as SQuAD's own script reads them")->type_name("FILE");
   add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
-  add_count_option(*command, "--max-tokens", options->evaluate.max_tokens, "Longer texts are cut")->check(CLI::Range(2, 1 << 20).description(""));
+  add_sample_options(*command, options->evaluate.samples);
   add_device_option(*command, options->evaluate.device);
   add_format_option(*command, options->format);
   command->footer("Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.tsv");

@@ -82,7 +82,7 @@ std::string tiles(const Comparison& comparison) {
   html +=
       tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));
   html += tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
-               fmt::format("test accuracy, {}<br>standard error {:.1f}", escape_html(run.name),
+               fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric), escape_html(run.name),
                            100 * run.test_accuracy_standard_error));
   if (const auto worst = worst_prediction_error(comparison)) {
     html += tile(

@@ -105,6 +105,7 @@ int run_plan(PlanCommandOptions& options) {
   if (!options.model.empty()) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
   const std::string profile_content = options.model.empty() ? read_text_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
+  if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
   options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);

@@ -193,7 +193,7 @@ int run_profile(ProfileOptions& options) {
 Command add_profile_command(CLI::App& app) {
   const auto options = std::make_shared<ProfileOptions>();
   CLI::App* command = app.add_subcommand("profile", "Measure a model's layers, and the links, on this machine");
-  command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
+  command->add_option("--model", options->model, "Hugging Face folder of a BERT, ViT or GPT-2 model")->type_name("FOLDER");
   command
       ->add_option("--like", options->like,
                    "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face config.json (bert, vit, gpt2), for what-ifs and "
@@ -213,8 +213,9 @@ Command add_profile_command(CLI::App& app) {
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
   command
-      ->add_option("--data", options->data, "Data of the run to plan (header text<TAB>label): its length and lengths")
-      ->type_name("TSV");
+      ->add_option("--data", options->data, "Data of the run to plan, as train takes it: its length and lengths")
+      ->type_name("DATA");
+  add_sample_options(*command, options->measure.samples);
   add_count_option(*command, "--global-batch", options->measure.global_batch_size, "Samples per optimizer step");
   add_count_option(*command, "--nproc-per-node", options->num_ranks, "Ranks to start; all measure at the same time")
       ->check(CLI::Range(1, 1024).description(""));
@@ -227,11 +228,15 @@ Command add_profile_command(CLI::App& app) {
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,
                     "Padded lengths to measure; default: around the data's");
-  command->add_option("--test-data", options->measure.test_data, "The file that training will test on, instead of a part of --data")->type_name("TSV");
+  command->add_option("--test-data", options->measure.test_data, "The file that training will test on, instead of a part of --data")->type_name("DATA");
   command->add_option("--held-out", options->measure.held_out, "Fraction of the data that training will test on")
       ->check(CLI::Range(0.0, 0.99).description(""))
       ->capture_default_str();
   add_seed_option(*command, options->measure.seed);
+  command->add_option("--dtype", options->measure.dtype, "float32, or bfloat16 with weights kept in float32: what plans of this profile compute in")
+      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->type_name("TYPE")
+      ->capture_default_str();
   add_device_option(*command, options->measure.device);
   add_format_option(*command, options->format);
   command->footer(

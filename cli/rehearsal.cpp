@@ -25,7 +25,7 @@ Bytes largest_total(const Profile& profile, const TrainingPlan& plan) {
   }
   Bytes parameters = 0;
   for (const Layer& layer : profile.model.layers) parameters += layer.parameter_count;
-  const Bytes state = parameters * bytes_per_value(plan.dtype) * (2 + optimizer_moments(plan.optimizer));
+  const Bytes state = parameters * kept_bytes_per_value(plan.dtype) * (2 + optimizer_moments(plan.optimizer));
   return std::max(largest, plan.world_size * state);
 }
 

@@ -72,8 +72,10 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
 
 std::string accuracy_line(const RunSummary& run) {
   if (run.num_test_samples == 0) return {};
-  return fmt::format("accuracy: {:.1f} % +- {:.1f} (standard error, {} test samples)\n", 100 * run.test_accuracy,
-                     100 * run.test_accuracy_standard_error, run.num_test_samples);
+  std::string others;
+  for (const NamedValue& other : run.test_others) others += other.value <= 1 && other.name != "loss" ? fmt::format("; {} {:.1f} %", other.name, 100 * other.value) : fmt::format("; {} {:.3f}", other.name, other.value);
+  return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} test samples){}\n", run.test_metric, 100 * run.test_accuracy,
+                     100 * run.test_accuracy_standard_error, run.num_test_samples, others);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -36,11 +37,13 @@ struct TrainCommandOptions {
   std::string format;
 };
 
-int steps_per_epoch_of(const TrainCommandOptions& options, const TrainingPlan& plan) {
-  const TrainOptions& train = options.train;
-  const int samples = train.emulation ? train.emulation->profile.workload->num_samples
-                                      : num_training_samples({options.data, train.test_data, train.held_out, train.seed});
-  return std::max(1, (samples + plan.global_batch_size - 1) / plan.global_batch_size);
+int steps_per_epoch_of(int num_samples, const TrainingPlan& plan) { return std::max(1, (num_samples + plan.global_batch_size - 1) / plan.global_batch_size); }
+
+/// What nobody has trained yet is for people to know.
+void note_random_start(const TrainOptions& train, const std::vector<std::string>& tensors) {
+  if (tensors.empty()) return;
+  print_note(tensors.front() == "the whole model" ? fmt::format("{} has no weights: the whole model starts at random", train.model.string())
+                                                  : fmt::format("{} lacks {}{}: started at random", train.model.string(), tensors.front(), tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
 }
 
 /// The plan's length in epochs of this data, at least one.
@@ -93,6 +96,15 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
 }
 
+/// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
+void require_unchanging(const TrainOptions& train) {
+  const bool decides_later = train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
+  const bool may_cache = decides_later || std::any_of(train.plan.phases.begin(), train.plan.phases.end(), [](const Phase& phase) { return phase.cache.on; });
+  if (may_cache && (train.samples.crop_padding > 0 || train.samples.flip)) {
+    throw UsageError("--crop-padding, --flip: change pictures from epoch to epoch, which the plan's activation cache cannot hold; plan with --cache off");
+  }
+}
+
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
 Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
@@ -117,8 +129,10 @@ Answers prepare(TrainCommandOptions& options) {
     form_nodes(*train.cluster, train.num_nodes);
   }
   if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
-  if (!std::getenv("RANK")) check_inputs(train);
-  const int steps_per_epoch = steps_per_epoch_of(options, train.plan);
+  require_unchanging(train);
+  const InputsFound found = check_inputs(train);
+  if (!std::getenv("RANK")) note_random_start(train, found.starts_at_random);
+  const int steps_per_epoch = steps_per_epoch_of(found.num_training_samples, train.plan);
   train.epochs = epochs_of(options, train.plan, steps_per_epoch);
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
   const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] { return load_profile_of(plan, path, sources); };
@@ -196,23 +210,31 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
         ->capture_default_str();
   };
   add_number("--learning-rate", train.learning_rate, 0, 1e6,
-             "Highest learning rate; a short warm-up, then linear decay to 0");
+             "Highest learning rate; a short warm-up, then decay to 0");
   add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices");
   add_number("--gradient-clip", train.gradient_clip, 0, 1e12, "Largest norm of all gradients together; 0 = off");
   add_number("--held-out", train.held_out, 0, 0.99, "Fraction of the data to test on");
-  add_count_option(command, "--max-tokens", train.max_tokens, "Longer texts are cut")->check(CLI::Range(2, 1 << 20).description(""));
+  add_number("--learning-rate-warm-up", train.learning_rate_warm_up, 0, 1, "Fraction of the steps in which the learning rate rises");
+  command.add_option("--decay", train.decay, "How it falls then: linear or cosine")->check(CLI::IsMember({"linear", "cosine"}).description(""))->type_name("CURVE")->capture_default_str();
+  add_number("--dropout", train.dropout, 0, 0.99, "Fraction of values to drop in layers that train; the same ones in every layout");
+  add_number("--label-smoothing", train.label_smoothing, 0, 0.99, "So much of a target is spread over all classes or tokens");
+  add_sample_options(command, train.samples);
+  add_count_option(command, "--crop-padding", train.samples.crop_padding, "Shift pictures to train on at random by up to N pixels")->check(CLI::Range(0, 1024).description(""));
+  command.add_flag("--flip", train.samples.flip, "Mirror every other picture to train on");
 }
 
 }  // namespace
 
 Command add_train_command(CLI::App& app) {
   const auto options = std::make_shared<TrainCommandOptions>();
-  CLI::App* command = app.add_subcommand("train", "Train a model on your own text as a plan says");
+  CLI::App* command = app.add_subcommand("train", "Train a model on your own data as a plan says");
   command->add_option("PLAN", options->plan, "Plan to follow")->required()->type_name("");
   command
-      ->add_option("--data", options->data, "Text to train and test on: header text<TAB>label, any strings as labels")
-      ->type_name("TSV");
-  command->add_option("--test-data", options->train.test_data, "Test on this file instead of a part of --data")->type_name("TSV");
+      ->add_option("--data", options->data,
+                   "What to train and test on: text and labels (TSV, header text<TAB>label), questions (SQuAD 1.1's .json), text alone (.txt, for GPT-2), pictures (CIFAR's "
+                   ".bin, or a folder with a sub-folder of JPEG and PNG files per label)")
+      ->type_name("DATA");
+  command->add_option("--test-data", options->train.test_data, "Test on this instead of a part of --data")->type_name("DATA");
   command
       ->add_option("--model", options->model, "Hugging Face folder to start from; default: the one that was profiled")
       ->type_name("FOLDER");

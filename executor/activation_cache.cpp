@@ -41,11 +41,11 @@ class ActivationCache::Reader {
   std::future<CachedRows> rows_;
 };
 
-ActivationCache::ActivationCache(ActivationStore& store, const EncodedData& data, std::vector<int> slot_of_sample, std::int64_t hidden_size,
+ActivationCache::ActivationCache(ActivationStore& store, const Samples& data, std::vector<int> slot_of_sample, std::int64_t hidden_size,
                                  at::ScalarType stored, at::TensorOptions compute)
     : store_(store), data_(data), slot_of_sample_(std::move(slot_of_sample)), hidden_size_(hidden_size), stored_(stored), compute_(compute),
       reader_(std::make_unique<Reader>()) {
-  for (const std::vector<std::int32_t>& ids : data.token_ids) sample_keys_.push_back(hash_bytes(std::as_bytes(std::span(ids))));
+  for (int sample = 0; sample < data.size(); ++sample) sample_keys_.push_back(data.key(sample));
 }
 
 ActivationCache::~ActivationCache() { reader_->forget(); }
@@ -83,7 +83,7 @@ CachedRows ActivationCache::read(const Request& request) const {
     for (const CacheBoundary& boundary : boundaries_) {
       if (boundary.layer <= request.deepest_layer) keys.push_back(entry_key(boundary, sample));
     }
-    const auto tokens = static_cast<std::int64_t>(data_.token_ids[sample].size());
+    const std::int64_t tokens = data_.tokens(sample);
     const at::Tensor entry = at::empty({tokens, hidden_size_}, stored_);
     const std::uint64_t found = store_.read(slot_of_sample_[sample], keys, bytes_of(entry));
     if (found == 0) continue;
@@ -117,7 +117,7 @@ void ActivationCache::write(std::span<const int> samples, const at::Tensor& acti
     if (slot < 0) continue;
     const std::uint64_t key = entry_key(boundaries_.back(), sample);
     if (store_.holds(slot, key)) continue;
-    const auto tokens = static_cast<std::int64_t>(data_.token_ids[sample].size());
+    const std::int64_t tokens = data_.tokens(sample);
     const at::Tensor entry = host.select(0, static_cast<std::int64_t>(i)).narrow(0, 0, tokens).to(stored_).contiguous();
     if (store_.write(slot, key, bytes_of(entry))) ++counts_.written;
   }

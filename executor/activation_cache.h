@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/batches.h"
+#include "executor/samples.h"
 
 namespace frostpipe {
 
@@ -36,11 +36,11 @@ struct CacheCounts {
 /// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.
 ///
 /// Only a sample's tokens are stored, not its padding, which no later layer looks at. An entry's key is made of the boundary and of the sample's
-/// token ids: there is no other way to change what the prefix gives. Not for data whose view of a sample changes between epochs.
+/// own: there is no other way to change what the prefix gives. Not for data whose view of a sample changes between epochs.
 class ActivationCache {
  public:
   /// `slot_of_sample`: the sample's number in the store, -1 = has none. The store and the data must outlive the cache.
-  ActivationCache(ActivationStore& store, const EncodedData& data, std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
+  ActivationCache(ActivationStore& store, const Samples& data, std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
                   at::TensorOptions compute);
   ~ActivationCache();
 
@@ -74,7 +74,7 @@ class ActivationCache {
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 
   ActivationStore& store_;
-  const EncodedData& data_;
+  const Samples& data_;
   std::vector<int> slot_of_sample_;
   std::vector<std::uint64_t> sample_keys_;
   std::int64_t hidden_size_;

@@ -30,6 +30,8 @@ class CheckpointKeeper {
   void hold(int step) { writer_.hold(step); }
   /// Waits for what is being written.
   void finish();
+  /// What is not whole yet stays undone; nobody waits for it.
+  void give_up() { writer_.give_up("the job forms anew"); }
   /// Weights of frozen layers may have changed.
   void forget() { writer_.forget(); }
   /// Says what the writer has to say.

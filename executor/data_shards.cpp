@@ -10,7 +10,7 @@
 
 #include "executor/communicator.h"
 #include "executor/job/hash.h"
-#include "executor/text_data.h"
+#include "executor/data/text_data.h"
 #include "plan/batch.h"
 
 namespace frostpipe {

@@ -3,47 +3,194 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "executor/data/byte_level_bpe.h"
+#include "executor/data/wordpiece.h"
+#include "executor/image_samples.h"
 #include "profiles/error.h"
+#include "profiles/files.h"
 
 namespace frostpipe {
+namespace {
 
-void read_and_split(const DataSource& source, TextData& text, Split& split) {
-  text = read_tsv(source.data);
-  if (!source.test_data.empty()) {
-    const TextData test = read_tsv(source.test_data, text.label_names);
-    const int num_train = static_cast<int>(text.texts.size()), num_test = static_cast<int>(test.texts.size());
-    text.texts.insert(text.texts.end(), test.texts.begin(), test.texts.end());
-    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
-    split = {.train = std::vector<int>(num_train), .test = std::vector<int>(num_test)};
-    std::iota(split.train.begin(), split.train.end(), 0);
-    std::iota(split.test.begin(), split.test.end(), num_train);
-    return;
-  }
+template <typename Call>
+auto naming(const std::filesystem::path& file, Call call) {
   try {
-    split = hold_out(text, source.held_out, source.seed);
+    return call();
   } catch (const InvalidInput& error) {
-    throw InvalidInput(source.data.string() + ": " + error.what());
+    throw InvalidInput(file.string() + ": " + error.what());
   }
 }
 
-WordPiece tokenizer_of(const ModelFolder& folder) {
-  const std::filesystem::path vocabulary = wordpiece_vocabulary_in(folder.path);
-  WordPiece tokenizer(vocabulary, wordpiece_options_from(folder.path));
-  if (tokenizer.vocabulary_size() > folder.config.vocab_size) {
-    throw InvalidInput(vocabulary.string(), fmt::format("must have at most the {} tokens of config.json's vocab_size", folder.config.vocab_size),
-                       std::to_string(tokenizer.vocabulary_size()));
-  }
+std::vector<int> numbers(int begin, int end) {
+  std::vector<int> result(end - begin);
+  std::iota(result.begin(), result.end(), begin);
+  return result;
+}
+
+/// Tests on everything from `num_train` on, if there is a file to test on; else on a part of each label.
+Split split_of(const DataSource& source, const std::vector<int>& labels, int num_labels, int num_train) {
+  const int size = static_cast<int>(labels.size());
+  if (!source.test_data.empty()) return {.train = numbers(0, num_train), .test = numbers(num_train, size)};
+  return naming(source.data, [&] { return hold_out(labels, num_labels, source.held_out, source.seed); });
+}
+
+void require_vocabulary(const ModelFolder& folder, int size) {
+  if (size <= folder.config.vocab_size) return;
+  throw InvalidInput((folder.path / "config.json").string() + ": vocab_size", fmt::format("must be at least the tokenizer's {}", size), std::to_string(folder.config.vocab_size));
+}
+
+WordPiece wordpiece_of(const ModelFolder& folder) {
+  WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
+  require_vocabulary(folder, tokenizer.vocabulary_size());
   return tokenizer;
 }
 
-Dataset load_dataset(const DataSource& source, const ModelFolder& folder, int max_tokens) {
+ByteLevelBpe bpe_of(const ModelFolder& folder) {
+  ByteLevelBpe tokenizer(folder.path);
+  require_vocabulary(folder, tokenizer.vocabulary_size());
+  return tokenizer;
+}
+
+int longest(const SampleOptions& options, const ModelFolder& folder) { return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)); }
+
+Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
+  TextData text = label_names.empty() ? read_tsv(source.data) : read_tsv(source.data, label_names);
+  const int num_train = static_cast<int>(text.texts.size());
+  if (!source.test_data.empty()) {
+    const TextData test = read_tsv(source.test_data, text.label_names);
+    text.texts.insert(text.texts.end(), test.texts.begin(), test.texts.end());
+    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
+  }
+  set_task(folder, Task::sequence_classification, text.label_names);
+  Dataset dataset{.task = Task::sequence_classification, .label_names = text.label_names, .labels = text.labels};
+  dataset.split = split_of(source, text.labels, static_cast<int>(text.label_names.size()), num_train);
+  EncodedData encoded{.token_ids = {}, .labels = text.labels};
+  const int most = longest(options, folder);
+  if (folder.config.family == Family::bert) {
+    const WordPiece tokenizer = wordpiece_of(folder);
+    encoded.padding_id = tokenizer.padding_id();
+    for (const std::string& one : text.texts) encoded.token_ids.push_back(tokenizer.encode(one, most));
+  } else {
+    const ByteLevelBpe tokenizer = bpe_of(folder);
+    encoded.padding_id = tokenizer.end_of_text_id();
+    for (const std::string& one : text.texts) {
+      std::vector<std::int32_t> ids = tokenizer.encode(one);
+      if (ids.empty()) ids.push_back(tokenizer.end_of_text_id());
+      ids.resize(std::min<std::size_t>(ids.size(), most));
+      encoded.token_ids.push_back(std::move(ids));
+    }
+  }
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
+/// Held out are whole contexts, so that no text is both learned from and tested on.
+Split split_by_context(const DataSource& source, const Dataset& dataset, int num_train_questions) {
+  const int num_contexts = static_cast<int>(dataset.questions.contexts.size());
+  Split contexts;
+  if (source.test_data.empty()) contexts = naming(source.data, [&] { return hold_out(std::vector<int>(num_contexts, 0), 1, source.held_out, source.seed); });
+  Split split;
+  for (int i = 0; i < static_cast<int>(dataset.windows.size()); ++i) {
+    const int question = dataset.windows[i].question;
+    const bool tests = source.test_data.empty() ? std::binary_search(contexts.test.begin(), contexts.test.end(), dataset.questions.questions[question].context) : question >= num_train_questions;
+    (tests ? split.test : split.train).push_back(i);
+  }
+  return split;
+}
+
+Dataset questions(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  Dataset dataset{.task = Task::question_answering};
+  set_task(folder, dataset.task, {});
+  dataset.questions = read_squad(source.data);
+  const int num_train = static_cast<int>(dataset.questions.questions.size());
+  if (!source.test_data.empty()) {
+    QuestionSet test = read_squad(source.test_data);
+    const int num_contexts = static_cast<int>(dataset.questions.contexts.size());
+    for (Question& question : test.questions) question.context += num_contexts;
+    std::move(test.contexts.begin(), test.contexts.end(), std::back_inserter(dataset.questions.contexts));
+    std::move(test.questions.begin(), test.questions.end(), std::back_inserter(dataset.questions.questions));
+  }
+  const WordPiece tokenizer = wordpiece_of(folder);
+  dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
+  dataset.split = split_by_context(source, dataset, num_train);
+  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.padding_id(), .labels_per_sample = 2};
+  for (const Window& window : dataset.windows) {
+    encoded.token_ids.push_back(window.ids);
+    encoded.labels.insert(encoded.labels.end(), {window.start_position, window.end_position});
+    encoded.first_segment_sizes.push_back(window.num_question_tokens);
+  }
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
+/// Blocks of the text, one after the other; a rest of one token foretells nothing and is left out. Returns their number.
+int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
+  const std::vector<std::int32_t> ids = tokenizer.encode(read_text_file(path));
+  int count = 0;
+  for (std::size_t begin = 0; begin + 1 < ids.size(); begin += size, ++count) {
+    encoded.token_ids.emplace_back(ids.begin() + begin, ids.begin() + std::min<std::size_t>(ids.size(), begin + size));
+  }
+  if (count == 0) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
+  return count;
+}
+
+Dataset plain_text(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  Dataset dataset{.task = Task::causal_language_modeling};
+  set_task(folder, dataset.task, {});
+  const ByteLevelBpe tokenizer = bpe_of(folder);
+  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.end_of_text_id(), .labels_per_sample = 0};
+  const int size = longest(options, folder);
+  int num_train = add_blocks(source.data, tokenizer, size, encoded), num_all = num_train;
+  if (!source.test_data.empty()) {
+    num_all += add_blocks(source.test_data, tokenizer, size, encoded);
+  } else {
+    num_train -= static_cast<int>(std::lround(num_all * source.held_out));  // the end of the text
+    if (num_train == 0) throw InvalidInput(source.data.string(), "must have enough text for a block to train on beside the part that is held out", fmt::format("{} blocks of {} tokens", num_all, size));
+  }
+  dataset.split = {.train = numbers(0, num_train), .test = numbers(num_train, num_all)};
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
+Dataset pictures(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
+  std::vector<ImageData> parts{label_names.empty() ? open_images(source.data) : open_images(source.data, label_names)};
+  Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
+  if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, dataset.label_names));
+  for (const ImageData& part : parts) {
+    for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
+  }
+  set_task(folder, dataset.task, dataset.label_names);
+  dataset.split = split_of(source, dataset.labels, static_cast<int>(dataset.label_names.size()), parts.front().size());
+  ImageInput input{.size = static_cast<int>(folder.config.image_size), .tokens = static_cast<int>(image_tokens(folder.config))};
+  input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
+  input.seed = source.seed;
+  read_normalisation(folder.path, input);
+  dataset.samples = std::make_unique<ImageSamples>(std::move(parts), input);
+  return dataset;
+}
+
+}  // namespace
+
+Task task_of(const std::filesystem::path& data) {
+  const std::filesystem::path extension = data.extension();
+  if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
+  if (extension == ".json") return Task::question_answering;
+  return extension == ".txt" ? Task::causal_language_modeling : Task::sequence_classification;
+}
+
+Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
   Dataset dataset;
-  read_and_split(source, dataset.text, dataset.split);
-  dataset.encoded = encode_all(dataset.text, tokenizer_of(folder), std::min<int>(max_tokens, static_cast<int>(folder.config.max_position_embeddings)));
+  switch (task_of(source.data)) {
+    case Task::sequence_classification: dataset = labelled_texts(source, options, folder, label_names); break;
+    case Task::question_answering: dataset = questions(source, options, folder); break;
+    case Task::causal_language_modeling: dataset = plain_text(source, options, folder); break;
+    case Task::image_classification: dataset = pictures(source, options, folder, label_names); break;
+  }
   dataset.test_by_length = dataset.split.test;
-  const auto length = [&](int item) { return dataset.encoded.token_ids[item].size(); };
+  const auto length = [&](int sample) { return dataset.samples->tokens(sample); };
   std::stable_sort(dataset.test_by_length.begin(), dataset.test_by_length.end(), [&](int a, int b) { return length(a) < length(b); });
   return dataset;
 }

@@ -1,31 +1,50 @@
 #pragma once
-#include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "executor/batches.h"
+#include "executor/data/squad.h"
+#include "executor/data/text_data.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"
-#include "executor/text_data.h"
+#include "executor/samples.h"
 
 namespace frostpipe {
 
-/// Labelled texts, set apart for training and testing, as token ids of a model's vocabulary.
+/// What a run learns from and is tested on.
 struct Dataset {
-  TextData text;
+  Task task = Task::sequence_classification;
+  std::unique_ptr<Samples> samples;
   Split split;
-  EncodedData encoded;
-  std::vector<int> test_by_length;  // split.test, texts of similar length together: less padding
+  std::vector<std::string> label_names;  // of classification
+  std::vector<int> labels;               // of classification, by sample
+  QuestionSet questions;                 // of question answering
+  std::vector<Window> windows;           // a sample each
+  std::vector<int> test_by_length;       // split.test, samples of similar length together: less padding
 };
 
-/// read_tsv, then hold_out or the test file, whose samples are numbered behind the data's; errors name the file.
-void read_and_split(const DataSource& source, TextData& text, Split& split);
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels; anything else is TSV with a column of texts and one
+/// of labels.
+Task task_of(const std::filesystem::path& data);
 
-/// Texts longer than `max_tokens`, or than the model's positions, are cut. Throws InvalidInput, also where the folder's vocabulary has
-/// more tokens than its config says.
-Dataset load_dataset(const DataSource& source, const ModelFolder& folder, int max_tokens);
+/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take. With `label_names`, labels must be among them.
+/// Test data's samples are numbered behind the others. Throws InvalidInput that names the file; also where the folder's vocabulary has more tokens than its config says.
+Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names = {});
 
-/// The folder's tokenizer, checked against its config.
-WordPiece tokenizer_of(const ModelFolder& folder);
+/// How a model's answers fare.
+struct Score {
+  std::string metric;  // "accuracy", "F1", "next-token accuracy"
+  double value = 0;    // of it, in [0, 1]
+  double standard_error = 0;
+  std::vector<NamedValue> others;  // "exact match", "perplexity"
+  std::vector<int> labels, predictions;  // of classification, in the order of the samples asked for
+};
+
+/// `answers`: answers_of of these samples, row after row.
+Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
+
+/// The best answer to each question of these samples, by its id.
+Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
 }  // namespace frostpipe

@@ -117,6 +117,7 @@ class EmulatedStage final : public StageCompute {
   double loss() const override { return 0; }
 
   at::Tensor evaluate(const MiniBatch&, at::Tensor) override { FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate"); }
+  int answer_size() const override { return 1; }
 
  private:
   struct InFlight {
@@ -203,7 +204,7 @@ EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string d
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values = std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / shrink_);
-  LayerState state = make_layer_state({{.names = {}, .shape = {values}, .matrix = true}}, options_, trains, optimizer_moments(optimizer_));
+  LayerState state = make_layer_state({{.names = {}, .shape = {values}, .matrix = true}}, {options_.dtype().toScalarType(), options_.dtype().toScalarType()}, options_.device(), trains, optimizer_moments(optimizer_));
   state.weights.fill_(layer + 1);
   return state;
 }

@@ -52,12 +52,21 @@ struct TrainCallbacks {
   std::function<void(const std::string&)> note;  // a sentence for people, from any rank
 };
 
-/// Labelled texts, and which of them to test on.
+/// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR (.bin), SQuAD 1.1 (.json), plain text (.txt),
+/// anything else is TSV: text<TAB>label.
 struct DataSource {
-  std::filesystem::path data;       // TSV: text<TAB>label
+  std::filesystem::path data;
   std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
   double held_out = 0.2;            // that part
   std::uint64_t seed = 1;
+};
+
+/// How samples are made of the data.
+struct SampleOptions {
+  int max_tokens = 128;     // longer texts are cut; contexts of questions come in windows, plain text in blocks of so many
+  int window_overlap = 32;  // tokens of a context that neighbouring windows share
+  int crop_padding = 0;     // pictures to train on are shifted at random by up to so many pixels
+  bool flip = false;        // and every other one is mirrored
 };
 
 /// A rehearsal: everything is real but the arithmetic, which takes a profile's times asleep.
@@ -79,8 +88,8 @@ struct TrainOptions {
   std::string plan_source = "plan";  // the plan's file, for messages
   /// Memory limits per rank are taken from here if plan.memory_limited.
   std::optional<Cluster> cluster;
-  std::filesystem::path model;   // Hugging Face folder of a BERT-type encoder
-  std::filesystem::path data;    // TSV: text<TAB>label
+  std::filesystem::path model;   // Hugging Face folder
+  std::filesystem::path data;    // as in DataSource
   std::filesystem::path test_data;  // as in DataSource
   std::filesystem::path cache_folder;  // for what the plan's cache keeps on disk
   std::filesystem::path output;  // run folder: summary.json, executed_plan.json, trace.json, model/
@@ -92,7 +101,10 @@ struct TrainOptions {
   double weight_decay = 0.01;           // AdamW, matrices only
   double gradient_clip = 1.0;           // L2 norm over all trainable parameters; 0 = off
   double held_out = 0.2;                // fraction of the data used for testing
-  int max_tokens = 128;                 // longer texts are cut
+  SampleOptions samples;
+  std::string decay = "linear";         // of the learning rate behind the warm-up, to 0: linear or cosine
+  double dropout = 0;
+  double label_smoothing = 0;
   FreezePolicy freeze;
   std::string device = "cpu";           // or "cuda"
   std::optional<Emulation> emulation;   // instead of a device, model and data; needs `cluster`
@@ -106,9 +118,15 @@ struct TrainOptions {
   int num_nodes = 0;
 };
 
+/// What a look at a run's inputs tells.
+struct InputsFound {
+  int num_training_samples = 0;
+  std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
+};
+
 /// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once and not by every
 /// rank. Throws InvalidInput.
-void check_inputs(const TrainOptions& options);
+InputsFound check_inputs(const TrainOptions& options);
 
 /// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the membership allows it: from what they hold in memory
 /// where that is whole, else from the newest checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or
@@ -122,7 +140,7 @@ struct MeasureOptions {
   int global_batch_size = 64;
   std::uint64_t seed = 1;
   double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
-  int max_tokens = 128;
+  SampleOptions samples;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
   std::string dtype = "float32";
@@ -146,24 +164,24 @@ struct EvaluateOptions {
   std::filesystem::path model;  // a folder that `train` wrote
   std::filesystem::path data;
   int batch_size = 64;
-  int max_tokens = 128;
+  SampleOptions samples;
   std::string device = "cpu";
 };
 
 struct Evaluation {
-  int num_samples = 0;
-  double accuracy = 0;
+  int num_samples = 0;  // of questions: windows
+  std::string metric;   // accuracy, F1, next-token accuracy
+  double value = 0;     // of it, in [0, 1]
   double standard_error = 0;
+  std::vector<NamedValue> others;
   double samples_per_second = 0;
   std::vector<std::string> label_names;
-  std::vector<int> labels;
+  std::vector<int> labels;               // of classification
   std::vector<int> predictions;
+  std::string answers_json;              // of questions: {"id": "answer"}, as the official script reads it
 };
 
 /// Scores a saved model in this process.
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress);
-
-/// Samples that a run trains on: lets a plan know its number of steps.
-int num_training_samples(const DataSource& source);
 
 }  // namespace frostpipe

@@ -27,15 +27,31 @@ at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const at::TensorOptions& options, bool trains, int num_moments) {
+LayerTypes layer_types_of(const std::string& dtype) {
+  if (dtype == "float32") return {at::kFloat, at::kFloat};
+  if (dtype == "float64") return {at::kDouble, at::kDouble};
+  if (dtype == "bfloat16") return {at::kFloat, at::kBFloat16};
+  throw InvalidInput("dtype", "must be float32, float64 or bfloat16", dtype);
+}
+
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device, bool trains, int num_moments) {
+  const at::TensorOptions options = at::TensorOptions().dtype(types.kept).device(device);
   LayerState state;
-  std::int64_t count = 0;
+  std::int64_t count = 0, num_projecting = 0;
   for (const ParameterSpec& spec : specs) {
     count += spec.count();
     if (spec.matrix) state.num_decayed += spec.count();
+    if (spec.projects) num_projecting += spec.count();
   }
   state.weights = at::empty({count}, options);
-  state.parameters = views(state.weights, specs);
+  if (types.computed != types.kept && num_projecting > 0) state.rounded = at::empty({num_projecting}, options.dtype(types.computed));
+  std::int64_t offset = 0;
+  for (const at::Tensor& weights : views(state.weights, specs)) state.parameters.push_back({.value = weights, .gradient = {}});
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!state.rounded.defined() || !specs[i].projects) continue;
+    state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
+    offset += specs[i].count();
+  }
   if (!trains) return state;
   state.gradients = at::zeros({count}, options);
   if (num_moments > 0) {
@@ -44,11 +60,29 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const at::T
   }
   const std::vector<at::Tensor> gradients = views(state.gradients, specs);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    state.parameters[i].requires_grad_(true);
-    state.parameters[i].mutable_grad() = gradients[i];
+    Parameter& parameter = state.parameters[i];
+    parameter.gradient = gradients[i];
+    parameter.value.requires_grad_(true);
+    if (parameter.value.scalar_type() == types.kept) parameter.value.mutable_grad() = gradients[i];
   }
   return state;
 }
+
+void round_weights(LayerState& state) {
+  if (!state.rounded.defined()) return;
+  const at::NoGradGuard no_grad;
+  std::int64_t kept = 0, rounded = 0;
+  for (const Parameter& parameter : state.parameters) {
+    const std::int64_t count = parameter.value.numel();
+    if (parameter.value.scalar_type() == state.rounded.scalar_type()) {
+      state.rounded.narrow(0, rounded, count).copy_(state.weights.narrow(0, kept, count));
+      rounded += count;
+    }
+    kept += count;
+  }
+}
+
+std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) { return views(state.weights, specs); }
 
 ParkedMoments freeze(LayerState& state) {
   ParkedMoments parked;
@@ -58,9 +92,10 @@ ParkedMoments freeze(LayerState& state) {
               state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
               state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
   }
-  for (at::Tensor& parameter : state.parameters) {
-    parameter.requires_grad_(false);
-    parameter.mutable_grad() = at::Tensor();
+  for (Parameter& parameter : state.parameters) {
+    parameter.value.requires_grad_(false);
+    parameter.value.mutable_grad() = at::Tensor();
+    parameter.gradient = at::Tensor();
   }
   state.gradients = state.first_moment = state.second_moment = at::Tensor();
   return parked;
@@ -92,6 +127,7 @@ void update(LayerState& state, const UpdateRule& rule) {
     step_range(state.num_decayed, count, 0);
   }
   state.gradients.zero_();
+  round_weights(state);
 }
 
 double gradient_square_sum(const LayerState& state) {

@@ -4,19 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "executor/encoder.h"
+#include "executor/models/transformer.h"
 
 namespace frostpipe {
 
 /// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another rank is one
-/// operation. `parameters` are views of `weights` in parameters_of's shapes; while the layer trains, their .grad are views
-/// of `gradients`.
+/// operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices of projections where the model computes in another
+/// type than its weights are kept in; while the layer trains, their gradients are views of `gradients`.
 struct LayerState {
   at::Tensor weights;                        // [n]
   at::Tensor gradients;                      // [n]; undefined while frozen
   at::Tensor first_moment, second_moment;    // [n]; undefined while frozen, and for SGD
   std::int64_t num_decayed = 0;              // the first so many values get weight decay
-  std::vector<at::Tensor> parameters;
+  at::Tensor rounded;                        // projections' matrices in the compute type, see round_weights; undefined where that is the weights' own
+  std::vector<Parameter> parameters;
   bool trains() const { return gradients.defined(); }
 };
 
@@ -26,8 +27,23 @@ struct ParkedMoments {
   at::Tensor weights;
 };
 
+/// Types of a layer's tensors.
+struct LayerTypes {
+  at::ScalarType kept;      // weights, gradients, moments
+  at::ScalarType computed;  // what projections multiply with
+};
+
+/// "float32", "float64", "bfloat16": this one keeps weights in float32.
+LayerTypes layer_types_of(const std::string& dtype);
+
 /// Weights uninitialised, gradients and moments zero (moments only for AdamW).
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const at::TensorOptions& options, bool trains, int num_moments);
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device, bool trains, int num_moments);
+
+/// Brings `rounded` up to date; whoever has changed weights calls it.
+void round_weights(LayerState& state);
+
+/// Parameters as they are kept, in parameters_of's shapes.
+std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs);
 
 /// Drops gradients and returns the moments.
 ParkedMoments freeze(LayerState& state);

@@ -13,6 +13,7 @@
 #include "executor/execute.h"
 #include "executor/measure_cache.h"
 #include "executor/model_folder.h"
+#include "executor/models/task.h"
 #include "executor/rank_session.h"
 #include "profiles/error.h"
 
@@ -45,7 +46,7 @@ struct KindSamples {
   Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
   std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
 };
-using Samples = std::map<LayerKind, KindSamples>;
+using KindSamplesByKind = std::map<LayerKind, KindSamples>;
 
 LayerCost cost_from(const KindSamples& kept) {
   const Nanoseconds backward = kept.backward.value();
@@ -69,18 +70,28 @@ void average_over_ranks(Communicator& communicator, const std::vector<Mean*>& me
 
 class Bench {
  public:
-  Bench(const EncoderConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, at::TensorOptions options)
+  Bench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, at::TensorOptions options)
       : config_(config), model_(model), layers_(layers), device_(device), options_(options) {}
 
   /// One pass over all layers with a micro-batch of that shape.
-  void measure(int micro_batch_size, int tokens, Samples& samples) {
-    const MicroBatch batch{at::randint(config_.vocab_size, {micro_batch_size, tokens}, at::TensorOptions().dtype(at::kLong)).to(options_.device()),
-                           at::ones({micro_batch_size, tokens}, options_),
-                           at::zeros({micro_batch_size}, at::TensorOptions().dtype(at::kLong)).to(options_.device())};
-    one_pass(batch, samples);
-  }
+  void measure(int micro_batch_size, int tokens, KindSamplesByKind& samples) { one_pass(made_up_batch(micro_batch_size, tokens), samples); }
 
  private:
+  MicroBatch made_up_batch(int samples, int tokens) const {
+    const at::Device device = options_.device();
+    const auto random_tokens = [&] { return at::randint(config_.vocab_size, {samples, tokens}, at::TensorOptions().dtype(at::kLong)).to(device); };
+    const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(device);
+    MicroBatch batch;
+    batch.input = config_.family == Family::vit ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_) : random_tokens();
+    batch.mask = at::ones({samples, tokens}, options_);
+    switch (config_.task) {
+      case Task::question_answering: batch.labels = at::zeros({samples, 2}, numbers); break;
+      case Task::causal_language_modeling: batch.labels = random_tokens(); break;
+      default: batch.labels = at::zeros({samples}, numbers);
+    }
+    return batch;
+  }
+
   template <typename Call>
   Nanoseconds time(Call call) {
     const Nanoseconds begin = now_ns();
@@ -90,13 +101,13 @@ class Bench {
   }
 
   at::Tensor run(int layer, const at::Tensor& input, const MicroBatch& batch) {
-    at::Tensor output = forward_layer(config_, model_.layers[layer], layers_.at(layer).parameters, input, batch);
-    if (model_.layers[layer].kind == LayerKind::head) output = loss_sum(output, batch.labels);
+    at::Tensor output = forward_layer(config_, layer, layers_.at(layer).parameters, input, batch);
+    if (model_.layers[layer].kind == LayerKind::head) output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
     return output;
   }
 
   /// All layers in order, as a training run touches them: forward of each, then backward of each, then the rarer variants.
-  void one_pass(const MicroBatch& batch, Samples& samples) {
+  void one_pass(const MicroBatch& batch, KindSamplesByKind& samples) {
     const int num_layers = static_cast<int>(model_.layers.size());
     std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
     for (int layer = 0; layer < num_layers; ++layer) {
@@ -135,7 +146,7 @@ class Bench {
     for (auto& [layer, state] : layers_) state.gradients.zero_();
   }
 
-  const EncoderConfig& config_;
+  const TransformerConfig& config_;
   const Model& model_;
   std::map<int, LayerState>& layers_;
   ComputeDevice& device_;
@@ -231,7 +242,7 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
 
 /// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
 /// mini-batches' (farther apart where the longest sample would lie beyond twice the larger).
-Workload describe_data(const EncodedData& data, const std::vector<int>& train, const MeasureOptions& options, std::vector<int>& lengths) {
+Workload describe_data(const Samples& data, const std::vector<int>& train, const MeasureOptions& options, std::vector<int>& lengths) {
   std::vector<int> order = epoch_order(static_cast<int>(train.size()), options.seed, 0);
   for (int& index : order) index = train[index];
   std::vector<int> padded;
@@ -239,11 +250,15 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
     padded.push_back(mini_batch(data, order, options.global_batch_size, index).tokens);
   }
   double total_tokens = 0;
-  for (const int sample : train) total_tokens += static_cast<double>(data.token_ids[sample].size());
+  for (const int sample : train) total_tokens += static_cast<double>(data.tokens(sample));
   std::sort(padded.begin(), padded.end());
   lengths = {padded[padded.size() / 10], padded[padded.size() - 1 - padded.size() / 10]};
-  if (lengths[0] == lengths[1]) lengths[1] += std::max(4, lengths[0] / 4);
-  lengths[1] = std::max(lengths[1], (padded.back() + 1) / 2);
+  if (padded.front() == padded.back()) {  // pictures, or blocks of text
+    lengths.pop_back();
+  } else {
+    if (lengths[0] == lengths[1]) lengths[1] += std::max(4, lengths[0] / 4);
+    lengths[1] = std::max(lengths[1], (padded.back() + 1) / 2);
+  }
   return {.name = options.data->filename().string(),
           .num_samples = static_cast<int>(train.size()),
           .tokens = padded[padded.size() / 2],
@@ -255,9 +270,17 @@ Workload describe_data(const EncodedData& data, const std::vector<int>& train, c
 }  // namespace
 
 void check_inputs(const MeasureOptions& options) {
-  const ModelFolder folder = open_model_folder(options.model);
-  if (options.data) load_dataset({*options.data, options.test_data, options.held_out, options.seed}, folder, options.max_tokens);
-  check_weights(folder, SafetensorsFile(folder.path / "model.safetensors"));
+  ModelFolder folder = open_model_folder(options.model);
+  if (options.data) load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
+  check_weights(folder, WeightFiles(folder.path));
+  for (const int tokens : options.tokens) {
+    if (folder.config.family == Family::vit && tokens != image_tokens(folder.config)) {
+      throw InvalidInput("--tokens", fmt::format("must be {}, the patches of a picture and the class token", image_tokens(folder.config)), std::to_string(tokens));
+    }
+    if (folder.config.family != Family::vit && tokens > folder.config.max_position_embeddings) {
+      throw InvalidInput("--tokens", fmt::format("must be at most the model's {} positions", folder.config.max_position_embeddings), std::to_string(tokens));
+    }
+  }
 }
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
@@ -265,12 +288,12 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   std::optional<Workload> workload;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
   if (options.data) {
-    const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, folder, options.max_tokens);
-    folder.config.num_labels = static_cast<std::int64_t>(dataset.text.label_names.size());
+    const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     std::vector<int> suited;
-    workload = describe_data(dataset.encoded, dataset.split.train, options, suited);
+    workload = describe_data(*dataset.samples, dataset.split.train, options, suited);
     if (options.tokens.empty()) lengths = suited;
   }
+  if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};
   std::vector<int> sizes = options.micro_batch_sizes;
   if (sizes.empty()) {
     for (int size = 1; size < options.global_batch_size; size *= 2) sizes.push_back(size);
@@ -279,7 +302,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
 
   const std::unique_ptr<ComputeDevice> device = make_device(options.device, self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
-  const at::TensorOptions tensor_options = at::TensorOptions().dtype(scalar_type_of(options.dtype)).device(device->torch_device());
+  const LayerTypes types = layer_types_of(options.dtype);
+  const at::TensorOptions tensor_options = at::TensorOptions().dtype(types.computed).device(device->torch_device());
   MeasuredProfile result;
   Profile& profile = result.profile;
   profile.model = model_of(folder.config, folder.name);
@@ -292,20 +316,21 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
   std::map<int, LayerState> layers;
-  const SafetensorsFile weights(folder.path / "model.safetensors");
+  const WeightFiles weights(folder.path);
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), tensor_options, /*trains=*/true, /*num_moments=*/2));
+    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device->torch_device(), /*trains=*/true, /*num_moments=*/2));
     load_layer(folder, weights, layer, options.seed, layers.at(layer));
+    round_weights(layers.at(layer));
   }
   // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
   const std::string optimizer = "adamw";
   Bench bench(folder.config, profile.model, layers, *device, tensor_options);
-  std::map<std::pair<int, int>, Samples> samples;  // by micro-batch size and tokens
+  std::map<std::pair<int, int>, KindSamplesByKind> samples;  // by micro-batch size and tokens
   std::map<LayerKind, Mean> updates, unmeasured;
   double work_done = 0, work = 0;
   for (const int size : sizes) work += size * static_cast<double>(lengths.size()) * kRounds;
   measure_updates(profile.model, layers, *device, optimizer, unmeasured);  // first touch of memory and code
-  Samples first_touch;
+  KindSamplesByKind first_touch;
   bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch);
   for (int round = 0; round < kRounds; ++round) {
     communicator->everyone().barrier();

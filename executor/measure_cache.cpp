@@ -28,9 +28,10 @@ double median(std::vector<double> values) {
 
 std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute) {
   const int world = communicator.world_size();
-  EncodedData data;
-  data.token_ids.assign(static_cast<std::size_t>(kSamplesPerRank) * world, std::vector<std::int32_t>(tokens, 1));
-  std::vector<int> samples(data.token_ids.size());
+  EncodedData encoded;
+  encoded.token_ids.assign(static_cast<std::size_t>(kSamplesPerRank) * world, std::vector<std::int32_t>(tokens, 1));
+  const TokenSamples data(std::move(encoded));
+  std::vector<int> samples(data.size());
   std::iota(samples.begin(), samples.end(), 0);
   const Bytes memory = (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
   NodeCache cache({.limits = {.dtype = "float32", .memory_bytes = memory, .disk_bytes = 0},

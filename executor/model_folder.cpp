@@ -5,37 +5,17 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
-#include <nlohmann/json.hpp>
+#include <numbers>
 #include <random>
 
 #include "executor/communicator.h"
 #include "executor/memory_meter.h"
+#include "executor/model_config.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-double epsilon_of(const Json& config, const std::string& file) {
-  const Json value = config.value("layer_norm_eps", Json(1e-12));
-  if (!value.is_number() || !(value.get<double>() > 0)) throw InvalidInput(file + ": layer_norm_eps", "must be a number > 0", value.dump());
-  return value.get<double>();
-}
-
-std::int64_t positive(const Json& config, const std::string& file, const char* key) {
-  if (!config.contains(key)) throw InvalidInput(file + ": " + key, "must be given", "missing");
-  const Json& value = config.at(key);
-  if (!value.is_number_integer() || value.get<std::int64_t>() <= 0) throw InvalidInput(file + ": " + key, "must be a whole number > 0", value.dump());
-  return value.get<std::int64_t>();
-}
-
-void require(const Json& config, const std::string& file, const char* key, const std::string& expected) {
-  const Json value = config.value(key, Json(expected));
-  if (value != Json(expected)) throw InvalidInput(file + ": " + key, "must be \"" + expected + "\" (only BERT-type encoders are supported)", value.dump());
-}
 
 at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
   if (dtype == "F32") return at::kFloat;
@@ -45,27 +25,69 @@ at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
   throw InvalidInput(place, "must be F32, F64, BF16 or F16", dtype);
 }
 
-/// Shape of one of the tensors that are stacked in `spec`.
-std::vector<std::int64_t> piece_shape(const ParameterSpec& spec) {
+/// One of the tensors that are stacked in `spec`, as the files have it.
+std::vector<std::int64_t> stored_shape(const ParameterSpec& spec) {
+  if (!spec.stored_shape.empty()) return spec.stored_shape;
   std::vector<std::int64_t> shape = spec.shape;
   shape[0] /= static_cast<std::int64_t>(spec.names.size());
+  if (spec.transposed) std::swap(shape[0], shape[1]);
   return shape;
 }
 
-struct FoundTensor {
-  const StoredTensor& stored;
-  at::ScalarType type;
-};
+const char* prefix_of(Family family) {
+  static constexpr const char* kPrefixes[] = {"bert.", "vit.", "transformer."};
+  return kPrefixes[static_cast<int>(family)];
+}
 
-/// The tensor of that name, with or without the "bert." prefix, of that shape.
-FoundTensor find_tensor(const ModelFolder& folder, const SafetensorsFile& file, const std::string& name, const std::vector<std::int64_t>& shape) {
-  const bool prefixed = !file.tensors().contains(name) && file.tensors().contains("bert." + name);
-  const StoredTensor& stored = file.tensor(prefixed ? "bert." + name : name, shape);
-  return {stored, scalar_type(stored.dtype, (folder.path / "model.safetensors").string() + ": tensor " + name + ": dtype")};
+/// As the files call it: a base model alone has no prefix. Empty if they lack it.
+std::string name_in(const WeightFiles& files, Family family, const std::string& name) {
+  if (files.find(name)) return name;
+  const std::string prefix = prefix_of(family);
+  const std::string bare = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  return files.find(bare) ? bare : "";
+}
+
+/// The head's layer; a tensor of it may be missing.
+bool is_head(const TransformerConfig& config, int layer) { return layer == 2 * config.num_hidden_layers + 1; }
+
+/// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only behind some heads.
+bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
+  if (!is_head(config, layer)) return false;
+  return !spec.names[0].starts_with(prefix_of(config.family)) || spec.names[0].find("pooler") != std::string::npos;
+}
+
+/// Whether the files have the spec's tensors. A head of another shape, for other labels, counts as missing; anything else in another shape is an error.
+bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
+  const std::vector<std::int64_t> shape = stored_shape(spec);
+  for (const std::string& name : spec.names) {
+    const std::string stored = name_in(files, folder.config.family, name);
+    const StoredTensor* const found = files.find(stored);
+    if ((!found || found->shape != shape) && may_start_at_random(folder.config, layer, spec)) return false;
+    const std::string wanted = stored.empty() ? name : stored;
+    scalar_type(files.tensor(wanted, shape).dtype, files.place_of(wanted) + ": dtype");
+  }
+  return true;
 }
 
 /// Uniform in [0, 1), the same on every platform.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+/// Normal with deviation 1 (Box and Muller 1958), the same on every platform but for the last bits of its logarithm.
+double normal(std::mt19937_64& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(random));
+}
+
+void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64& random, at::Tensor parameter) {
+  if (spec.start != ParameterSpec::Start::normal) {
+    parameter.fill_(spec.start == ParameterSpec::Start::one ? 1.0 : 0.0);
+    return;
+  }
+  const UncountedMemory staging;
+  at::Tensor values = at::empty({parameter.numel()}, at::kDouble);
+  for (std::int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = deviation * spec.deviation_factor * normal(random);
+  parameter.copy_(values.view(parameter.sizes()));
+}
 
 void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
   const UncountedMemory staging;
@@ -74,96 +96,115 @@ void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
   parameter.copy_(values.view(parameter.sizes()));
 }
 
+/// The name of the tensor that the head's matrix is tied to.
+constexpr const char* kTiedTo = "transformer.wte.weight";
+
+void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "preprocessor_config.json"}) {
+    if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
+  }
+}
+
 }  // namespace
 
 ModelFolder open_model_folder(const std::filesystem::path& path) {
-  const std::string file = (path / "config.json").string();
-  const Json config = Json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
-  require(config, file, "model_type", "bert");
-  require(config, file, "hidden_act", "gelu");
-  require(config, file, "position_embedding_type", "absolute");
-  ModelFolder folder;
-  folder.path = path;
-  folder.config = {.hidden_size = positive(config, file, "hidden_size"),
-                   .num_hidden_layers = positive(config, file, "num_hidden_layers"),
-                   .num_attention_heads = positive(config, file, "num_attention_heads"),
-                   .intermediate_size = positive(config, file, "intermediate_size"),
-                   .vocab_size = positive(config, file, "vocab_size"),
-                   .max_position_embeddings = positive(config, file, "max_position_embeddings"),
-                   .type_vocab_size = positive(config, file, "type_vocab_size"),
-                   .layer_norm_eps = epsilon_of(config, file),
-                   .num_labels = 2};
-  if (folder.config.hidden_size % folder.config.num_attention_heads != 0) {
-    throw InvalidInput(file + ": num_attention_heads", fmt::format("must divide hidden_size ({})", folder.config.hidden_size),
-                       std::to_string(folder.config.num_attention_heads));
-  }
-  if (config.contains("id2label") && config["id2label"].is_object()) {
-    for (std::size_t i = 0; i < config["id2label"].size(); ++i) {
-      const std::string key = std::to_string(i);
-      if (!config["id2label"].contains(key) || !config["id2label"][key].is_string()) throw InvalidInput(file + ": id2label", "must name labels 0, 1, 2, ...", config["id2label"].dump());
-      folder.label_names.push_back(config["id2label"][key]);
-    }
-    folder.config.num_labels = static_cast<std::int64_t>(folder.label_names.size());
-  }
-  const Json path_given = config.value("_name_or_path", Json(""));
-  const std::string given = path_given.is_string() ? path_given.get<std::string>() : "";
-  folder.name = given.empty() ? std::filesystem::weakly_canonical(path).filename().string() : given.substr(given.rfind('/') + 1);
+  const std::string file = (path / "config.json").string(), text = read_text_file(file);
+  ModelFolder folder{.path = path, .config = config_from_json(text, file), .label_names = label_names_from_json(text, file), .name = name_or_path(text)};
+  folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string() : folder.name.substr(folder.name.rfind('/') + 1);
   return folder;
 }
 
-void check_weights(const ModelFolder& folder, const SafetensorsFile& file) {
-  for (int layer = 0; layer <= 2 * folder.config.num_hidden_layers; ++layer) {
-    for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
-      for (const std::string& name : spec.names) find_tensor(folder, file, name, piece_shape(spec));
-    }
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
+  if (!has_head(folder.config.family, task)) {
+    throw InvalidInput((folder.path / "config.json").string() + ": model_type", fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)), to_string(folder.config.family));
   }
+  folder.config.task = task;
+  folder.label_names = label_names;
+  if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
 }
 
-void load_layer(const ModelFolder& folder, const SafetensorsFile& file, int layer, std::uint64_t seed, LayerState& state) {
+std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files) {
+  if (files.empty()) return {"the whole model"};
+  std::vector<std::string> missing;
+  for (int layer = 0; layer <= 2 * folder.config.num_hidden_layers + 1; ++layer) {
+    for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
+      const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
+      if (!is_tied && !is_there(folder, files, layer, spec)) missing.insert(missing.end(), spec.names.begin(), spec.names.end());
+    }
+  }
+  return missing;
+}
+
+void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state) {
   const at::NoGradGuard no_grad;
   const std::vector<ParameterSpec> specs = parameters_of(folder.config, layer);
+  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const std::vector<std::int64_t> shape = piece_shape(specs[i]);
-    const bool is_head = specs[i].names[0].starts_with("classifier.");
-    if (is_head && !file.tensors().contains(specs[i].names[0])) {
-      std::mt19937_64 random(seed * 1000003 + i);
-      fill_uniform(state.parameters[i], 1 / std::sqrt(static_cast<double>(folder.config.hidden_size)), random);
+    ParameterSpec spec = specs[i];
+    int drawn_as = layer;
+    if (spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings && !files.find(spec.names[0])) {
+      spec.names[0] = kTiedTo;
+      drawn_as = 0;
+    }
+    if (files.empty() || !is_there(folder, files, layer, spec)) {
+      std::mt19937_64 random((seed * 1000003 + static_cast<std::uint64_t>(drawn_as)) * 1000003 + i);
+      fill_at_start(spec, folder.config.initializer_range, random, parameters[i]);
       continue;
     }
     std::int64_t row = 0;
-    for (const std::string& name : specs[i].names) {
-      const FoundTensor found = find_tensor(folder, file, name, shape);
-      const at::Tensor values = at::from_blob(const_cast<std::byte*>(found.stored.data.data()), shape, found.type);
-      state.parameters[i].narrow(0, row, shape[0]).copy_(values);
-      row += shape[0];
+    const std::vector<std::int64_t> shape = stored_shape(spec);
+    for (const std::string& name : spec.names) {
+      const std::string stored = name_in(files, folder.config.family, name);
+      const StoredTensor& tensor = files.tensor(stored, shape);
+      at::Tensor values = at::from_blob(const_cast<std::byte*>(tensor.data.data()), shape, scalar_type(tensor.dtype, files.place_of(stored)));
+      if (spec.transposed) values = values.t();
+      const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
+      const at::Tensor into = parameters[i].narrow(0, row, rows);
+      into.copy_(values.reshape(into.sizes()));
+      row += rows;
     }
   }
 }
 
-void randomise_layer(const EncoderConfig& config, int layer, std::uint64_t seed, LayerState& state) {
+void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state) {
   const at::NoGradGuard no_grad;
   const std::vector<ParameterSpec> specs = parameters_of(config, layer);
+  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
   std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(layer));
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    fill_uniform(state.parameters[i], specs[i].matrix ? 0.3 : 0.1, random);
-    if (specs[i].names[0].ends_with("LayerNorm.weight")) state.parameters[i].add_(1);
+    fill_uniform(parameters[i], specs[i].matrix ? 0.3 : 0.1, random);
+    if (specs[i].start == ParameterSpec::Start::one) parameters[i].add_(1);
+    if (specs[i].names[0] != "lm_head.weight" || !config.ties_embeddings) continue;
+    std::mt19937_64 as_embedding(seed * 7919);
+    fill_uniform(parameters[i], 0.3, as_embedding);
   }
 }
 
-void save_model_folder(const ModelFolder& source, const std::vector<std::string>& label_names, const std::map<int, LayerState>& layers,
-                       const std::vector<int>& holder_of, Communicator& communicator, const std::filesystem::path& target) {
+namespace {
+
+/// One stacked part of a layer, as the file has it.
+at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::int64_t offset, std::size_t piece) {
+  const std::int64_t count = spec.count() / static_cast<std::int64_t>(spec.names.size());
+  const at::Tensor values = weights.narrow(0, offset + static_cast<std::int64_t>(piece) * count, count);
+  if (!spec.transposed) return values;
+  return values.view({spec.shape[0], spec.shape[1]}).t().contiguous();
+}
+
+}  // namespace
+
+void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holder_of, Communicator& communicator,
+                       const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
-  EncoderConfig config = source.config;
-  config.num_labels = static_cast<std::int64_t>(label_names.size());
   const bool writes = communicator.rank() == 0;
+  const auto is_written = [&](const ParameterSpec& spec) { return !(is_tied && spec.names[0] == "lm_head.weight"); };
   std::unique_ptr<SafetensorsWriter> writer;
   if (writes) {
     std::vector<SafetensorsWriter::Entry> entries;
     for (int layer = 0; layer < static_cast<int>(holder_of.size()); ++layer) {
-      for (const ParameterSpec& spec : parameters_of(config, layer)) {
-        for (const std::string& name : spec.names) entries.push_back({name, "F32", piece_shape(spec)});
+      for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
+        for (const std::string& name : spec.names)
+          if (is_written(spec)) entries.push_back({name, "F32", stored_shape(spec)});
       }
     }
     writer = std::make_unique<SafetensorsWriter>(target / "model.safetensors", std::move(entries));
@@ -171,7 +212,7 @@ void save_model_folder(const ModelFolder& source, const std::vector<std::string>
   for (int layer = 0; layer < static_cast<int>(holder_of.size()); ++layer) {
     const int holder = holder_of[layer];
     const bool holds = holder == communicator.rank();
-    const std::vector<ParameterSpec> specs = parameters_of(config, layer);
+    const std::vector<ParameterSpec> specs = parameters_of(source.config, layer);
     std::int64_t count = 0;
     for (const ParameterSpec& spec : specs) count += spec.count();
     at::Tensor weights;
@@ -183,28 +224,19 @@ void save_model_folder(const ModelFolder& source, const std::vector<std::string>
       weights = at::empty({count}, at::kFloat);
       communicator.everyone().receive(weights, holder, layer, what).wait();
     }
-    const auto* data = reinterpret_cast<const std::byte*>(weights.data_ptr<float>());
+    std::int64_t offset = 0;
     for (const ParameterSpec& spec : specs) {
-      const std::size_t bytes = static_cast<std::size_t>(spec.count()) * 4 / spec.names.size();
-      for (std::size_t i = 0; i < spec.names.size(); ++i, data += bytes) writer->write({data, bytes});
+      for (std::size_t i = 0; i < spec.names.size() && is_written(spec); ++i) {
+        const at::Tensor piece = piece_of(weights, spec, offset, i);
+        writer->write({reinterpret_cast<const std::byte*>(piece.data_ptr<float>()), piece.nbytes()});
+      }
+      offset += spec.count();
     }
   }
   if (!writes) return;
   writer->finish();
-  Json json = Json::parse(read_text_file(source.path / "config.json"));
-  json["architectures"] = {"BertForSequenceClassificationMeanPooling"};
-  json["pooling"] = "masked mean over the tokens, then classifier";
-  json["num_labels"] = config.num_labels;
-  json["id2label"] = Json::object();
-  json["label2id"] = Json::object();
-  for (std::size_t i = 0; i < label_names.size(); ++i) {
-    json["id2label"][std::to_string(i)] = label_names[i];
-    json["label2id"][label_names[i]] = i;
-  }
-  write_file_atomically(target / "config.json", json.dump(2) + "\n");
-  for (const char* name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-    if (std::filesystem::exists(source.path / name)) write_file_atomically(target / name, read_text_file(source.path / name));
-  }
+  write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"), source.config, is_tied, source.label_names));
+  copy_tokenizer(source.path, target);
 }
 
 }  // namespace frostpipe

@@ -1,43 +1,47 @@
 #pragma once
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/layer_state.h"
-#include "executor/job/safetensors.h"
+#include "executor/models/weight_files.h"
 
 namespace frostpipe {
 
 class Communicator;
 
-/// A Hugging Face folder of a BERT-type encoder: config.json, model.safetensors, tokenizer files. Tensor names may carry a
-/// "bert." prefix. A folder that `train` wrote also has the head (classifier.*) and label names in config.json.
+/// A Hugging Face folder of a BERT, ViT or GPT-2 model: config.json; weights, unless the model starts at random; tokenizer files for text. Names of tensors may
+/// lack the base model's prefix ("bert."). The head may be missing, or another task's: it starts at random then.
 struct ModelFolder {
   std::filesystem::path path;
-  EncoderConfig config;                  // num_labels as in label_names, or 2
-  std::vector<std::string> label_names;  // empty if the folder has no labels
-  std::string name;                      // for plans: folder's name or config's _name_or_path
+  TransformerConfig config;              // its task: that of the folder's head, else the family's first
+  std::vector<std::string> label_names;  // empty if the folder names none
+  std::string name;                      // for plans: config's _name_or_path, else the folder's
 };
 
 /// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for architectures that this is
-/// not (model_type must be bert, hidden_act gelu, absolute positions).
+/// not (another model_type or activation, a decoder of BERT's, attention that is scaled otherwise).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
-/// Throws InvalidInput unless the file has every tensor that load_layer will ask for, in a shape and dtype that it can read.
-void check_weights(const ModelFolder& folder, const SafetensorsFile& file);
+/// The model with this task's head. Throws InvalidInput if the family has none for it.
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names);
 
-/// Copies one layer's weights from the file into `state` (converted to its dtype). A head that the file lacks is initialised
-/// uniformly in +-1/sqrt(hidden) from `seed`, the same in every layout.
-void load_layer(const ModelFolder& folder, const SafetensorsFile& file, int layer, std::uint64_t seed, LayerState& state);
+/// What will start at random: "the whole model" without weights, else tensors of the head. Throws InvalidInput unless the files have every other tensor that
+/// load_layer will ask for, in a shape and dtype that it can read.
+std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 
-/// Random weights for tests: normal(0, 0.02 or 1 for norms) from (seed, layer), the same in every layout.
-void randomise_layer(const EncoderConfig& config, int layer, std::uint64_t seed, LayerState& state);
+/// Copies one layer's weights from the files into `state` (converted to its dtype). What they lack, the head or everything, starts as the paper of the family
+/// says: normal with initializer_range, biases 0, norms 1; from `seed` and the layer alone, the same in every layout.
+void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
 
-/// Writes a folder that open_model_folder reads: collects layer after layer on rank 0 (whose device needs room for one layer
-/// only) and copies the tokenizer files. holder_of[l] = rank that has layer l. Called by all ranks; rank 0 writes.
-void save_model_folder(const ModelFolder& source, const std::vector<std::string>& label_names, const std::map<int, LayerState>& layers,
-                       const std::vector<int>& holder_of, Communicator& communicator, const std::filesystem::path& target);
+/// Random weights for tests, large enough that every part of a layer counts; the same in every layout.
+void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
+
+/// Writes a folder that open_model_folder and transformers read: collects layer after layer on rank 0 (whose device needs room for one layer
+/// only) and copies the tokenizer files. holder_of[l] = rank that has layer l. `is_tied`: the head's matrix is the input embedding's, and is not written.
+/// Called by all ranks; rank 0 writes.
+void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holder_of, Communicator& communicator,
+                       const std::filesystem::path& target);
 
 }  // namespace frostpipe

@@ -38,17 +38,17 @@ int first_rank_of_node(int node, Communicator& communicator) {
 
 }  // namespace
 
-NodeCache::NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier)
+NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier)
     : communicator_(communicator), samples_(options.samples) {
   const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32" ? at::kDouble : stored_type(options.limits.dtype);
   ActivationStoreOptions store{.entry_bytes = {},
                                .memory_bytes = options.limits.memory_bytes,
                                .disk_bytes = options.limits.disk_bytes,
                                .disk_folder = options.disk_folder};
-  std::vector<int> slot_of_sample(data.token_ids.size(), -1);
+  std::vector<int> slot_of_sample(data.size(), -1);
   for (const int sample : options.samples) {
     slot_of_sample[sample] = static_cast<int>(store.entry_bytes.size());
-    store.entry_bytes.push_back(ActivationCache::entry_bytes(static_cast<std::int64_t>(data.token_ids[sample].size()), options.hidden_size, stored));
+    store.entry_bytes.push_back(ActivationCache::entry_bytes(data.tokens(sample), options.hidden_size, stored));
   }
   const std::string name = fmt::format("{}-node{}", name_of_job(communicator), options.node);
   if (earlier && earlier->samples_ == samples_) store_ = std::move(earlier->store_);

@@ -26,7 +26,7 @@ class NodeCache {
  public:
   /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a
   /// disk folder that is none.
-  NodeCache(const NodeCacheOptions& options, const EncodedData& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier = nullptr);
+  NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier = nullptr);
   ~NodeCache();
 
   ActivationCache& view() { return *view_; }

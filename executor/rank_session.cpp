@@ -6,12 +6,6 @@
 
 namespace frostpipe {
 
-at::ScalarType scalar_type_of(std::string_view dtype) {
-  if (dtype == "float32") return at::kFloat;
-  if (dtype == "float64") return at::kDouble;
-  throw InvalidInput("dtype", "must be float32 or float64", dtype);
-}
-
 RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
                          std::string optimizer, std::string dtype)
     : model_(model), factory_(factory), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)) {}
@@ -77,7 +71,7 @@ void RankSession::make_runner() {
   Place place;
   if (find_place(phase_.layout, communicator_.rank(), place)) {
     compute_ = factory_.make_stage(phase_, place, layers_);
-    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_);
+    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_, phase_.first_trainable_layer == 0 ? tied_values_ : 0);
   }
 }
 

@@ -26,6 +26,9 @@ class RankSession {
   /// Everything given must outlive the session.
   RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device, std::string optimizer,
               std::string dtype);
+  /// Ties the first so many values of the first and of the last layer: they get one gradient, the sum of both, in every phase that freezes nothing, and
+  /// so stay equal. 0: nothing is tied. To be called before the first phase.
+  void tie(std::int64_t values) { tied_values_ = values; }
   /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also parked ones).
   void start(const Phase& phase, int step, const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>& parked)>& fill);
   /// The same with what ranks still hold after a loss: `moves` bring each its missing layers.
@@ -60,13 +63,12 @@ class RankSession {
   Phase phase_;
   int from_step_ = 0;
   bool whole_ = false;
+  std::int64_t tied_values_ = 0;
   std::map<int, LayerState> layers_;
   std::map<int, ParkedMoments> parked_;
   ActiveGroups groups_;
   std::unique_ptr<StageCompute> compute_;
   std::optional<StageRunner> runner_;
 };
-
-at::ScalarType scalar_type_of(std::string_view dtype);
 
 }  // namespace frostpipe

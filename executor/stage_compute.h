@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/batches.h"
+#include "executor/samples.h"
 #include "executor/layer_state.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
@@ -41,8 +41,10 @@ class StageCompute {
   /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size; 0 but on the last stage.
   virtual double loss() const = 0;
 
-  /// Forward only, in evaluation mode, of a batch of samples; `input` is undefined on the first stage. The last stage returns logits.
+  /// Forward only, in evaluation mode, of a batch of samples; `input` is undefined on the first stage. The last stage returns the model's answers on
+  /// the host, [samples, answer_size()] float64.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
+  virtual int answer_size() const = 0;
 };
 
 /// What a rank trains: how a layer's state and a stage's compute are made.

@@ -13,6 +13,7 @@ namespace frostpipe {
 namespace {
 
 constexpr std::size_t kReceivesAhead = 2;
+constexpr int kTiedTag = 1 << 20;  // beyond every micro-batch
 
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
@@ -45,9 +46,9 @@ struct StageRunner::Iteration {
 };
 
 StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute,
-                         ActiveGroups& groups, ComputeDevice& device)
+                         ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values)
     : model_(model), phase_(phase), rank_(rank), layers_(layers), compute_(compute), groups_(groups), device_(device),
-      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0) {  // NCCL: an early receive can hold up what it waits for
+      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0), tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
   FROSTPIPE_CHECK(find_place(phase.layout, rank, place_), "idle ranks run no stage");
   const Schedule schedule = schedule_of(phase);
   FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
@@ -127,6 +128,27 @@ void StageRunner::reduce_gradient(Iteration& iteration) {
   }
   groups_.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
   if (loss.defined() && phase_.layout.data_parallel_size > 1) iteration.reduced_loss = loss.item<double>();
+  reduce_tied();
+}
+
+void StageRunner::reduce_tied() {
+  const int last_position = phase_.layout.pipeline_parallel_size - 1, last_layer = static_cast<int>(model_.layers.size()) - 1;
+  const bool is_first = place_.position == 0, is_last = place_.position == last_position;
+  if (tied_values_ == 0 || !(is_first || is_last)) return;
+  if (is_first && is_last) {
+    tied_gradient(0).add_(tied_gradient(last_layer));
+    tied_gradient(last_layer).copy_(tied_gradient(0));
+    return;
+  }
+  // Both add the same two numbers: sums are equal to the bit.
+  const at::Tensor own = tied_gradient(is_first ? 0 : last_layer);
+  const int peer = rank_of(phase_.layout, is_first ? last_position : 0, place_.replica);
+  const std::string what = "REDUCE_GRAD: tied embeddings";
+  Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own.clone(), peer, kTiedTag, what);
+  Transfer receiving = (is_first ? groups_.backward : groups_.forward).receive(at::empty_like(own), peer, kTiedTag, what);
+  receiving.wait();
+  own.add_(receiving.tensor());
+  sending.wait();
 }
 
 void StageRunner::optimizer_step(Iteration& iteration) {
@@ -138,7 +160,8 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   if (place_.replica == 0 || groups_.norm.ranks().size() < 2) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (!layers_.at(layer).trains()) continue;
-      const double square_sum = gradient_square_sum(layers_.at(layer));
+      double square_sum = gradient_square_sum(layers_.at(layer));
+      if (tied_values_ > 0 && layer + 1 == static_cast<int>(model_.layers.size())) square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble).item<double>();  // counted in the embedding
       if (model_.layers[layer].block) values[*model_.layers[layer].block] += square_sum;
       values[blocks] += square_sum;
     }
@@ -208,8 +231,9 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   return std::move(iteration.result);
 }
 
-std::vector<int> StageRunner::predict(const EncodedData& data, std::span<const int> samples, int batch_size) {
-  std::vector<int> predictions(samples.size(), -1);
+std::vector<double> StageRunner::answers(const Samples& data, std::span<const int> samples, int batch_size) {
+  const auto size = static_cast<std::size_t>(compute_.answer_size());
+  std::vector<double> answers(samples.size() * size, 0.0);
   const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
   std::deque<Transfer> sends;
   const int num_batches = (static_cast<int>(samples.size()) + batch_size - 1) / batch_size;
@@ -230,13 +254,11 @@ std::vector<int> StageRunner::predict(const EncodedData& data, std::span<const i
       }
       continue;
     }
-    const at::Tensor labels = activation.argmax(1).to(at::kCPU);
-    for (std::int64_t i = 0; i < labels.numel(); ++i) {
-      predictions[static_cast<std::size_t>(index) * batch_size + i] = static_cast<int>(labels.data_ptr<std::int64_t>()[i]);
-    }
+    const double* const found = activation.data_ptr<double>();
+    std::copy(found, found + activation.numel(), answers.begin() + static_cast<std::size_t>(index) * batch_size * size);
   }
   for (Transfer& transfer : sends) transfer.wait();
-  return predictions;
+  return answers;
 }
 
 }  // namespace frostpipe

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/batches.h"
+#include "executor/samples.h"
 #include "executor/communicator.h"
 #include "executor/device.h"
 #include "executor/layer_state.h"
@@ -28,9 +28,9 @@ struct IterationResult {
 /// messages ahead of their use (on CUDA when needed); sends are waited for at the end of the iteration.
 class StageRunner {
  public:
-  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner.
+  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner. `tied_values`: see RankSession::tie.
   StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute, ActiveGroups& groups,
-              ComputeDevice& device);
+              ComputeDevice& device, std::int64_t tied_values = 0);
 
   /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. `rule.gradient_scale` is
   /// replaced by what clipping to `gradient_clip` (0 = off) asks for. With `apply_update` false, OPTIMIZER_STEP does nothing: gradients stay
@@ -41,9 +41,9 @@ class StageRunner {
   /// Optimizer steps that this stage has done, if it did any: a step that ends with the loss of a peer may have been done all the same.
   std::optional<int> updates() const { return updates_; }
 
-  /// Forward only, in evaluation mode: predicted labels of `samples`; known on the ranks of the last stage, for the samples of
-  /// their own replica, -1 elsewhere.
-  std::vector<int> predict(const EncodedData& data, std::span<const int> samples, int batch_size);
+  /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last stage, for the samples of
+  /// their own replica, 0 elsewhere.
+  std::vector<double> answers(const Samples& data, std::span<const int> samples, int batch_size);
 
  private:
   struct Iteration;
@@ -54,6 +54,10 @@ class StageRunner {
   void send(Iteration& iteration, const Action& action);
   void receive(Iteration& iteration, const Action& action);
   void reduce_gradient(Iteration& iteration);
+  /// Gives both ends of the pipeline the sum of their tied gradients.
+  void reduce_tied();
+  /// The tied part of a layer's gradients.
+  at::Tensor tied_gradient(int layer) { return layers_.at(layer).gradients.narrow(0, 0, tied_values_); }
   void optimizer_step(Iteration& iteration);
   /// Posts receives of one direction until `up_to` are under way.
   void post_receives(Iteration& iteration, bool is_forward, std::size_t up_to);
@@ -73,6 +77,7 @@ class StageRunner {
   ActiveGroups& groups_;
   ComputeDevice& device_;
   std::size_t receives_ahead_;
+  std::int64_t tied_values_;
   std::optional<int> updates_;
 };
 

@@ -3,42 +3,45 @@
 #include <numeric>
 
 #include "executor/emulated_stage.h"
-#include "executor/encoder_stage.h"
+#include "executor/transformer_stage.h"
 #include "executor/model_folder.h"
 #include "plan/memory.h"
 
 namespace frostpipe {
 namespace {
 
-class EncoderSubject final : public Subject {
+class TransformerSubject final : public Subject {
  public:
-  explicit EncoderSubject(const TrainOptions& options)
-      : seed_(options.seed), optimizer_(options.plan.optimizer), folder_(open_model_folder(options.model)),
-        dataset_(load_dataset({options.data, options.test_data, options.held_out, options.seed}, folder_, options.max_tokens)),
-        weights_(folder_.path / "model.safetensors") {
-    folder_.label_names = dataset_.text.label_names;
-    folder_.config.num_labels = static_cast<std::int64_t>(folder_.label_names.size());
+  explicit TransformerSubject(const TrainOptions& options)
+      : options_(options), folder_(open_model_folder(options.model)),
+        dataset_(load_dataset({options.data, options.test_data, options.held_out, options.seed}, options.samples, folder_)), weights_(folder_.path),
+        starts_at_random_(check_weights(folder_, weights_)) {
+    folder_.config.dropout = options.dropout;
     model_ = model_of(folder_.config, folder_.name);
-    check_weights(folder_, weights_);
   }
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int) const override {
-    return std::make_unique<EncoderStageFactory>(folder_.config, model_, dataset_.encoded, compute, optimizer_moments(optimizer_), cache);
+  std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
+  std::int64_t tied_values() const override {
+    return folder_.config.ties_embeddings && folder_.config.task == Task::causal_language_modeling ? folder_.config.vocab_size * folder_.config.hidden_size : 0;
   }
-  void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, seed_, state); }
-  void save(const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int) const override {
+    return std::make_unique<TransformerStageFactory>(folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype), compute.device(), optimizer_moments(options_.plan.optimizer), cache,
+                                                     options_.label_smoothing);
+  }
+  void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
+  void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
             const std::filesystem::path& folder) const override {
-    save_model_folder(folder_, folder_.label_names, layers, holders, communicator, folder);
+    save_model_folder(folder_, is_tied && tied_values() > 0, layers, holders, communicator, folder);
   }
 
  private:
-  std::uint64_t seed_;
-  std::string optimizer_;
+  const TrainOptions& options_;
   ModelFolder folder_;
   Dataset dataset_;
-  SafetensorsFile weights_;
+  WeightFiles weights_;
+  std::vector<std::string> starts_at_random_;
   Model model_;
 };
 
@@ -46,19 +49,21 @@ class EmulatedSubject final : public Subject {
  public:
   explicit EmulatedSubject(const TrainOptions& options) : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
     const Workload& workload = *emulation_.profile.workload;
-    dataset_.encoded.token_ids.assign(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0));
-    dataset_.encoded.labels.assign(workload.num_samples, 0);
+    dataset_.samples = std::make_unique<TokenSamples>(
+        EncodedData{.token_ids = std::vector<std::vector<std::int32_t>>(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0)), .labels = std::vector<int>(workload.num_samples, 0)});
     dataset_.split.train.resize(workload.num_samples);
     std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
   }
   const Model& model() const override { return emulation_.profile.model; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
+  std::vector<std::string> starts_at_random() const override { return {}; }
+  std::int64_t tied_values() const override { return 0; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const override {
     return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
-  void save(const std::map<int, LayerState>&, const std::vector<int>&, Communicator&, const std::filesystem::path&) const override {}
+  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&, const std::filesystem::path&) const override {}
 
  private:
   const TrainingPlan& plan_;
@@ -71,7 +76,7 @@ class EmulatedSubject final : public Subject {
 
 std::unique_ptr<Subject> make_subject(const TrainOptions& options) {
   if (options.emulation) return std::make_unique<EmulatedSubject>(options);
-  return std::make_unique<EncoderSubject>(options);
+  return std::make_unique<TransformerSubject>(options);
 }
 
 }  // namespace frostpipe

@@ -18,16 +18,10 @@ std::unique_ptr<Subject> load_subject(const TrainOptions& options) {
 
 void train(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks) { TrainingRun(membership, options, callbacks).train(); }
 
-void check_inputs(const TrainOptions& options) {
+InputsFound check_inputs(const TrainOptions& options) {
   const std::unique_ptr<Subject> subject = load_subject(options);
   FreezeController(options.freeze, num_blocks(subject->model()), 1);
-}
-
-int num_training_samples(const DataSource& source) {
-  TextData text;
-  Split split;
-  read_and_split(source, text, split);
-  return static_cast<int>(split.train.size());
+  return {static_cast<int>(subject->dataset().split.train.size()), subject->starts_at_random()};
 }
 
 }  // namespace frostpipe

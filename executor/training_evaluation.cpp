@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "executor/models/task.h"
 #include "executor/training_run.h"
 
 namespace frostpipe {
@@ -11,24 +11,17 @@ namespace frostpipe {
 double TrainingRun::evaluate(int steps) {
   const Nanoseconds begin = steady_now_ns();
   const std::vector<int>& items = dataset_.test_by_length;
-  std::vector<double> found(items.size(), 0.0);  // 1 + prediction, from the one rank that knows it
-  if (StageRunner* const runner = session_->runner(); runner) {
-    const std::vector<int> predictions = runner->predict(dataset_.encoded, items, 64);
-    for (std::size_t i = 0; i < items.size(); ++i) found[i] = predictions[i] + 1;
-  }
+  std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)), 0.0);  // known to one rank each
+  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, 64);
   found = communicator_->sum(std::move(found));
-  summary_.test_items = items;
-  summary_.test_labels.clear();
-  summary_.test_predictions.clear();
-  int correct = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    summary_.test_labels.push_back(dataset_.encoded.labels[items[i]]);
-    summary_.test_predictions.push_back(static_cast<int>(found[i]) - 1);
-    if (summary_.test_labels.back() == summary_.test_predictions.back()) ++correct;
-  }
-  const auto count = static_cast<double>(std::max<std::size_t>(1, items.size()));
-  summary_.test_accuracy = correct / count;
-  summary_.test_accuracy_standard_error = std::sqrt(summary_.test_accuracy * (1 - summary_.test_accuracy) / count);
+  Score score = score_of(dataset_, items, found);
+  summary_.test_items = score.labels.empty() ? std::vector<int>{} : items;
+  summary_.test_labels = std::move(score.labels);
+  summary_.test_predictions = std::move(score.predictions);
+  summary_.test_metric = score.metric;
+  summary_.test_accuracy = score.value;
+  summary_.test_accuracy_standard_error = score.standard_error;
+  summary_.test_others = std::move(score.others);
   if (summary_.evaluations.empty() || summary_.evaluations.back().step != steps) summary_.evaluations.push_back({steps, summary_.test_accuracy});
   communicator_->everyone().barrier();
   const Nanoseconds end = steady_now_ns();
@@ -41,7 +34,7 @@ double TrainingRun::evaluate(int steps) {
 void TrainingRun::evaluate_after(int steps) {
   if (dataset_.test_by_length.empty()) return;
   const double accuracy = evaluate(steps);
-  if (is_first()) callbacks_.progress(static_cast<double>(steps) / num_steps_, fmt::format("after epoch {}: test accuracy {:.1f} %", steps / steps_per_epoch_, 100 * accuracy));
+  if (is_first()) callbacks_.progress(static_cast<double>(steps) / num_steps_, fmt::format("after epoch {}: test {} {:.1f} %", steps / steps_per_epoch_, summary_.test_metric, 100 * accuracy));
   check_accuracy(steps);
 }
 

@@ -29,12 +29,12 @@ void TrainingRun::join(const Formation& formation) {
   if (options_.plan.memory_limited && options_.cluster && seat < static_cast<int>(options_.cluster->devices.size())) {
     device_->set_memory_limit(options_.cluster->devices[seat].memory_limit_bytes, fmt::format("rank {}", self.rank));
   }
-  const at::TensorOptions compute = at::TensorOptions().dtype(scalar_type_of(options_.plan.dtype)).device(device_->torch_device());
+  const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(options_.plan.dtype).computed).device(device_->torch_device());
   recorder_.join(*communicator_, formation.seats);
   open_cache(compute);
   factory_ = subject_->make_factory(compute, cache_ ? &cache_->view() : nullptr, seat);
   session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
-  keeper_.emplace(options_.checkpoints, checkpoints_folder(), std::to_string(formation.generation), *communicator_, callbacks_.note);
+  keeper_ = std::make_unique<CheckpointKeeper>(options_.checkpoints, checkpoints_folder(), std::to_string(formation.generation), *communicator_, callbacks_.note);
 }
 
 void TrainingRun::open_cache(const at::TensorOptions& compute) {
@@ -54,14 +54,17 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
                                                         .samples = shards_[node],
                                                         .hidden_size = subject_->hidden_size(),
                                                         .compute = compute},
-                                       dataset_.encoded, *communicator_, std::move(cache_));
+                                       *dataset_.samples, *communicator_, std::move(cache_));
   if (is_first() && !cache_->note().empty()) callbacks_.progress(0, "cache: " + cache_->note());
 }
 
 /// Gives up every connection of the forming, and keeps what is whole.
 void TrainingRun::leave() {
   sever_connections();
-  keeper_.reset();
+  if (keeper_) {
+    keeper_->give_up();
+    given_up_keepers_.push_back(std::move(keeper_));
+  }
   if (session_ && session_->has_phase()) {  // else: what was held before this forming still is
     holding_ = {};
     const int updates = session_->num_updates();

@@ -17,11 +17,7 @@ namespace {
 std::string fingerprint_of(const Dataset& dataset) {
   StreamHash hash;
   const auto add = [&hash](const auto& values) { hash.add(std::as_bytes(std::span(values))); };
-  for (const std::vector<std::int32_t>& ids : dataset.encoded.token_ids) {
-    add(ids);
-    add(std::vector<std::int32_t>{-1});
-  }
-  add(dataset.encoded.labels);
+  add(std::vector<std::uint64_t>{dataset.samples->fingerprint()});
   add(dataset.split.train);
   add(dataset.split.test);
   return fmt::format("{:016x}", hash.value());
@@ -149,6 +145,8 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   phase.from_step = step_;
   keeper_->forget();
   if (cache_) cache_->forget_boundaries();
+  is_tied_ = phase.first_trainable_layer == 0 && std::all_of(moment.run.phases.begin(), moment.run.phases.end(), [](const PhaseSummary& past) { return past.first_trainable_layer == 0; });
+  session_->tie(is_tied_ ? subject_->tied_values() : 0);
   if (!source.holdings.empty()) {
     session_->start_with(phase, step_, source.held ? std::move(*source.held) : HeldLayers{}, moves_to_restore(source.holdings, phase));
   } else {

@@ -3,22 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <numbers>
 
 #include "executor/data_shards.h"
+#include "executor/job/hash.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
 
-/// Linear warm-up over the first steps, then linear decay to 0 at the end; a function of the step alone, so that no change of
+/// Linear warm-up over the first steps, then linear or cosine decay to 0 at the end; a function of the step alone, so that no change of
 /// layout and no restart begins it anew.
 double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   const int warm_up = std::max(1, static_cast<int>(std::ceil(options.learning_rate_warm_up * num_steps)));
   if (step < warm_up) return options.learning_rate * (step + 1) / warm_up;
-  return options.learning_rate * (num_steps - step) / std::max(1, num_steps - warm_up);
+  const double rest = static_cast<double>(num_steps - step) / std::max(1, num_steps - warm_up);
+  return options.learning_rate * (options.decay == "cosine" ? (1 - std::cos(std::numbers::pi * rest)) / 2 : rest);
 }
 
 /// The same layout with more layers frozen; the cache holds what it held.
@@ -78,7 +82,11 @@ std::span<const int> TrainingRun::order_of(int epoch) {
 }
 
 MiniBatch TrainingRun::batch_of(int step) {
-  return mini_batch(dataset_.encoded, order_of(step / steps_per_epoch_), options_.plan.global_batch_size, step % steps_per_epoch_);
+  MiniBatch batch = mini_batch(*dataset_.samples, order_of(step / steps_per_epoch_), options_.plan.global_batch_size, step % steps_per_epoch_);
+  batch.epoch = step / steps_per_epoch_;
+  const std::array<std::uint64_t, 2> parts{options_.seed, static_cast<std::uint64_t>(step)};
+  if (options_.dropout > 0) batch.dropout_seed = std::max<std::uint64_t>(1, hash_bytes(std::as_bytes(std::span(parts))));
+  return batch;
 }
 
 /// What follows the current phase when the rule has frozen more; the same on all ranks.
@@ -140,6 +148,7 @@ void TrainingRun::change_phase_before(int step) {
 void TrainingRun::enter(const Phase& phase, int step) {
   const Nanoseconds begin = steady_now_ns();
   session_->enter(phase);
+  if (phase.first_trainable_layer > 0) is_tied_ = false;
   if (phase.cache.on) cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->holders());
   communicator_->everyone().barrier();
   const Nanoseconds end = steady_now_ns();
@@ -216,8 +225,8 @@ void TrainingRun::finish() {
   summary_.wall_seconds = earlier_wall_seconds_ + static_cast<double>(wall) * 1e-9;
   summary_.samples_per_second = summary_.num_train_samples * static_cast<double>(options_.epochs) / summary_.wall_seconds;
   summary_.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
-  summary_.label_names = dataset_.text.label_names;
-  subject_->save(session_->layers(), session_->holders(), *communicator_, options_.output / "model");
+  summary_.label_names = dataset_.label_names;
+  subject_->save(is_tied_, session_->layers(), session_->holders(), *communicator_, options_.output / "model");
   if (is_first()) {
     write_file_atomically(options_.output / "executed_plan.json", to_json(executed));
     write_file_atomically(options_.output / "trace.json", to_chrome_trace(whole_run));

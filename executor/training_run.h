@@ -100,7 +100,8 @@ class TrainingRun {
   std::unique_ptr<NodeCache> cache_;
   std::unique_ptr<StageFactory> factory_;
   std::optional<RankSession> session_;
-  std::optional<CheckpointKeeper> keeper_;
+  std::unique_ptr<CheckpointKeeper> keeper_;
+  std::vector<std::unique_ptr<CheckpointKeeper>> given_up_keepers_;  // of earlier formings: a slow disk may hold them up, and nobody waits for it
 
   // Survives a forming.
   std::optional<HeldLayers> held_;
@@ -111,6 +112,7 @@ class TrainingRun {
   int num_shards_ = 0;                        // of the training data
   std::vector<std::vector<int>> shards_;
   RunSettings settings_;
+  bool is_tied_ = true;                       // the head's matrix to the embedding, if the model ties them: until a layer freezes
   std::map<int, std::vector<int>> orders_;    // by epoch
   std::vector<Phase> upcoming_;               // decided, not begun
   RunSummary summary_;

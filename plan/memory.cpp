@@ -17,6 +17,8 @@ Bytes bytes_per_value(std::string_view dtype) {
   throw InvalidInput("dtype", "must be float32, float64 or bfloat16", fmt::format("\"{}\"", dtype));
 }
 
+Bytes kept_bytes_per_value(std::string_view dtype) { return dtype == "bfloat16" ? 4 : bytes_per_value(dtype); }
+
 int optimizer_moments(std::string_view optimizer) {
   if (optimizer == "adamw") return 2;
   if (optimizer == "sgd") return 0;
@@ -46,7 +48,7 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 }
 
 StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
-    : frame_(frame), model_(model), value_bytes_(bytes_per_value(dtype)), moments_(optimizer_moments(optimizer)) {
+    : frame_(frame), model_(model), kept_bytes_(kept_bytes_per_value(dtype)), rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0), moments_(optimizer_moments(optimizer)) {
   for (const Layer& layer : model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
 }
 
@@ -54,10 +56,10 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
-    const Bytes weights = model_.layers.at(layer).parameter_count * value_bytes_ / frame_.layout.tensor_parallel_size;
+    const Bytes count = model_.layers.at(layer).parameter_count, weights = count * kept_bytes_ / frame_.layout.tensor_parallel_size;
     const LayerCost& cost = layers[layer];
     const bool trains = layer >= frame_.first_trainable_layer;
-    memory.weights += weights;
+    memory.weights += weights + count * rounded_bytes_ / frame_.layout.tensor_parallel_size;
     if (trains) {
       memory.gradients += weights;
       memory.optimizer_state += weights * moments_;

@@ -22,7 +22,8 @@ struct RankMemory {
   bool operator==(const RankMemory&) const = default;
 };
 
-Bytes bytes_per_value(std::string_view dtype);      // float32 4, float64 8, bfloat16 2
+Bytes bytes_per_value(std::string_view dtype);       // of activations: float32 4, float64 8, bfloat16 2
+Bytes kept_bytes_per_value(std::string_view dtype);  // of weights, gradients and moments: bfloat16 keeps float32, 4
 int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
 
 /// Peak micro-batches in flight per pipeline position: stash of one micro-batch lives from its F to its B.
@@ -49,7 +50,7 @@ class StageMemory {
 
   const Phase& frame_;
   const Model& model_;
-  Bytes value_bytes_;
+  Bytes kept_bytes_, rounded_bytes_;  // per weight; rounded: the copy that bfloat16 computes with
   int moments_;
   std::vector<bool> recomputed_;  // by layer
 };

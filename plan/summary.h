@@ -64,9 +64,15 @@ struct StepRecord {
   bool operator==(const StepRecord&) const = default;
 };
 
+struct NamedValue {
+  std::string name;
+  double value = 0;
+  bool operator==(const NamedValue&) const = default;
+};
+
 struct EvaluationRecord {
   int step = 0;  // after this many steps
-  double accuracy = 0;
+  double accuracy = 0;  // the run's test metric
   bool operator==(const EvaluationRecord&) const = default;
 };
 
@@ -110,15 +116,17 @@ struct RunSummary {
   double start_seconds = 0;  // loading, process groups
   double evaluation_seconds = 0;
   std::string cache_note;  // what the cache could not do, empty if all went well
+  std::string test_metric = "accuracy";  // what test_accuracy is: accuracy, F1, next-token accuracy
   double test_accuracy = 0;
-  double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n)
+  double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n); of F1 over the questions
+  std::vector<NamedValue> test_others;      // further figures of the same test: exact match, loss, perplexity
   std::vector<PhaseSummary> phases;
   std::vector<Decision> decisions;  // of re-planning
   std::vector<Recovery> recoveries;
   std::vector<StepRecord> steps;
   std::vector<EvaluationRecord> evaluations;
   std::vector<std::string> label_names;
-  std::vector<int> test_items;  // sample indices in the data file
+  std::vector<int> test_items;  // of classification: sample indices in the data file
   std::vector<int> test_labels;
   std::vector<int> test_predictions;  // paired with test_labels
   bool operator==(const RunSummary&) const = default;

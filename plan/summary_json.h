@@ -65,6 +65,12 @@ void fields(Archive& archive, json::Value<Archive, StepRecord>& record) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, NamedValue>& value) {
+  archive("name", value.name);
+  archive("value", value.value);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, EvaluationRecord>& record) {
   archive("step", record.step, json::at_least(0));
   archive("accuracy", record.accuracy);
@@ -87,8 +93,10 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("start_seconds", run.start_seconds, json::at_least(0));
   archive("evaluation_seconds", run.evaluation_seconds, json::at_least(0));
   archive("cache_note", run.cache_note);
+  archive("test_metric", run.test_metric, json::MayBeMissing());
   archive("test_accuracy", run.test_accuracy);
   archive("test_accuracy_standard_error", run.test_accuracy_standard_error);
+  archive("test_others", run.test_others, json::MayBeMissing());
   archive("phases", run.phases);
   archive("decisions", run.decisions);
   archive("recoveries", run.recoveries, json::MayBeMissing());

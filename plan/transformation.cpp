@@ -35,7 +35,7 @@ Transformation diff(const Phase& before, const Phase& after, const Model& model,
   for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
     const auto sources = holders_of(before, layer);
     const bool with_moments = layer >= after.first_trainable_layer && optimizer_moments(optimizer) > 0;
-    const Bytes bytes = model.layers[layer].parameter_count * bytes_per_value(dtype) *
+    const Bytes bytes = model.layers[layer].parameter_count * kept_bytes_per_value(dtype) *
                         (1 + (with_moments ? optimizer_moments(optimizer) : 0)) / after.layout.tensor_parallel_size;
     for (const int rank : holders_of(after, layer)) {
       if (std::binary_search(sources.begin(), sources.end(), rank)) continue;

@@ -121,7 +121,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
   std::set<int> sizes;
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
-  const double states = parameters * static_cast<double>(bytes_per_value(options.dtype) * (2 + optimizer_moments(options.optimizer)));
+  const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) * (2 + optimizer_moments(options.optimizer)));
   const auto limit = cluster.devices.front().memory_limit_bytes;
   const double memory = limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
   const int devices = devices_to_use(cluster, options);
@@ -236,7 +236,7 @@ std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cl
         const LayerCost& cost = costs_of[i];
         layers.push_back({.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
                           .activation_bytes = static_cast<double>(cost.output_activation_bytes),
-                          .parameter_bytes = static_cast<double>(profile.model.layers[i].parameter_count * bytes_per_value(options.dtype))});
+                          .parameter_bytes = static_cast<double>(profile.model.layers[i].parameter_count * kept_bytes_per_value(options.dtype))});
       }
       const ParallelLayout layout{.pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};
       const auto between = [&](int rank, int other) { return rank == other ? LinkClass{} : link_between(cluster, rank, other); };

@@ -122,6 +122,7 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
     synchronize_folder(folder);
+    if (given_up) throw RuntimeFailure("the job forms anew");
     std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
     std::filesystem::rename(folder, whole);
     synchronize_folder(root);

@@ -20,7 +20,7 @@ std::unique_ptr<Rendezvous> open_rendezvous_store() { left_out("run ranks"); }
 
 FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
 
-void check_inputs(const TrainOptions&) { left_out("train"); }
+InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 
 void check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
 
@@ -31,7 +31,5 @@ MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, c
 }
 
 Evaluation evaluate(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
-
-int num_training_samples(const DataSource&) { left_out("read training data"); }
 
 }  // namespace frostpipe

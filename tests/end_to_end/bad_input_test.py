@@ -97,7 +97,7 @@ class BadWeightsTest(BadInputTest):
 class BadModelFolderTest(BadInputTest):
     def test_config(self):
         for change, says in [
-            ({"model_type": "gpt2"}, ["model_type", "bert", "gpt2"]),
+            ({"model_type": "llama"}, ["model_type", "bert, vit or gpt2", "llama"]),
             ({"hidden_act": "relu"}, ["hidden_act", "gelu", "relu"]),
             ({"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute", "relative_key"]),
             ({"hidden_size": None}, ["hidden_size"]),
@@ -124,9 +124,9 @@ class BadModelFolderTest(BadInputTest):
         self.assert_train_refused(["model/config.json", "JSON"])
 
     def test_an_error_in_the_config_is_said_once(self):
-        self.edit("model/config.json", lambda config: config.update(model_type="gpt2"))
+        self.edit("model/config.json", lambda config: config.update(model_type="mamba"))
         stderr = self.assert_train_refused(["model_type"])
-        self.assertEqual(stderr.count("gpt2"), 1, stderr)
+        self.assertEqual(stderr.count("mamba"), 1, stderr)
 
     def test_no_folder_or_an_empty_one(self):
         (self.folder / "empty").mkdir()
@@ -176,7 +176,7 @@ class BadTextTest(BadInputTest):
 
     def test_no_file(self):
         self.assert_train_refused(["nowhere.tsv", "No such file"], data="nowhere.tsv")
-        self.assert_train_refused(["model", "directory"], data="model")
+        self.assert_train_refused(["model", "sub-folder of images for each label"], data="model")
 
     def test_too_few_rows_to_hold_any_out(self):
         self.write("own.tsv", "text\tlabel\na\tx\nb\ty\n")

@@ -9,11 +9,11 @@
 #include <fstream>
 #include <numeric>
 
-#include "executor/encoder_stage.h"
+#include "executor/transformer_stage.h"
 #include "executor/model_folder.h"
 #include "executor/node_cache.h"
 #include "executor/rank_session.h"
-#include "executor/text_data.h"
+#include "executor/data/text_data.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/agreed_loss.h"
@@ -69,10 +69,11 @@ struct Outcome {
 };
 
 Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device, const std::vector<Part>& parts, const CacheCase& with, bool cached) {
-  const EncoderConfig config = small_config();
+  const TransformerConfig config = small_config();
   const Model model = model_of(config, "small");
-  const EncodedData data = small_data(kSamples);
-  const at::TensorOptions compute = at::TensorOptions().dtype(scalar_type_of(with.dtype));
+  const std::unique_ptr<Samples> all_samples = small_samples(config, kSamples);
+  const Samples& data = *all_samples;
+  const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed);
   std::vector<int> samples(kSamples);
   std::iota(samples.begin(), samples.end(), 0);
   std::optional<NodeCache> cache;
@@ -82,7 +83,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
                                    .samples = samples, .hidden_size = config.hidden_size, .compute = compute},
                   data, communicator);
   }
-  const EncoderStageFactory factory(config, model, data, compute, optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
+  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype), at::kCPU, optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
   Outcome outcome;
   const auto batch_of = [&](int step, std::vector<int>& order) {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "executor/text_data.h"
+#include "executor/data/text_data.h"
 
 namespace frostpipe {
 namespace {

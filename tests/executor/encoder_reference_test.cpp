@@ -31,23 +31,23 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
   const nlohmann::json reference = nlohmann::json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/minilm_reference.json"));
   const auto& sentences = reference["sentences"];
   const auto count = static_cast<std::int64_t>(sentences.size()), tokens = reference["batch_shape"][1].get<std::int64_t>();
-  MicroBatch batch{at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong), at::zeros({count, tokens}), at::zeros({count}, at::kLong)};
+  MicroBatch batch{.input = at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong), .token_types = {}, .mask = at::zeros({count, tokens}), .labels = {}, .dropout_keys = {}};
   for (std::int64_t i = 0; i < count; ++i) {
     const auto ids = sentences[i]["input_ids"].get<std::vector<std::int64_t>>();
     for (std::size_t t = 0; t < ids.size(); ++t) {
-      batch.token_ids[i][static_cast<std::int64_t>(t)] = ids[t];
+      batch.input[i][static_cast<std::int64_t>(t)] = ids[t];
       batch.mask[i][static_cast<std::int64_t>(t)] = 1;
     }
   }
   const ModelFolder folder = open_model_folder(model_folder());
-  const SafetensorsFile weights(folder.path / "model.safetensors");
+  const WeightFiles weights(folder.path);
   const Model model = model_of(folder.config, folder.name);
   const at::NoGradGuard no_grad;
   at::Tensor x;
   for (int layer = 0; layer + 1 < static_cast<int>(model.layers.size()); ++layer) {
-    LayerState state = make_layer_state(parameters_of(folder.config, layer), at::kFloat, /*trains=*/false, 0);
+    LayerState state = make_layer_state(parameters_of(folder.config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
     load_layer(folder, weights, layer, 0, state);
-    x = forward_layer(folder.config, model.layers[layer], state.parameters, x, batch);
+    x = forward_layer(folder.config, layer, state.parameters, x, batch);
   }
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string what = sentences[i]["text"].get<std::string>().substr(0, 30);

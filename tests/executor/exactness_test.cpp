@@ -1,4 +1,4 @@
-// Oracle: gradients, weights and losses of one process that knows no stages (reference_encoder.h), within the design's bounds:
+// Oracle: gradients, weights and losses of one process that knows no stages (reference_model.h), within the design's bounds:
 // per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32, 1e-10 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -7,12 +7,12 @@
 
 #include <numeric>
 
-#include "executor/encoder_stage.h"
+#include "executor/transformer_stage.h"
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
-#include "tests/executor/reference_encoder.h"
+#include "tests/executor/reference_model.h"
 #include "tests/executor/agreed_loss.h"
 #include "tests/executor/small_model.h"
 
@@ -33,27 +33,34 @@ struct Job {
   explicit Job(const RankEnvironment& self)
       : config(small_config()), model(model_of(config, "small")), device(make_device("cpu", self.local_rank)),
         communicator(Communicator::connect(self, *device)) {}
-  EncoderConfig config;
+  TransformerConfig config;
   Model model;
   std::unique_ptr<ComputeDevice> device;
   std::unique_ptr<Communicator> communicator;
-  std::vector<std::unique_ptr<EncoderStageFactory>> factories;
+  std::vector<std::unique_ptr<TransformerStageFactory>> factories;
 
-  MicroBatch whole(const EncodedData& data, const MiniBatch& batch, const std::string& dtype) const {
-    return make_micro_batch(data, batch.samples, batch.tokens, at::TensorOptions().dtype(scalar_type_of(dtype)));
+  /// From now on; sessions of another model must have ended.
+  void train_now(const TransformerConfig& other) {
+    config = other;
+    model = model_of(config, "small");
   }
-  RankSession session(const EncodedData& data, const std::string& optimizer, const std::string& dtype) {
-    factories.push_back(std::make_unique<EncoderStageFactory>(config, model, data, at::TensorOptions().dtype(scalar_type_of(dtype)),
-                                                              optimizer_moments(optimizer), /*cache=*/nullptr));
-    return RankSession(model, *factories.back(), *communicator, *device, optimizer, dtype);
+  MicroBatch whole(const Samples& data, const MiniBatch& batch, const std::string& dtype) const {
+    return data.load(batch, batch.samples, layer_types_of(dtype).computed, /*with_input=*/true);
+  }
+  RankSession session(const Samples& data, const std::string& optimizer, const std::string& dtype) {
+    factories.push_back(std::make_unique<TransformerStageFactory>(config, model, data, layer_types_of(dtype), at::kCPU, optimizer_moments(optimizer), /*cache=*/nullptr));
+    RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
+    session.tie(tied_values(config));
+    return session;
   }
 };
 
 void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, const std::string& dtype, int num_samples,
                      const Recompute& recompute = std::nullopt) {
-  const std::string what = fmt::format("p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p, d, m, schedule, frozen_first_layer, dtype,
+  const std::string what = name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p, d, m, schedule, frozen_first_layer, dtype,
                                        num_samples, recompute.value_or("nothing"));
-  const EncodedData data = small_data(num_samples);
+  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
+  const Samples& data = *samples;
   std::vector<int> order(num_samples);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
@@ -66,7 +73,8 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   Trace trace;
   const IterationResult result = session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
 
-  ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
+  ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
+  if (frozen_first_layer > 0) reference.cut_tie();
   const double expected_loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
   double all = 0;
   for (int layer = frozen_first_layer; layer < 8; ++layer) all += std::pow(l2(reference.gradient(layer)), 2);
@@ -147,17 +155,17 @@ struct Segment {
 
 /// Trains through the segments and beside it in one process; both must stay equal. 4 -> 2 -> 1 stages, frozen layers on stages
 /// of the middle, batches that nothing divides, one rank idle at first in a world of 4 for p x d = 3.
-void elastic_run_equals_single_process(const RankEnvironment& self, const std::string& optimizer, const std::vector<Segment>& segments) {
-  Job job(self);
+void elastic_run_equals_single_process(Job& job, const std::string& optimizer, const std::vector<Segment>& segments) {
   const std::string dtype = "float64";
-  const EncodedData data = small_data(13);
+  const std::unique_ptr<Samples> samples = small_samples(job.config, 13);
+  const Samples& data = *samples;
   std::vector<int> order(13);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 13, 0);
   const MicroBatch whole = job.whole(data, batch, dtype);
 
   RankSession session = job.session(data, optimizer, dtype);
-  ReferenceEncoder reference(job.config, kSeed, scalar_type_of(dtype));
+  ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
   int step = 0;
   for (const Segment& segment : segments) {
     Phase phase = small_phase(segment.p, segment.d, segment.m, "1F1B", segment.first_trainable);
@@ -169,6 +177,7 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
       session.enter(phase);
       CHECK_RANK(before == checksums(job, session), "a transformation changes no weight");  // head included; exact
     }
+    if (segment.first_trainable > 0) reference.cut_tie();
     for (int i = 0; i < segment.steps; ++i, ++step) {
       const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
       Trace trace;
@@ -203,6 +212,11 @@ void elastic_run_equals_single_process(const RankEnvironment& self, const std::s
   }
 }
 
+void elastic_run_equals_single_process(const RankEnvironment& self, const std::string& optimizer, const std::vector<Segment>& segments) {
+  Job job(self);
+  elastic_run_equals_single_process(job, optimizer, segments);
+}
+
 const std::vector<Segment> kFourTwoOne{{4, 1, 3, 0, 2}, {4, 1, 2, 3, 2}, {2, 2, 2, 3, 2}, {1, 4, 1, 5, 2}, {1, 4, 2, 7, 1}};
 const std::vector<Segment> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
 
@@ -214,10 +228,75 @@ TEST(Exactness, SgdRunOf4To2To1StagesEqualsOneProcess) { EXPECT_TRUE(passes_on_r
 TEST(Exactness, AdamWRunOf4To2To1StagesEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic adamw", 4)); }
 TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic idle", 4)); }
 
+/// Every family with each of its heads: pipelines, replicas, frozen layers, and a run through transformations, where GPT-2's tie is cut on the way.
+void every_head_equals_single_process(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    for (const int first_trainable : {0, 1, 3, 7}) check_gradients(job, p, d, 2, "1F1B", first_trainable, "float64", 11);
+    check_gradients(job, p, d, 3, "GPipe", 0, "float32", 11);
+    check_gradients(job, p, d, 2, "1F1B", 0, "float64", 11, recompute_modes().back());
+  }
+}
+#define EVERY_HEAD(P, D)                                                                                                                                            \
+  const RegisterRankTest every_head_##P##_##D("every head " #P " " #D, [](const RankEnvironment& self) { every_head_equals_single_process(self, P, D); });          \
+  TEST(Exactness, EveryHeadOn##P##StagesX##D##ReplicasEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("every head " #P " " #D, P * D)); }
+EVERY_HEAD(1, 1)
+EVERY_HEAD(2, 1)
+EVERY_HEAD(2, 2)
+
+const RegisterRankTest elastic_heads("elastic heads", [](const RankEnvironment& self) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    elastic_run_equals_single_process(job, "sgd", {{2, 1, 3, 0, 2}, {1, 2, 2, 0, 1}, {2, 1, 2, 3, 2}, {1, 2, 1, 5, 2}});
+  }
+});
+TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic heads", 2)); }
+
+/// What is dropped depends on the sample and the step alone: every layout has the loss and the gradients of one process.
+void dropout_is_the_same_everywhere(const RankEnvironment& self) {
+  Job job(self);
+  for (TransformerConfig config : small_configs()) {
+    config.dropout = 0.3;
+    job.train_now(config);
+    const std::unique_ptr<Samples> samples = small_samples(config, 11);
+    std::vector<int> order(11);
+    std::iota(order.begin(), order.end(), 0);
+    MiniBatch batch = mini_batch(*samples, order, 11, 0);
+    const auto losses_of = [&](int p, int d, int m, const Recompute& recompute) {
+      RankSession session = job.session(*samples, "sgd", "float64");
+      Phase phase = small_phase(p, d, m, "1F1B", 3);
+      phase.recompute = recompute;
+      session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(config, layer, kSeed, state); });
+      std::vector<double> losses;
+      for (int step = 0; step < 3; ++step) {
+        batch.dropout_seed = static_cast<std::uint64_t>(step) + 7;
+        Trace trace;
+        IterationResult result;
+        if (session.runner()) result = session.runner()->run_iteration(batch, nullptr, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+        losses.push_back(agreed_loss(*job.communicator, result));
+      }
+      return losses;
+    };
+    const std::vector<double> expected = losses_of(1, 1, 1, std::nullopt);
+    const auto check = [&](const std::vector<double>& losses, const std::string& what) {
+      for (int step = 0; step < 3; ++step) CHECK_RANK(std::abs(losses[step] - expected[step]) <= 1e-10 * expected[step], fmt::format("{} {}: step {}", name_of(config), what, step));
+    };
+    check(losses_of(2, 1, 3, std::nullopt), "2 stages");
+    check(losses_of(1, 2, 2, std::nullopt), "2 replicas");
+    check(losses_of(2, 1, 2, recompute_modes().back()), "recomputed");
+    CHECK_RANK(expected[0] != expected[1], "something is dropped");
+  }
+}
+const RegisterRankTest dropout("dropout", dropout_is_the_same_everywhere);
+TEST(Exactness, DropoutIsTheSameInEveryLayout) { EXPECT_TRUE(passes_on_ranks("dropout", 2)); }
+
 /// After a transformation the next step is, to the bit, that of a run started fresh in the new layout from the same weights and moments.
 void transformed_equals_fresh(const RankEnvironment& self) {
   Job job(self);
-  const EncodedData data = small_data(9);
+  const std::unique_ptr<Samples> samples = small_samples(job.config, 9);
+  const Samples& data = *samples;
   std::vector<int> order(9);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 9, 0);

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "executor/checkpoint_keeper.h"
-#include "executor/encoder_stage.h"
+#include "executor/transformer_stage.h"
 #include "executor/layer_images.h"
 #include "executor/model_folder.h"
 #include "plan/memory.h"
@@ -25,12 +25,12 @@ class Job {
  public:
   explicit Job(const RankEnvironment& self, const std::string& optimizer)
       : config_(small_config()), model_(model_of(config_, "small")), device_(make_device("cpu", self.local_rank)), communicator_(Communicator::connect(self, *device_)),
-        data_(small_data(11)), optimizer_(optimizer),
-        factory_(config_, model_, data_, at::TensorOptions().dtype(at::kDouble), optimizer_moments(optimizer), /*cache=*/nullptr) {
+        samples_(small_samples(config_, 11)), optimizer_(optimizer),
+        factory_(config_, model_, *samples_, {at::kDouble, at::kDouble}, at::kCPU, optimizer_moments(optimizer), /*cache=*/nullptr) {
     root_ = communicator_->broadcast((std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
     order_.resize(11);
     std::iota(order_.begin(), order_.end(), 0);
-    batch_ = mini_batch(data_, order_, 11, 0);
+    batch_ = mini_batch(*samples_, order_, 11, 0);
   }
   ~Job() {
     communicator_->everyone().barrier();
@@ -68,13 +68,13 @@ class Job {
   }
 
  private:
-  EncoderConfig config_;
+  TransformerConfig config_;
   Model model_;
   std::unique_ptr<ComputeDevice> device_;
   std::unique_ptr<Communicator> communicator_;
-  EncodedData data_;
+  std::unique_ptr<Samples> samples_;
   std::string optimizer_;
-  EncoderStageFactory factory_;
+  TransformerStageFactory factory_;
   std::filesystem::path root_;
   std::vector<int> order_;
   MiniBatch batch_;

@@ -1,26 +1,65 @@
 #pragma once
-#include "executor/batches.h"
-#include "executor/encoder.h"
+#include <memory>
+
+#include "executor/image_samples.h"
+#include "executor/models/transformer.h"
+#include "executor/samples.h"
 #include "plan/plan.h"
 
 namespace frostpipe::test {
 
 /// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
-inline EncoderConfig small_config() {
-  return {.hidden_size = 16, .num_hidden_layers = 3, .num_attention_heads = 2, .intermediate_size = 24, .vocab_size = 40,
-          .max_position_embeddings = 12, .type_vocab_size = 2, .layer_norm_eps = 1e-12, .num_labels = 3};
+inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification) {
+  TransformerConfig config{.family = family, .task = task, .hidden_size = 16, .num_hidden_layers = 3, .num_attention_heads = 2, .intermediate_size = 24};
+  config.vocab_size = 40;
+  config.max_position_embeddings = 12;
+  config.image_size = 6;
+  config.patch_size = 2;
+  config.layer_norm_eps = family == Family::gpt2 ? 1e-5 : 1e-12;
+  config.ties_embeddings = task == Task::causal_language_modeling;
+  config.num_labels = 3;
+  return config;
 }
 
+/// Every head that a family has.
+inline std::vector<TransformerConfig> small_configs() {
+  return {small_config(), small_config(Family::bert, Task::question_answering), small_config(Family::vit, Task::image_classification),
+          small_config(Family::gpt2, Task::causal_language_modeling), small_config(Family::gpt2, Task::sequence_classification)};
+}
+
+inline std::string name_of(const TransformerConfig& config) { return std::string(to_string(config.family)) + " " + to_string(config.task); }
+
+/// Values that both ends of the pipeline share.
+inline std::int64_t tied_values(const TransformerConfig& config) { return config.ties_embeddings ? config.vocab_size * config.hidden_size : 0; }
+
 /// Samples of different lengths with fixed contents.
-inline EncodedData small_data(int num_samples) {
+inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, int num_samples) {
+  if (config.family == Family::vit) {
+    std::vector<int> labels;
+    for (int i = 0; i < num_samples; ++i) labels.push_back(i * 2 % 3);
+    const int side = static_cast<int>(config.image_size);
+    ImageData images(labels, {"a", "b", "c"}, [side](int number) {
+      Image image{side, side, std::vector<std::uint8_t>(3 * side * side)};
+      for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<std::uint8_t>((number * 37 + i * i * 11) % 256);
+      return image;
+    });
+    return std::make_unique<ImageSamples>(std::vector<ImageData>{std::move(images)}, ImageInput{.size = side, .tokens = static_cast<int>(image_tokens(config))});
+  }
   EncodedData data{.token_ids = {}, .labels = {}, .padding_id = 0};
   for (int i = 0; i < num_samples; ++i) {
     std::vector<std::int32_t> ids;
     for (int t = 0; t < 3 + i * 5 % 7; ++t) ids.push_back(1 + (i * 13 + t * 7) % 39);
+    const int length = static_cast<int>(ids.size());
+    if (config.task == Task::question_answering) {
+      data.first_segment_sizes.push_back(1 + i % 2);
+      data.labels.insert(data.labels.end(), {length / 2, length - 1});
+    } else if (config.task == Task::sequence_classification) {
+      data.labels.push_back(i * 2 % 3);
+    }
     data.token_ids.push_back(std::move(ids));
-    data.labels.push_back(i * 2 % 3);
   }
-  return data;
+  data.labels_per_sample = config.task == Task::question_answering ? 2 : config.task == Task::causal_language_modeling ? 0 : 1;
+  return std::make_unique<TokenSamples>(std::move(data));
 }
 
 /// p stages of about equal numbers of layers, d replicas.

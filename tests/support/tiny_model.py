@@ -92,8 +92,20 @@ def random_tensors(num_blocks=NUM_BLOCKS, seed=1):
     for name, shape in shapes(num_blocks).items():
         middle = 1.0 if name.endswith("LayerNorm.weight") else 0.0
         width = 0.1 if len(shape) == 2 else 0.02
+        if ".self.value." in name or ".attention.output.dense." in name:
+            width *= 3  # so that the first token, which the classifier looks at, sees much of the others
         tensors[name] = (shape, array.array("f", (source.gauss(middle, width) for _ in range(math.prod(shape)))))
+    hint_at_labels(tensors["embeddings.word_embeddings.weight"][1])
     return tensors
+
+
+def hint_at_labels(word_embeddings):
+    """As a pretrained model would: words of one label have something in common."""
+    places = {word: i for i, word in enumerate(vocabulary())}
+    for label in range(len(LABELS)):
+        for word in words_of(label):
+            for i in range(label * HIDDEN // len(LABELS), (label + 1) * HIDDEN // len(LABELS)):
+                word_embeddings[places[word] * HIDDEN + i] += 0.2
 
 
 def write_safetensors(path, tensors):

@@ -1,4 +1,4 @@
-#include "executor/text_data.h"
+#include "executor/data/text_data.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,6 +18,8 @@
 
 namespace frostpipe {
 namespace {
+
+Split split_of(const TextData& data, double fraction, std::uint64_t seed) { return hold_out(data.labels, static_cast<int>(data.label_names.size()), fraction, seed); }
 
 using Strings = std::vector<std::string>;
 using Ints = std::vector<int>;
@@ -174,7 +176,7 @@ void expect_partition(const TextData& data, const Split& split) {
 
 TEST(HoldOut, TakesOfEachLabelInProportion) {
   const TextData data = with_labels({100, 50, 30, 20});
-  const Split split = hold_out(data, 0.1, 7);
+  const Split split = split_of(data, 0.1, 7);
   expect_partition(data, split);
   EXPECT_EQ(counts(data, split.test), (Ints{10, 5, 3, 2}));
 }
@@ -182,49 +184,49 @@ TEST(HoldOut, TakesOfEachLabelInProportion) {
 TEST(HoldOut, LargestRemaindersGetTheRest) {
   // Quotas 2.5, 1.25, 1.25 of round(5.0) = 5: rounded down 2, 1, 1; the largest remainder is the first label's.
   const TextData data = with_labels({10, 5, 5});
-  EXPECT_EQ(counts(data, hold_out(data, 0.25, 1).test), (Ints{3, 1, 1}));
+  EXPECT_EQ(counts(data, split_of(data, 0.25, 1).test), (Ints{3, 1, 1}));
   // Ten labels of four at a tenth: 0.4 each, 4 in all; the earlier labels give them.
   const TextData many = with_labels(Ints(10, 4));
-  EXPECT_EQ(counts(many, hold_out(many, 0.1, 1).test), (Ints{1, 1, 1, 1, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(counts(many, split_of(many, 0.1, 1).test), (Ints{1, 1, 1, 1, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST(HoldOut, LeavesEveryLabelASampleForTraining) {
   const TextData data = with_labels({1, 2, 97});
-  const Split split = hold_out(data, 0.99, 3);
+  const Split split = split_of(data, 0.99, 3);
   expect_partition(data, split);
   EXPECT_EQ(counts(data, split.train), (Ints{1, 1, 1}));
-  EXPECT_EQ(counts(with_labels({3, 3}), hold_out(with_labels({3, 3}), std::nextafter(1.0, 0.0), 3).train),
+  EXPECT_EQ(counts(with_labels({3, 3}), split_of(with_labels({3, 3}), std::nextafter(1.0, 0.0), 3).train),
             (Ints{1, 1}));
 }
 
 TEST(HoldOut, AnyFractionAboveZeroTakesAtLeastOne) {
   const TextData data = with_labels({3, 3});
-  EXPECT_EQ(hold_out(data, 0.0, 1).test, Ints{});
-  EXPECT_EQ(hold_out(data, 1e-9, 1).test.size(), 1u);
-  EXPECT_THROW(hold_out(with_labels({1, 1}), 0.5, 1), InvalidInput);
-  EXPECT_EQ(hold_out(with_labels({1, 1}), 0.0, 1).train, (Ints{0, 1}));
+  EXPECT_EQ(split_of(data, 0.0, 1).test, Ints{});
+  EXPECT_EQ(split_of(data, 1e-9, 1).test.size(), 1u);
+  EXPECT_THROW(split_of(with_labels({1, 1}), 0.5, 1), InvalidInput);
+  EXPECT_EQ(split_of(with_labels({1, 1}), 0.0, 1).train, (Ints{0, 1}));
   for (const double fraction : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()})
-    EXPECT_THROW(hold_out(data, fraction, 1), InvalidInput) << fraction;
+    EXPECT_THROW(split_of(data, fraction, 1), InvalidInput) << fraction;
 }
 
 TEST(HoldOut, DependsOnTheSeedAlone) {
   const TextData data = with_labels({50, 50});
-  EXPECT_EQ(hold_out(data, 0.2, 5), hold_out(data, 0.2, 5));
-  EXPECT_NE(hold_out(data, 0.2, 5), hold_out(data, 0.2, 6));
+  EXPECT_EQ(split_of(data, 0.2, 5), split_of(data, 0.2, 5));
+  EXPECT_NE(split_of(data, 0.2, 5), split_of(data, 0.2, 6));
 }
 
 // Worked out by a second program in another language (mt19937_64, splitmix64 and Fisher-Yates written out).
 TEST(HoldOut, IsTheSameOnEveryPlatform) {
   TextData alternating = with_labels({10, 10});
   for (std::size_t i = 0; i < 20; ++i) alternating.labels[i] = static_cast<int>(i % 2);
-  EXPECT_EQ(hold_out(alternating, 0.2, 42).test, (Ints{4, 9, 13, 18}));
+  EXPECT_EQ(split_of(alternating, 0.2, 42).test, (Ints{4, 9, 13, 18}));
 }
 
 TEST(HoldOut, ChoosesEverySampleAboutEquallyOften) {
   const TextData data = with_labels({10, 20});
   Ints chosen(30);
   for (std::uint64_t seed = 0; seed < 2000; ++seed)
-    for (const int sample : hold_out(data, 0.3, seed).test) ++chosen[static_cast<std::size_t>(sample)];
+    for (const int sample : split_of(data, 0.3, seed).test) ++chosen[static_cast<std::size_t>(sample)];
   // Expected 600; standard deviation sqrt(2000 * 0.3 * 0.7) = 20.5.
   EXPECT_GT(*std::min_element(chosen.begin(), chosen.end()), 600 - 5 * 21);
   EXPECT_LT(*std::max_element(chosen.begin(), chosen.end()), 600 + 5 * 21);

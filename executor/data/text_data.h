@@ -46,7 +46,7 @@ struct Split {
 /// n samples they include n x fraction rounded down, and one more of those labels that lost most by that (ties: the
 /// earlier label). Every label keeps a sample for training. Equal arguments give an equal split on every platform.
 /// Throws InvalidInput unless 0 <= fraction < 1, and if fraction > 0 while no label has two samples.
-Split hold_out(const TextData& data, double fraction, std::uint64_t seed);
+Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, std::uint64_t seed);
 
 /// The order of the samples in one epoch (counted from 0): a permutation of 0 ... num_samples - 1 that depends on
 /// nothing but the arguments, on every platform.

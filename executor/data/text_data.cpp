@@ -1,4 +1,4 @@
-#include "executor/text_data.h"
+#include "executor/data/text_data.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "executor/data/random_numbers.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -145,14 +146,6 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Lab
 // ---- Chance -------------------------------------------------------------------------------------
 // The standard fixes what std::mt19937_64 yields, but not what std::shuffle and the distributions make of it.
 
-/// splitmix64 (Steele, Lea, Flood 2014): one-to-one, and neighbouring values end far apart.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 /// Each of 0 ... bound - 1 alike: the lowest 2^64 mod bound values, which would favour some, are thrown again.
 std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
@@ -215,12 +208,12 @@ TextData read_tsv(const std::filesystem::path& path, const std::vector<std::stri
   return with_labels_numbered(path, read_rows(path), label_names);
 }
 
-Split hold_out(const TextData& data, double fraction, std::uint64_t seed) {
+Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, std::uint64_t seed) {
   if (!(fraction >= 0 && fraction < 1))
     throw InvalidInput("held-out fraction", "must be >= 0 and < 1", std::to_string(fraction));
-  std::vector<std::vector<int>> samples_of_label(data.label_names.size());
-  for (std::size_t i = 0; i < data.labels.size(); ++i)
-    samples_of_label.at(static_cast<std::size_t>(data.labels[i])).push_back(static_cast<int>(i));
+  std::vector<std::vector<int>> samples_of_label(static_cast<std::size_t>(num_labels));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    samples_of_label.at(static_cast<std::size_t>(labels[i])).push_back(static_cast<int>(i));
 
   const std::vector<std::size_t> num_test = shares(samples_of_label, fraction);
   std::mt19937_64 random(mixed(seed));

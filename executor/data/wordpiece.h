@@ -25,6 +25,15 @@ struct WordPieceOptions {
   bool operator==(const WordPieceOptions&) const = default;
 };
 
+/// Where a token stands in the text that it was cut from: code points of the text as given, [begin, end). Each broken
+/// sequence of UTF-8 counts as the one U+FFFD that Python reads for it.
+struct TokenSpan {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+
+  bool operator==(const TokenSpan&) const = default;
+};
+
 /// BERT's WordPiece: text to token ids, id for id those of `BertTokenizerFast` of Hugging Face transformers.
 ///
 ///     text -> special tokens | rest -> cleaned -> words (spaces, punctuation, ideographs) -> pieces
@@ -38,9 +47,17 @@ struct WordPieceOptions {
 ///   compiled in, whatever the age of the ICU library. Lower case alone is ICU's: ICU 72 (Unicode 15) leaves the 55
 ///   capitals that came later as they are.
 ///
-/// Holds no state that encode() changes: one object serves any number of threads.
+/// Holds no state that encoding changes: one object serves any number of threads.
 class WordPiece {
  public:
+  /// Tokens and where they stand: spans[i] is that of ids[i]. Neither begins nor ends ever descend.
+  struct Pieces {
+    std::vector<std::int32_t> ids;
+    std::vector<TokenSpan> spans;
+
+    bool operator==(const Pieces&) const = default;
+  };
+
   /// Reads the vocabulary: a vocab.txt, whose line n (from 0) is token n, or a tokenizer.json (by its extension).
   ///
   /// Throws InvalidInput that names file, line and rule where a line is empty or repeats another, where [PAD], [UNK],
@@ -50,8 +67,16 @@ class WordPiece {
   explicit WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOptions options = {});
 
   /// [CLS] pieces [SEP], cut after the first `max_tokens` - 2 pieces. Never padded. Any bytes are allowed.
-  /// Throws InvalidInput if max_tokens < 2.
+  /// Throws InvalidInput if max_tokens < 2, or if the text has 2^31 bytes or more.
   std::vector<std::int32_t> encode(std::string_view utf8, int max_tokens) const;
+
+  /// The pieces of the whole text, without [CLS] and [SEP] around them (but with those written out in it), and their
+  /// spans: `BertTokenizerFast`'s with add_special_tokens=False and return_offsets_mapping=True.
+  ///
+  /// A span reaches from the first to the last character that the piece was made of. Characters dropped between them
+  /// lie inside, those before or after outside ("e" and a combining accent: the accent belongs to no span). Pieces of
+  /// one character, such as the letters of a Hangul syllable, all have its span.
+  Pieces encode_with_spans(std::string_view utf8) const;
 
   int vocabulary_size() const { return vocabulary_size_; }
   std::int32_t padding_id() const { return padding_id_; }
@@ -68,7 +93,7 @@ class WordPiece {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
   /// Pieces that may stand at one place of a word, and the size of the longest, beyond which no look-up is tried.
-  struct Pieces {
+  struct PieceTable {
     std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> ids;
     std::size_t longest_bytes = 0;
   };
@@ -78,8 +103,8 @@ class WordPiece {
   };
 
   WordPieceOptions options_;
-  Pieces first_;         // at the beginning of a word
-  Pieces continuation_;  // further on; the keys lack their "##"
+  PieceTable first_;         // at the beginning of a word
+  PieceTable continuation_;  // further on; the keys lack their "##"
   std::vector<SpecialToken> special_tokens_;
   int vocabulary_size_ = 0;
   std::int32_t padding_id_ = 0;

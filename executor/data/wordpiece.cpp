@@ -1,4 +1,4 @@
-#include "executor/wordpiece.h"
+#include "executor/data/wordpiece.h"
 
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
@@ -99,35 +99,56 @@ int combining_class_of(char32_t c) {
   return value == 0 || unicode_version_of(c) > kUnicodeOfDecomposition ? 0 : value;
 }
 
+/// A character on its way through cleaning, decomposition and case, and the code point of the text that it stands for.
+struct Character {
+  char32_t value;
+  std::int32_t position;
+};
+
+/// A character of a decomposition: the first of those that one character gave, or a further one.
+struct Part {
+  char32_t value;
+  bool is_first;
+};
+
 /// Sorts each run of combining characters by class, equal classes keeping their order (canonical ordering).
-void order_canonically(std::u32string& text) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    if (combining_class_of(text[begin]) == 0) {
-      ++begin;
-      continue;
-    }
-    std::size_t end = begin;
-    while (end < text.size() && combining_class_of(text[end]) != 0) ++end;
-    std::stable_sort(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end),
-                     [](char32_t a, char32_t b) { return combining_class_of(a) < combining_class_of(b); });
+void order_canonically(std::vector<Part>& text) {
+  const auto is_starter = [](const Part& part) { return combining_class_of(part.value) == 0; };
+  for (auto begin = text.begin(); begin != text.end();) {
+    begin = std::find_if_not(begin, text.end(), is_starter);
+    const auto end = std::find_if(begin, text.end(), is_starter);
+    std::stable_sort(begin, end, [](const Part& a, const Part& b) {
+      return combining_class_of(a.value) < combining_class_of(b.value);
+    });
     begin = end;
   }
 }
 
-std::u32string decomposed(const icu::Normalizer2& decomposition, std::u32string_view text) {
-  std::u32string result;
-  icu::UnicodeString parts;
-  for (const char32_t c : text) {
-    const bool has_parts = c >= 0xC0 && decomposition.getDecomposition(static_cast<UChar32>(c), parts) &&
+/// Positions do not move with the marks that change places: as Hugging Face does it, the n-th first part of the result
+/// takes the position of the text's n-th character, and a further part that of the part before it.
+std::vector<Character> decomposed(const icu::Normalizer2& decomposition, const std::vector<Character>& text) {
+  std::vector<Part> parts;
+  icu::UnicodeString expansion;
+  for (const Character& character : text) {
+    const char32_t c = character.value;
+    const bool has_parts = c >= 0xC0 && decomposition.getDecomposition(static_cast<UChar32>(c), expansion) &&
                            unicode_version_of(c) <= kUnicodeOfDecomposition;
     if (!has_parts) {
-      result += c;
+      parts.push_back({c, true});
       continue;
     }
-    for (std::int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1))
-      result += static_cast<char32_t>(parts.char32At(i));
+    for (std::int32_t i = 0; i < expansion.length(); i = expansion.moveIndex32(i, 1))
+      parts.push_back({static_cast<char32_t>(expansion.char32At(i)), i == 0});
   }
-  order_canonically(result);
+  order_canonically(parts);
+
+  std::vector<Character> result;
+  std::size_t num_first = 0;
+  for (const Part& part : parts) {
+    if (part.is_first) ++num_first;
+    FROSTPIPE_CHECK(num_first > 0, "a decomposition is in canonical order, so its first part stays its first");
+    result.push_back({part.value, text[num_first - 1].position});
+  }
   return result;
 }
 
@@ -209,109 +230,148 @@ std::optional<bool> optional_bool(const std::filesystem::path& path, const Json&
 
 }  // namespace
 
-/// One call of encode(): takes text, appends ids until the list is full.
+/// One text on its way to pieces: appends to `pieces` until there are `max_pieces`.
 class WordPiece::Encoder {
  public:
-  Encoder(const WordPiece& tokenizer, std::size_t max_ids, std::vector<std::int32_t>& ids)
+  Encoder(const WordPiece& tokenizer, std::size_t max_pieces, Pieces& pieces)
       : tokenizer_(tokenizer),
         strip_accents_(tokenizer.options_.strip_accents.value_or(tokenizer.options_.lowercase)),
-        max_ids_(max_ids),
-        ids_(ids) {}
+        max_pieces_(max_pieces),
+        pieces_(pieces) {}
 
-  bool full() const { return ids_.size() >= max_ids_; }
+  void add(std::string_view utf8) {
+    if (utf8.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+      throw InvalidInput("text to encode", "must be shorter than 2^31 bytes", std::to_string(utf8.size()));
+    std::size_t begin_of_text = 0;
+    for (std::size_t i = utf8.find('['); i != std::string_view::npos && !full(); i = utf8.find('[', i)) {
+      const auto special =
+          std::find_if(tokenizer_.special_tokens_.begin(), tokenizer_.special_tokens_.end(),
+                       [&](const SpecialToken& token) { return utf8.substr(i).starts_with(token.text); });
+      if (special == tokenizer_.special_tokens_.end()) {
+        ++i;
+        continue;
+      }
+      add_text(utf8.substr(begin_of_text, i - begin_of_text));
+      add_special_token(*special);
+      i += special->text.size();
+      begin_of_text = i;
+    }
+    add_text(utf8.substr(begin_of_text));
+  }
 
-  void add_id(std::int32_t id) {
-    if (!full()) ids_.push_back(id);
+ private:
+  bool full() const { return pieces_.ids.size() >= max_pieces_; }
+
+  void resize(std::size_t num_pieces) {
+    pieces_.ids.resize(num_pieces);
+    pieces_.spans.resize(num_pieces);
+  }
+
+  void add_piece(std::int32_t id, TokenSpan span) {
+    pieces_.ids.push_back(id);
+    pieces_.spans.push_back(span);
+  }
+
+  void add_special_token(const SpecialToken& token) {
+    const std::int32_t begin = position_;
+    position_ += static_cast<std::int32_t>(token.text.size());
+    if (!full()) add_piece(token.id, {begin, position_});
   }
 
   /// Text without special tokens.
   void add_text(std::string_view utf8) {
     const auto size = static_cast<std::ptrdiff_t>(utf8.size());
-    for (std::ptrdiff_t i = 0; i < size && !full();) {
+    for (std::ptrdiff_t i = 0; i < size && !full(); ++position_) {
       UChar32 code_point;
       U8_NEXT(utf8.data(), i, size, code_point);
       if (code_point < 0) continue;  // broken UTF-8: U+FFFD, which is dropped
-      add_character(static_cast<char32_t>(code_point));
+      add_character({static_cast<char32_t>(code_point), position_});
     }
     end_chunk();
   }
 
- private:
-  void add_character(char32_t c) {
-    if (is_dropped(c)) return;
-    if (is_whitespace(c)) {
+  void add_character(Character c) {
+    if (is_dropped(c.value)) return;
+    if (is_whitespace(c.value)) {
       end_chunk();
-    } else if (tokenizer_.options_.handle_chinese_characters && is_chinese(c)) {
+    } else if (tokenizer_.options_.handle_chinese_characters && is_chinese(c.value)) {
       end_chunk();
-      chunk_ += c;
+      chunk_.push_back(c);
       end_chunk();
     } else {
-      chunk_ += c;
+      chunk_.push_back(c);
     }
   }
 
   /// A chunk is what stands between spaces. Decomposition never looks across one.
   void end_chunk() {
     if (chunk_.empty()) return;
-    const bool ascii = std::all_of(chunk_.begin(), chunk_.end(), [](char32_t c) { return c < 0x80; });
+    const bool ascii = std::all_of(chunk_.begin(), chunk_.end(), [](const Character& c) { return c.value < 0x80; });
     if (strip_accents_ && !ascii) {
       chunk_ = decomposed(decomposition_, chunk_);
-      std::erase_if(chunk_, is_nonspacing_mark);
+      std::erase_if(chunk_, [](const Character& c) { return is_nonspacing_mark(c.value); });
     }
-    for (const char32_t c : chunk_) add_lowercased(c);
+    for (const Character& c : chunk_) add_lowercased(c);
     chunk_.clear();
     end_word();
   }
 
-  void add_lowercased(char32_t c) {
+  void add_lowercased(Character c) {
     if (!tokenizer_.options_.lowercase) {
       add_to_word(c);
-    } else if (c < 0x80) {
-      add_to_word(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-    } else if (c == 0x130) {  // capital I with a dot: the only character whose lower case is two
-      add_to_word('i');
-      add_to_word(0x307);
+    } else if (c.value < 0x80) {
+      add_to_word({c.value >= 'A' && c.value <= 'Z' ? c.value + ('a' - 'A') : c.value, c.position});
+    } else if (c.value == 0x130) {  // capital I with a dot: the only character whose lower case is two
+      add_to_word({'i', c.position});
+      add_to_word({0x307, c.position});
     } else {
-      add_to_word(static_cast<char32_t>(u_tolower(static_cast<UChar32>(c))));
+      add_to_word({static_cast<char32_t>(u_tolower(static_cast<UChar32>(c.value))), c.position});
     }
   }
 
-  void add_to_word(char32_t c) {
-    const bool alone = is_punctuation(c);
+  void add_to_word(Character c) {
+    const bool alone = is_punctuation(c.value);
     if (alone) end_word();
-    append_utf8(word_, c);
+    append_utf8(word_, c.value);
+    position_of_byte_.resize(word_.size(), c.position);
     ++characters_of_word_;
     if (alone) end_word();
   }
 
   void end_word() {
     if (!word_.empty() && !full()) {
-      const std::size_t before = ids_.size();
+      const std::size_t before = pieces_.ids.size();
       if (characters_of_word_ > kMaxCharactersPerWord || !add_pieces()) {
-        ids_.resize(before);
-        ids_.push_back(tokenizer_.unknown_id_);
+        resize(before);
+        add_piece(tokenizer_.unknown_id_, span_of_bytes(0, word_.size()));
       }
-      if (ids_.size() > max_ids_) ids_.resize(max_ids_);
+      if (pieces_.ids.size() > max_pieces_) resize(max_pieces_);
     }
     word_.clear();
+    position_of_byte_.clear();
     characters_of_word_ = 0;
+  }
+
+  TokenSpan span_of_bytes(std::size_t begin, std::size_t end) const {
+    return {position_of_byte_[begin], position_of_byte_[end - 1] + 1};
   }
 
   /// Longest match first. False if a rest matches nothing; what was appended is then to be taken back.
   bool add_pieces() {
-    std::string_view rest = word_;
-    while (!rest.empty()) {
-      const Pieces& pieces = rest.size() == word_.size() ? tokenizer_.first_ : tokenizer_.continuation_;
-      std::size_t size = std::min(rest.size(), pieces.longest_bytes);
+    const std::string_view word = word_;
+    for (std::size_t begin = 0; begin < word.size();) {
+      const PieceTable& table = begin == 0 ? tokenizer_.first_ : tokenizer_.continuation_;
+      const std::string_view rest = word.substr(begin);
+      std::size_t size = std::min(rest.size(), table.longest_bytes);
       for (;; --size) {
         if (size == 0) return false;
         if (size < rest.size() && U8_IS_TRAIL(static_cast<std::uint8_t>(rest[size]))) continue;  // inside a character
-        const auto found = pieces.ids.find(rest.substr(0, size));
-        if (found == pieces.ids.end()) continue;
-        ids_.push_back(found->second);
+        const auto found = table.ids.find(rest.substr(0, size));
+        if (found == table.ids.end()) continue;
+        add_piece(found->second, span_of_bytes(begin, begin + size));
         break;
       }
-      rest.remove_prefix(size);
+      begin += size;
     }
     return true;
   }
@@ -319,10 +379,12 @@ class WordPiece::Encoder {
   const WordPiece& tokenizer_;
   const icu::Normalizer2& decomposition_ = canonical_decomposition();
   const bool strip_accents_;
-  const std::size_t max_ids_;
-  std::vector<std::int32_t>& ids_;
-  std::u32string chunk_;
+  const std::size_t max_pieces_;
+  Pieces& pieces_;
+  std::int32_t position_ = 0;  // of the next code point
+  std::vector<Character> chunk_;
   std::string word_;
+  std::vector<std::int32_t> position_of_byte_;  // of word_
   int characters_of_word_ = 0;
 };
 
@@ -365,25 +427,20 @@ WordPiece::WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOpti
 std::vector<std::int32_t> WordPiece::encode(std::string_view utf8, int max_tokens) const {
   if (max_tokens < 2)
     throw InvalidInput("maximum number of tokens", "must be >= 2 (for [CLS] and [SEP])", std::to_string(max_tokens));
-  std::vector<std::int32_t> ids = {classification_id_};
-  Encoder encoder(*this, static_cast<std::size_t>(max_tokens) - 1, ids);
-  std::size_t begin_of_text = 0;
-  for (std::size_t i = utf8.find('['); i != std::string_view::npos && !encoder.full(); i = utf8.find('[', i)) {
-    const auto special = std::find_if(special_tokens_.begin(), special_tokens_.end(), [&](const SpecialToken& token) {
-      return utf8.substr(i).starts_with(token.text);
-    });
-    if (special == special_tokens_.end()) {
-      ++i;
-      continue;
-    }
-    encoder.add_text(utf8.substr(begin_of_text, i - begin_of_text));
-    encoder.add_id(special->id);
-    i += special->text.size();
-    begin_of_text = i;
-  }
-  encoder.add_text(utf8.substr(begin_of_text));
+  Pieces pieces;
+  Encoder(*this, static_cast<std::size_t>(max_tokens) - 2, pieces).add(utf8);
+  std::vector<std::int32_t> ids;
+  ids.reserve(pieces.ids.size() + 2);
+  ids.push_back(classification_id_);
+  ids.insert(ids.end(), pieces.ids.begin(), pieces.ids.end());
   ids.push_back(separator_id_);
   return ids;
+}
+
+WordPiece::Pieces WordPiece::encode_with_spans(std::string_view utf8) const {
+  Pieces pieces;
+  Encoder(*this, std::numeric_limits<std::size_t>::max(), pieces).add(utf8);
+  return pieces;
 }
 
 WordPieceOptions wordpiece_options_from(const std::filesystem::path& model_folder) {

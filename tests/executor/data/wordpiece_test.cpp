@@ -1,4 +1,4 @@
-#include "executor/wordpiece.h"
+#include "executor/data/wordpiece.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "profiles/error.h"
@@ -160,6 +161,45 @@ TEST_F(WordPieceTest, YoungMarksAreOrderedAsInUnicode9) {
   EXPECT_EQ(w.encode("x\U0001E00E\u0D3B", 10), framed({5, 6, 8}));
 }
 
+// ---- Spans --------------------------------------------------------------------------------------
+
+using Spans = std::vector<TokenSpan>;
+
+TEST_F(WordPieceTest, SpansCountCodePointsOfTheTextAsGiven) {
+  const WordPiece w = tokenizer({"a", "##b", "##bc", "e", "!", "中"});
+  EXPECT_EQ(w.encode_with_spans("ab  Abc!"),
+            (WordPiece::Pieces{{5, 6, 5, 7, 9}, {{0, 1}, {1, 2}, {4, 5}, {5, 7}, {7, 8}}}));
+  EXPECT_EQ(w.encode_with_spans("éa É中e").spans, (Spans{{0, 2}, {3, 4}, {4, 5}, {5, 6}}));  // "éa" is unknown
+  EXPECT_EQ(w.encode_with_spans("a[MASK]b").spans, (Spans{{0, 1}, {1, 7}, {7, 8}}));
+  EXPECT_EQ(w.encode_with_spans("😀 a").spans, (Spans{{0, 1}, {2, 3}}));
+  EXPECT_EQ(w.encode_with_spans(" "), WordPiece::Pieces{});
+}
+
+TEST_F(WordPieceTest, DroppedCharactersCountButBelongToASpanOnlyFromWithin) {
+  const WordPiece w = tokenizer({"a", "##b", "e"});
+  EXPECT_EQ(w.encode_with_spans("\u200Ba\u00ADb\u200B a").spans, (Spans{{1, 2}, {3, 4}, {6, 7}}));
+  EXPECT_EQ(w.encode_with_spans("e\u0301 e\u0301e e").spans, (Spans{{0, 1}, {3, 6}, {7, 8}}));
+  // Broken UTF-8: each sequence that Python reads as one U+FFFD.
+  EXPECT_EQ(w.encode_with_spans("a\xFF\xE4\xB8 \xF0\x9F\x98"
+                                "e\x80\x80 a")
+                .spans,
+            (Spans{{0, 1}, {5, 6}, {9, 10}}));
+}
+
+TEST_F(WordPieceTest, PiecesOfOneCharacterShareItsSpan) {
+  const WordPiece w = tokenizer({"\u110B", "##\u1161", "##\u11AB", "i", "##\u0307"});
+  EXPECT_EQ(w.encode_with_spans("\uC548").spans, (Spans{{0, 1}, {0, 1}, {0, 1}}));
+  const WordPiece with_accents = tokenizer({"i", "##\u0307", "##x"}, {.strip_accents = false});
+  EXPECT_EQ(with_accents.encode_with_spans("\u0130x"), (WordPiece::Pieces{{5, 6, 7}, {{0, 1}, {0, 1}, {1, 2}}}));
+}
+
+TEST_F(WordPieceTest, MarksThatChangePlacesTakeThePositionsInOrder) {
+  // U+302E (class 224, no nonspacing mark, so it stays) goes before U+0307 (230) and behind U+0323 (220).
+  const WordPiece w = tokenizer({"x", "##\u302E"});
+  EXPECT_EQ(w.encode_with_spans("x\u0307\u302E").spans, (Spans{{0, 1}, {1, 2}}));
+  EXPECT_EQ(w.encode_with_spans("x\u302E\u0323").spans, (Spans{{0, 1}, {2, 3}}));
+}
+
 TEST_F(WordPieceTest, OneObjectServesManyThreads) {
   const WordPiece w = tokenizer({"a", "##b", "##c", "e"});
   std::vector<Ids> results(4);
@@ -260,13 +300,13 @@ TEST_F(WordPieceTest, ReadsTheOptionsOfAModelFolder) {
 
 // ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
 
-Json reference() {
+Json reference(const char* name = "wordpiece_reference.json") {
 #ifdef FROSTPIPE_TEST_DATA
   const std::filesystem::path data = FROSTPIPE_TEST_DATA;
 #else
-  const std::filesystem::path data = std::filesystem::path(__FILE__).parent_path().parent_path() / "data";
+  const std::filesystem::path data = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "data";
 #endif
-  std::ifstream stream(data / "wordpiece_reference.json");
+  std::ifstream stream(data / name);
   return Json::parse(stream);
 }
 
@@ -345,6 +385,21 @@ TEST(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
   EXPECT_GE(cases.size(), 70u);
   for (const Json& one : cases)
     EXPECT_EQ(w.encode(text_of(one), one.at("max_tokens")), one.at("ids").get<Ids>()) << one.at("name");
+}
+
+TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
+  const std::optional<std::filesystem::path> folder = model_folder();
+  if (!folder) GTEST_SKIP() << kNoModel;
+  const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
+  const Json cases = reference("squad_reference.json").at("spans");
+  EXPECT_GE(cases.size(), 60u);
+  for (const Json& one : cases) {
+    const WordPiece::Pieces pieces = w.encode_with_spans(text_of(one));
+    EXPECT_EQ(pieces.ids, one.at("ids").get<Ids>()) << one.at("name");
+    std::vector<std::pair<int, int>> spans;
+    for (const TokenSpan& span : pieces.spans) spans.emplace_back(span.begin, span.end);
+    EXPECT_EQ(spans, (one.at("spans").get<std::vector<std::pair<int, int>>>())) << one.at("name");
+  }
 }
 
 TEST(WordPieceReference, OptionsActAsInTransformers) {

@@ -1,4 +1,4 @@
-#include "executor/encoder_stage.h"
+#include "executor/transformer_stage.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -7,20 +7,23 @@
 #include <algorithm>
 #include <set>
 
+#include "executor/batch_loader.h"
 #include "executor/cached_share.h"
+#include "executor/models/task.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
-class EncoderStage final : public StageCompute {
+class TransformerStage final : public StageCompute {
  public:
-  EncoderStage(const EncoderConfig& config, const Model& model, const EncodedData& data, at::TensorOptions options, ActivationCache* cache,
-               const Phase& phase, const Place& place, std::map<int, LayerState>& layers)
-      : config_(config), model_(model), data_(data), options_(options), layers_(layers), range_(phase.partition[place.position]),
-        first_trainable_layer_(phase.first_trainable_layer),
-        last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
+  TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types, at::Device device, ActivationCache* cache,
+                   double label_smoothing, const Phase& phase, const Place& place, std::map<int, LayerState>& layers)
+      : config_(config), model_(model), data_(data), types_(types), device_(device), label_smoothing_(label_smoothing), layers_(layers),
+        range_(phase.partition[place.position]), first_trainable_layer_(phase.first_trainable_layer),
+        last_(place.position + 1 == phase.layout.pipeline_parallel_size), loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
+    for (int layer = range_.begin; layer < range_.end; ++layer) round_weights(layers_.at(layer));
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
     recomputes_ = std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
@@ -33,19 +36,20 @@ class EncoderStage final : public StageCompute {
   }
 
   at::Tensor make_activation(std::int64_t samples, int tokens) const override {
-    return at::empty({samples, tokens, config_.hidden_size}, options_);
+    return at::empty({samples, tokens, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
   }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
     batch_ = &batch;
     loss_ = 0;
+    loader_.begin_iteration(batch, share, next, next_share);
     cached_share_.begin_iteration(batch, share, next, next_share);
   }
 
   void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
 
   at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
-    const MicroBatch batch = make_micro_batch(data_, CachedShare::samples_of(*batch_, range), batch_->tokens, options_);
+    const MicroBatch batch = loader_.take(range);
     at::Tensor activation = run_frozen(micro_batch, std::move(input), batch);
     InFlight flight;
     for (const CheckpointSegment& segment : segments_) {
@@ -58,7 +62,7 @@ class EncoderStage final : public StageCompute {
     }
     if (last_) {
       at::Tensor& logits = flight.parts.back().output;  // the head trains and is kept
-      logits = loss_sum(logits, batch.labels) / static_cast<double>(batch_->samples.size());
+      logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
       loss_ += logits.item<double>();
       activation = at::Tensor();
     }
@@ -93,8 +97,12 @@ class EncoderStage final : public StageCompute {
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
-    return run_range(range_.begin, range_.end, std::move(input), make_micro_batch(data_, batch.samples, batch.tokens, options_));
+    const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
+    const at::Tensor output = run_range(range_.begin, range_.end, std::move(input), loaded);
+    return last_ ? answers_of(config_.task, output, loaded) : output;
   }
+
+  int answer_size() const override { return frostpipe::answer_size(config_.task); }
 
  private:
   /// One micro-batch from F to B.
@@ -108,13 +116,15 @@ class EncoderStage final : public StageCompute {
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = begin; layer < end; ++layer) {
-      activation = forward_layer(config_, model_.layers[layer], layers_.at(layer).parameters, activation, batch);
+      activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch);
     }
     return activation;
   }
 
-  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& batch) {
+  /// In evaluation mode.
+  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& trained) {
     const at::NoGradGuard no_grad;
+    const MicroBatch batch = trained.without_dropout();
     const int frozen_end = std::clamp(first_trainable_layer_, range_.begin, range_.end);
     const auto found = found_.extract(micro_batch);
     activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch) : run_from_cache(found.mapped(), frozen_end, batch);
@@ -132,28 +142,31 @@ class EncoderStage final : public StageCompute {
   at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
     const std::set<int> starts(rows.layers.begin(), rows.layers.end());
     if (starts.size() == 1) return run_range(*starts.begin(), end, rows.activations, batch);
-    at::Tensor result = make_activation(batch.size(), static_cast<int>(batch.token_ids.size(1)));
+    at::Tensor result = make_activation(batch.size(), batch_->tokens);
     for (const int start : starts) {
       std::vector<std::int64_t> members;
       for (std::size_t i = 0; i < rows.layers.size(); ++i) {
         if (rows.layers[i] == start) members.push_back(static_cast<std::int64_t>(i));
       }
-      const at::Tensor index = at::tensor(members, at::kLong).to(options_.device());
-      const MicroBatch part{batch.token_ids.index_select(0, index), batch.mask.index_select(0, index), batch.labels.index_select(0, index)};
+      const at::Tensor index = at::tensor(members, at::kLong).to(device_);
+      const MicroBatch part = batch.select(index);
       const at::Tensor from = start > 0 ? rows.activations.index_select(0, index) : at::Tensor();
       result.index_copy_(0, index, run_range(start, end, from, part));
     }
     return result;
   }
 
-  const EncoderConfig& config_;
+  const TransformerConfig& config_;
   const Model& model_;
-  const EncodedData& data_;
-  at::TensorOptions options_;
+  const Samples& data_;
+  LayerTypes types_;
+  at::Device device_;
+  double label_smoothing_;
   std::map<int, LayerState>& layers_;
   LayerRange range_;
   int first_trainable_layer_;
   bool last_;
+  BatchLoader loader_;
   std::vector<CheckpointSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
   bool trains_ = false;          // some layer of this stage trains
@@ -170,16 +183,16 @@ class EncoderStage final : public StageCompute {
 
 }  // namespace
 
-EncoderStageFactory::EncoderStageFactory(const EncoderConfig& config, const Model& model, const EncodedData& data, at::TensorOptions options,
-                                         int num_moments, ActivationCache* cache)
-    : config_(config), model_(model), data_(data), options_(options), num_moments_(num_moments), cache_(cache) {}
+TransformerStageFactory::TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types, at::Device device,
+                                                 int num_moments, ActivationCache* cache, double label_smoothing)
+    : config_(config), model_(model), data_(data), types_(types), device_(device), num_moments_(num_moments), cache_(cache), label_smoothing_(label_smoothing) {}
 
-LayerState EncoderStageFactory::make_layer(int layer, bool trains) const {
-  return make_layer_state(parameters_of(config_, layer), options_, trains, num_moments_);
+LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
+  return make_layer_state(parameters_of(config_, layer), types_, device_, trains, num_moments_);
 }
 
-std::unique_ptr<StageCompute> EncoderStageFactory::make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const {
-  return std::make_unique<EncoderStage>(config_, model_, data_, options_, cache_, phase, place, layers);
+std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const {
+  return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase, place, layers);
 }
 
 }  // namespace frostpipe

@@ -1,0 +1,86 @@
+#include "executor/image_samples.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "executor/job/hash.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kPicturesInFingerprint = 16;
+
+void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive, std::array<float, 3>& into) {
+  if (!json.contains(key)) return;
+  const nlohmann::json& given = json[key];
+  bool fits = given.is_array() && given.size() == 3;
+  for (std::size_t i = 0; fits && i < 3; ++i) {
+    fits = given[i].is_number() && (!positive || given[i].get<float>() > 0);
+    if (fits) into[i] = given[i].get<float>();
+  }
+  if (!fits) throw InvalidInput(file + ": " + key, positive ? "must be three numbers > 0" : "must be three numbers", given.dump().substr(0, 80));
+}
+
+}  // namespace
+
+void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input) {
+  const std::filesystem::path path = model_folder / "preprocessor_config.json";
+  if (!std::filesystem::exists(path)) return;
+  const nlohmann::json json = nlohmann::json::parse(read_text_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw InvalidInput(path.string(), "must be a JSON object", "something else");
+  read_three(json, path.string(), "image_mean", false, input.mean);
+  read_three(json, path.string(), "image_std", true, input.deviation);
+}
+
+ImageSamples::ImageSamples(std::vector<ImageData> parts, ImageInput input) : parts_(std::move(parts)), input_(input) {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    for (int i = 0; i < parts_[part].size(); ++i) place_.emplace_back(static_cast<int>(part), i);
+  }
+}
+
+Image ImageSamples::picture(int sample) const {
+  const auto [part, number] = place_[sample];
+  const Image image = parts_[part].load(number);
+  return image.height == input_.size && image.width == input_.size ? image : resize(image, input_.size, input_.size);
+}
+
+std::uint64_t ImageSamples::key(int sample) const {
+  const auto [part, number] = place_[sample];
+  const std::array<int, 3> parts{part, number, parts_[part].label(number)};
+  return hash_bytes(std::as_bytes(std::span(parts)));
+}
+
+std::uint64_t ImageSamples::fingerprint() const {
+  StreamHash hash;
+  for (int sample = 0; sample < size(); ++sample) {
+    const std::uint64_t own = key(sample);
+    hash.add(std::as_bytes(std::span(&own, 1)));
+  }
+  for (int i = 0; i < kPicturesInFingerprint; ++i) {
+    const Image image = picture(static_cast<int>(static_cast<std::int64_t>(i) * size() / kPicturesInFingerprint));
+    hash.add(std::as_bytes(std::span(image.pixels)));
+  }
+  return hash.value();
+}
+
+MicroBatch ImageSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const {
+  const auto count = static_cast<std::int64_t>(samples.size());
+  at::Tensor labels = at::empty({count}, at::kLong);
+  at::Tensor pixels = with_input ? at::empty({count, 3, input_.size, input_.size}, at::kFloat) : at::Tensor();
+  const std::size_t values = static_cast<std::size_t>(3) * input_.size * input_.size;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto [part, number] = place_[samples[i]];
+    labels.data_ptr<std::int64_t>()[i] = parts_[part].label(number);
+    if (!with_input) continue;
+    Image image = picture(samples[i]);
+    if (batch.epoch >= 0) image = augment(image, input_.augmentation, input_.seed, batch.epoch, samples[i]);
+    normalise(image, input_.mean, input_.deviation, {pixels.data_ptr<float>() + static_cast<std::size_t>(i) * values, values});
+  }
+  return {with_input ? pixels.to(type) : pixels, {}, at::ones({count, input_.tokens}, at::TensorOptions().dtype(type)), labels, dropout_keys(batch, samples)};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,71 @@
+#include <ATen/ATen.h>
+
+#include "executor/models/families.h"
+
+// Devlin et al. 2019: norms stand behind each half of a block.
+
+namespace frostpipe {
+namespace {
+
+std::string block_name(int block) { return "bert.encoder.layer." + std::to_string(block) + "."; }
+
+std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
+  const std::string e = "bert.embeddings.";
+  return {table_spec(e + "word_embeddings.weight", c.vocab_size, c.hidden_size), table_spec(e + "position_embeddings.weight", c.max_position_embeddings, c.hidden_size),
+          table_spec(e + "token_type_embeddings.weight", c.type_vocab_size, c.hidden_size), scale_spec(e + "LayerNorm.weight", c.hidden_size),
+          bias_spec({e + "LayerNorm.bias"}, c.hidden_size)};
+}
+
+std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size;
+  const std::string a = block_name(block) + "attention.";
+  return {matrix_spec({a + "self.query.weight", a + "self.key.weight", a + "self.value.weight"}, 3 * h, h),
+          matrix_spec({a + "output.dense.weight"}, h, h),
+          bias_spec({a + "self.query.bias", a + "self.key.bias", a + "self.value.bias"}, 3 * h),
+          bias_spec({a + "output.dense.bias"}, h),
+          scale_spec(a + "output.LayerNorm.weight", h),
+          bias_spec({a + "output.LayerNorm.bias"}, h)};
+}
+
+std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
+  const std::string b = block_name(block);
+  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
+          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "output.LayerNorm.weight", h),         bias_spec({b + "output.LayerNorm.bias"}, h)};
+}
+
+std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
+  const std::int64_t h = c.hidden_size;
+  if (c.task == Task::question_answering) return {matrix_spec({"qa_outputs.weight"}, 2, h), bias_spec({"qa_outputs.bias"}, 2)};
+  return {matrix_spec({"bert.pooler.dense.weight"}, h, h), matrix_spec({"classifier.weight"}, c.num_labels, h), bias_spec({"bert.pooler.dense.bias"}, h),
+          bias_spec({"classifier.bias"}, c.num_labels)};
+}
+
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
+  const at::Tensor types = batch.token_types.defined() ? at::embedding(p[2].value, batch.token_types) : p[2].value.select(0, 0);
+  const at::Tensor sum = look_up(p[0], batch.input) + p[1].value.narrow(0, 0, batch.input.size(1)) + types;
+  return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.mask.scalar_type()), batch);
+}
+
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const at::Tensor joined = attend(c, layer, project(x, p[0], p[2]), batch, /*is_causal=*/false);
+  return layer_norm(c, drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch) + x, p[4], p[5]);
+}
+
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const at::Tensor added = project(at::gelu(project(x, p[0], p[2])), p[1], p[3]);
+  return layer_norm(c, drop(c, layer, DropoutSite::output, added, batch) + x, p[4], p[5]);
+}
+
+at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  if (c.task == Task::question_answering) return project(x, p[0], p[1]);
+  const at::Tensor pooled = at::tanh(project(x.select(1, 0), p[0], p[2]));
+  return project(drop(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
+}
+
+}  // namespace
+
+const FamilyOfModels kBert{"bert.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+
+}  // namespace frostpipe

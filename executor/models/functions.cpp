@@ -1,0 +1,130 @@
+#include "executor/models/functions.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "executor/data/random_numbers.h"
+
+namespace frostpipe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::tensor_list;
+using torch::autograd::variable_list;
+
+at::Tensor as_matrix(const at::Tensor& activation) { return activation.reshape({-1, activation.size(-1)}); }
+
+/// a^T b, added into `sum`, which may be of a higher precision.
+void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  if (sum.scalar_type() == a.scalar_type()) {
+    sum.addmm_(a.t(), b);
+  } else {
+    sum.add_(a.t().mm(b));
+  }
+}
+
+struct LinearFunction : Function<LinearFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                            const at::Tensor& weight_gradient, const std::optional<at::Tensor>& bias_gradient) {
+    context->save_for_backward({x, weight});
+    // Not among what is saved: they change from micro-batch to micro-batch, and autograd would complain.
+    context->saved_data["weight_gradient"] = weight_gradient;
+    if (bias_gradient) context->saved_data["bias_gradient"] = *bias_gradient;
+    return at::linear(x, weight, bias ? std::optional(bias->to(x.scalar_type())) : std::nullopt);
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor x = as_matrix(saved[0]), gradient = as_matrix(gradients[0]);  // [rows, in], [rows, out]
+    add_product(context->saved_data["weight_gradient"].toTensor(), gradient, x);
+    if (const auto found = context->saved_data.find("bias_gradient"); found != context->saved_data.end()) {
+      const at::Tensor& bias_gradient = found->second.toTensor();
+      bias_gradient.add_(gradient.sum(0, /*keepdim=*/false, bias_gradient.scalar_type()));
+    }
+    at::Tensor input_gradient;
+    if (context->needs_input_grad(0)) input_gradient = gradient.mm(saved[1]).view(saved[0].sizes());
+    return {input_gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+struct EmbeddingFunction : Function<EmbeddingFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& table, const at::Tensor& ids, const at::Tensor& table_gradient) {
+    context->save_for_backward({ids});
+    context->saved_data["table_gradient"] = table_gradient;
+    return at::embedding(table, ids);
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor table_gradient = context->saved_data["table_gradient"].toTensor();
+    table_gradient.index_add_(0, saved[0].reshape(-1), as_matrix(gradients[0]).to(table_gradient.scalar_type()));
+    return {at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// 1 where a value stays, 0 where it is dropped.
+at::Tensor kept(const at::Tensor& x, const at::Tensor& keys, std::uint64_t place, double rate) {
+  at::Tensor result = at::empty(x.sizes(), at::kFloat);
+  const std::int64_t samples = x.size(0), values = x.numel() / std::max<std::int64_t>(1, samples);
+  const auto threshold = static_cast<std::uint32_t>(rate * 4294967296.0);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const std::uint64_t key = mixed(static_cast<std::uint64_t>(keys.data_ptr<std::int64_t>()[sample]) + place);
+    float* const out = result.data_ptr<float>() + sample * values;
+    for (std::int64_t i = 0; i < values; i += 2) {  // two values of 32 bits from each number
+      const std::uint64_t random = mixed(key + static_cast<std::uint64_t>(i));
+      out[i] = static_cast<std::uint32_t>(random) >= threshold;
+      if (i + 1 < values) out[i + 1] = static_cast<std::uint32_t>(random >> 32) >= threshold;
+    }
+  }
+  return result.to(x.options());
+}
+
+}  // namespace
+
+at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
+  const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
+  if (at::GradMode::is_enabled() && weight.gradient.defined()) return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient));
+  return at::linear(x, weight.value, bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt);
+}
+
+at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
+  return at::GradMode::is_enabled() && table.gradient.defined() ? EmbeddingFunction::apply(table.value, ids, table.gradient) : at::embedding(table.value, ids);
+}
+
+at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
+  return at::layer_norm(x, {config.hidden_size}, weight.value.to(x.scalar_type()), bias.value.to(x.scalar_type()), config.layer_norm_eps);
+}
+
+at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value, const MicroBatch& batch, bool is_causal) {
+  const std::int64_t samples = query_key_value.size(0), tokens = query_key_value.size(1), heads = config.num_attention_heads, size = config.hidden_size / heads;
+  const at::Tensor qkv = query_key_value.view({samples, tokens, 3, heads, size}).permute({2, 0, 3, 1, 4});
+  // 0 for a token, the lowest finite value for padding, as transformers does it. [samples, 1, 1, tokens]
+  at::Tensor bias;
+  if (!is_causal) bias = ((1 - batch.mask) * std::numeric_limits<float>::lowest()).view({samples, 1, 1, tokens}).expand({samples, heads, tokens, tokens});
+  at::Tensor mixed_values;
+  if (batch.dropout_keys.defined() && config.dropout > 0) {
+    at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
+    if (is_causal) {
+      const at::Tensor later = at::ones({tokens, tokens}, scores.options().dtype(at::kBool)).triu(1);
+      scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+    } else {
+      scores = scores + bias;
+    }
+    mixed_values = at::matmul(drop(config, layer, DropoutSite::attention, scores.softmax(-1), batch), qkv[2]);
+  } else {
+    mixed_values = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias.defined() ? std::optional(bias) : std::nullopt, /*dropout_p=*/0.0, is_causal);
+  }
+  return mixed_values.transpose(1, 2).reshape({samples, tokens, config.hidden_size});
+}
+
+at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x, const MicroBatch& batch) {
+  if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
+  const std::uint64_t place = mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site));
+  return x * (kept(x, batch.dropout_keys, place, config.dropout) / (1 - config.dropout));
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,84 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "executor/models/families.h"
+
+// Radford et al. 2019: a token sees itself and those before it; norms stand before each half of a block. Files hold matrices as [in, out].
+
+namespace frostpipe {
+namespace {
+
+std::string block_name(int block) { return "transformer.h." + std::to_string(block) + "."; }
+
+ParameterSpec transposed_spec(std::string name, std::int64_t out, std::int64_t in) {
+  ParameterSpec spec = matrix_spec({std::move(name)}, out, in);
+  spec.transposed = true;
+  return spec;
+}
+
+/// Of a matrix whose output is added to what the block was given: smaller, as there are two in every block.
+ParameterSpec adding_spec(const TransformerConfig& c, std::string name, std::int64_t out, std::int64_t in) {
+  ParameterSpec spec = transposed_spec(std::move(name), out, in);
+  spec.deviation_factor = 1 / std::sqrt(2.0 * static_cast<double>(c.num_hidden_layers));
+  return spec;
+}
+
+std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
+  return {table_spec("transformer.wte.weight", c.vocab_size, c.hidden_size), table_spec("transformer.wpe.weight", c.max_position_embeddings, c.hidden_size)};
+}
+
+std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size;
+  const std::string b = block_name(block), a = b + "attn.";
+  return {transposed_spec(a + "c_attn.weight", 3 * h, h), adding_spec(c, a + "c_proj.weight", h, h), bias_spec({a + "c_attn.bias"}, 3 * h), bias_spec({a + "c_proj.bias"}, h),
+          scale_spec(b + "ln_1.weight", h),               bias_spec({b + "ln_1.bias"}, h)};
+}
+
+std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
+  const std::string b = block_name(block), m = b + "mlp.";
+  return {transposed_spec(m + "c_fc.weight", f, h), adding_spec(c, m + "c_proj.weight", h, f), bias_spec({m + "c_fc.bias"}, f), bias_spec({m + "c_proj.bias"}, h),
+          scale_spec(b + "ln_2.weight", h),         bias_spec({b + "ln_2.bias"}, h)};
+}
+
+std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
+  const std::int64_t h = c.hidden_size;
+  const ParameterSpec scale = scale_spec("transformer.ln_f.weight", h), shift = bias_spec({"transformer.ln_f.bias"}, h);
+  switch (c.task) {
+    case Task::causal_language_modeling: return {matrix_spec({"lm_head.weight"}, c.vocab_size, h), scale, shift};
+    case Task::question_answering: return {matrix_spec({"qa_outputs.weight"}, 2, h), scale, shift, bias_spec({"qa_outputs.bias"}, 2)};
+    default: return {matrix_spec({"score.weight"}, c.num_labels, h), scale, shift};
+  }
+}
+
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
+  const at::Tensor sum = look_up(p[0], batch.input) + p[1].value.narrow(0, 0, batch.input.size(1));
+  return drop(c, 0, DropoutSite::output, sum.to(batch.mask.scalar_type()), batch);
+}
+
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const at::Tensor joined = attend(c, layer, project(layer_norm(c, x, p[4], p[5]), p[0], p[2]), batch, /*is_causal=*/true);
+  return x + drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
+}
+
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const at::Tensor added = project(at::gelu(project(layer_norm(c, x, p[4], p[5]), p[0], p[2]), "tanh"), p[1], p[3]);
+  return x + drop(c, layer, DropoutSite::output, added, batch);
+}
+
+at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  if (c.task != Task::sequence_classification) {
+    return project(layer_norm(c, x, p[1], p[2]), p[0], c.task == Task::question_answering ? p[3] : Parameter{});
+  }
+  // The last token has seen them all.
+  const at::Tensor last = batch.mask.sum(1, /*keepdim=*/false, at::kDouble).to(at::kLong) - 1;
+  const at::Tensor pooled = x.gather(1, last.view({-1, 1, 1}).expand({-1, 1, c.hidden_size})).squeeze(1);
+  return project(layer_norm(c, pooled, p[1], p[2]), p[0], Parameter{});
+}
+
+}  // namespace
+
+const FamilyOfModels kGpt2{"transformer.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+
+}  // namespace frostpipe

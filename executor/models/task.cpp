@@ -1,0 +1,84 @@
+#include "executor/models/task.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace frostpipe {
+namespace {
+
+constexpr std::int64_t kIgnored = -100;
+constexpr std::int64_t kMostAnswerTokens = 30;
+
+/// In at least single precision.
+at::Tensor precise(const at::Tensor& logits) { return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat); }
+
+/// Losses of the tokens foretold, 0 elsewhere. [samples, tokens - 1]
+at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing) {
+  const std::int64_t samples = logits.size(0), foretold = logits.size(1) - 1, vocabulary = logits.size(2);
+  const at::Tensor before = precise(logits.narrow(1, 0, foretold)).reshape({-1, vocabulary}), said = labels.narrow(1, 1, foretold).reshape({-1});
+  return at::cross_entropy_loss(before, said, {}, at::Reduction::None, kIgnored, label_smoothing).view({samples, foretold});
+}
+
+at::Tensor num_foretold(const at::Tensor& labels) { return (labels.narrow(1, 1, labels.size(1) - 1) != kIgnored).sum(1).clamp_min(1); }
+
+at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
+  const at::Tensor masked = precise(logits).masked_fill(batch.mask.unsqueeze(2) == 0, std::numeric_limits<float>::lowest());
+  return (at::cross_entropy_loss(masked.select(2, 0), batch.labels.select(1, 0), {}, at::Reduction::None) +
+          at::cross_entropy_loss(masked.select(2, 1), batch.labels.select(1, 1), {}, at::Reduction::None)) / 2;
+}
+
+at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch) {
+  const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(), types = batch.token_types.to(at::kCPU);
+  const std::int64_t samples = ends.size(0), tokens = ends.size(1);
+  at::Tensor best = at::empty({samples, 3}, at::kDouble);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const double* const logit = ends.data_ptr<double>() + sample * tokens * 2;
+    const std::int64_t* const type = types.data_ptr<std::int64_t>() + sample * tokens;
+    const std::int64_t begin = std::find(type, type + tokens, 1) - type;
+    const std::int64_t separator = std::find(type + begin, type + tokens, 0) - type - 1;  // closes the second segment; padding is of type 0
+    double* const answer = best.data_ptr<double>() + sample * 3;
+    answer[0] = answer[1] = -1;
+    answer[2] = -std::numeric_limits<double>::infinity();
+    for (std::int64_t first = begin; first < separator; ++first) {
+      for (std::int64_t last = first; last < std::min(separator, first + kMostAnswerTokens); ++last) {
+        const double score = logit[2 * first] + logit[2 * last + 1];
+        if (score <= answer[2]) continue;
+        answer[0] = static_cast<double>(first);
+        answer[1] = static_cast<double>(last);
+        answer[2] = score;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch, double label_smoothing) {
+  switch (task) {
+    case Task::question_answering: return end_losses(logits, batch).sum();
+    case Task::causal_language_modeling: return (token_losses(logits, batch.labels, label_smoothing).sum(1) / num_foretold(batch.labels)).sum();
+    default: return at::cross_entropy_loss(precise(logits), batch.labels, {}, at::Reduction::Sum, kIgnored, label_smoothing);
+  }
+}
+
+int answer_size(Task task) { return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 1; }
+
+at::Tensor answers_of(Task task, const at::Tensor& logits, const MicroBatch& batch) {
+  switch (task) {
+    case Task::question_answering: return best_spans(logits, batch);
+    case Task::causal_language_modeling: {
+      const std::int64_t foretold = logits.size(1) - 1;
+      const at::Tensor said = batch.labels.narrow(1, 1, foretold);
+      const at::Tensor hits = (logits.narrow(1, 0, foretold).argmax(2) == said).sum(1);
+      const at::Tensor counts = num_foretold(batch.labels);
+      const at::Tensor losses = token_losses(logits, batch.labels, 0).sum(1) / counts;
+      return at::stack({losses.to(at::kDouble), counts.to(at::kDouble), hits.to(at::kDouble)}, 1).to(at::kCPU);
+    }
+    default: return logits.argmax(1, /*keepdim=*/true).to(at::kCPU, at::kDouble);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,21 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "executor/models/transformer.h"
+
+namespace frostpipe {
+
+/// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends; the mean over a text's tokens but the
+/// first. `label_smoothing`: so much of the target is spread over all classes or tokens (not over an answer's ends). Padding counts for nothing.
+at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch, double label_smoothing);
+
+/// Values that an answer consists of.
+int answer_size(Task task);
+
+/// What a model says to each sample, on the host, [samples, answer_size] float64:
+///   classification  the class
+///   answers         first and last token of the best span of the second segment with at most 30 tokens, its score (sum of both logits); -1, -1, -inf without one
+///   causal          the loss of the text, tokens foretold, tokens foretold rightly
+at::Tensor answers_of(Task task, const at::Tensor& logits, const MicroBatch& batch);
+
+}  // namespace frostpipe

@@ -1,0 +1,115 @@
+#include "executor/models/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <numeric>
+
+#include "executor/models/families.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+LayerKind kind_of(const TransformerConfig& config, int layer) {
+  if (layer == 0) return LayerKind::embedding;
+  if (layer > 2 * config.num_hidden_layers) return LayerKind::head;
+  return layer % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
+}
+
+int block_of(int layer) { return (layer - 1) / 2; }
+
+}  // namespace
+
+const char* to_string(Family family) {
+  static constexpr const char* kNames[] = {"bert", "vit", "gpt2"};
+  return kNames[static_cast<int>(family)];
+}
+
+const char* to_string(Task task) {
+  static constexpr const char* kNames[] = {"sequence classification", "question answering", "image classification", "causal language modeling"};
+  return kNames[static_cast<int>(task)];
+}
+
+std::int64_t ParameterSpec::count() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
+
+ParameterSpec table_spec(std::string name, std::int64_t rows, std::int64_t size) { return {.names = {std::move(name)}, .shape = {rows, size}, .matrix = true}; }
+
+ParameterSpec matrix_spec(std::vector<std::string> names, std::int64_t out, std::int64_t in) {
+  return {.names = std::move(names), .shape = {out, in}, .matrix = true, .projects = true};
+}
+
+ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size) { return {.names = std::move(names), .shape = {size}, .start = ParameterSpec::Start::zero}; }
+
+ParameterSpec scale_spec(std::string name, std::int64_t size) { return {.names = {std::move(name)}, .shape = {size}, .start = ParameterSpec::Start::one}; }
+
+const FamilyOfModels& family_of(const TransformerConfig& config) {
+  switch (config.family) {
+    case Family::bert: return kBert;
+    case Family::vit: return kVit;
+    case Family::gpt2: return kGpt2;
+  }
+  FROSTPIPE_CHECK(false, "every family is listed above");
+}
+
+std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer) {
+  const FamilyOfModels& family = family_of(config);
+  switch (kind_of(config, layer)) {
+    case LayerKind::embedding: return family.embedding_parameters(config);
+    case LayerKind::attention: return family.attention_parameters(config, block_of(layer));
+    case LayerKind::mlp: return family.mlp_parameters(config, block_of(layer));
+    default: return family.head_parameters(config);
+  }
+}
+
+Model model_of(const TransformerConfig& config, std::string name) {
+  Model model{.name = std::move(name), .hidden_size = static_cast<int>(config.hidden_size), .layers = {}, .edges = {}};
+  const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
+  for (int i = 0; i < num_layers; ++i) {
+    Layer layer{.name = "embedding", .kind = kind_of(config, i), .block = {}, .parameter_count = 0};
+    if (layer.kind == LayerKind::head) layer.name = "head";
+    if (layer.kind == LayerKind::attention || layer.kind == LayerKind::mlp) {
+      layer.block = block_of(i);
+      layer.name = "block." + std::to_string(*layer.block) + (layer.kind == LayerKind::attention ? ".attention" : ".mlp");
+    }
+    for (const ParameterSpec& parameter : parameters_of(config, i)) layer.parameter_count += parameter.count();
+    model.layers.push_back(std::move(layer));
+    if (i > 0) model.edges.push_back({i - 1, i});
+  }
+  return model;
+}
+
+MicroBatch MicroBatch::select(const at::Tensor& index) const {
+  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.index_select(0, index.to(all.device())) : all; };
+  return {of(input), of(token_types), of(mask), of(labels), of(dropout_keys)};
+}
+
+MicroBatch MicroBatch::narrow(std::int64_t begin, std::int64_t count) const {
+  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, begin, count) : all; };
+  return {of(input), of(token_types), of(mask), of(labels), of(dropout_keys)};
+}
+
+MicroBatch MicroBatch::to(const at::Device& device) const {
+  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.to(device) : all; };
+  return {of(input), of(token_types), of(mask), of(labels), dropout_keys};
+}
+
+MicroBatch MicroBatch::without_dropout() const {
+  MicroBatch batch = *this;
+  batch.dropout_keys = at::Tensor();
+  return batch;
+}
+
+at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch) {
+  const FamilyOfModels& family = family_of(config);
+  switch (kind_of(config, layer)) {
+    case LayerKind::embedding: return family.embed(config, parameters, batch);
+    case LayerKind::attention: return family.attention(config, layer, parameters, input, batch);
+    case LayerKind::mlp: return family.mlp(config, layer, parameters, input, batch);
+    default: return family.head(config, layer, parameters, input, batch);
+  }
+}
+
+std::int64_t image_tokens(const TransformerConfig& config) { return config.num_patches() + 1; }
+
+}  // namespace frostpipe

@@ -1,0 +1,73 @@
+#include <ATen/ATen.h>
+
+#include "executor/models/families.h"
+
+// Dosovitskiy et al. 2021: patches of an image as tokens behind a class token; norms stand before each half of a block.
+
+namespace frostpipe {
+namespace {
+
+std::string block_name(int block) { return "vit.encoder.layer." + std::to_string(block) + "."; }
+
+std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
+  const std::string e = "vit.embeddings.";
+  const std::int64_t h = c.hidden_size, p = c.patch_size;
+  ParameterSpec patches = matrix_spec({e + "patch_embeddings.projection.weight"}, h, c.num_channels * p * p);
+  patches.stored_shape = {h, c.num_channels, p, p};
+  ParameterSpec positions = table_spec(e + "position_embeddings", c.num_patches() + 1, h);
+  positions.stored_shape = {1, c.num_patches() + 1, h};
+  ParameterSpec class_token = table_spec(e + "cls_token", 1, h);
+  class_token.stored_shape = {1, 1, h};
+  return {patches, positions, class_token, bias_spec({e + "patch_embeddings.projection.bias"}, h)};
+}
+
+std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size;
+  const std::string b = block_name(block), a = b + "attention.attention.";
+  std::vector<ParameterSpec> specs{matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h), matrix_spec({b + "attention.output.dense.weight"}, h, h),
+                                   bias_spec({b + "attention.output.dense.bias"}, h), scale_spec(b + "layernorm_before.weight", h), bias_spec({b + "layernorm_before.bias"}, h)};
+  if (c.has_qkv_bias) specs.push_back(bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h));
+  return specs;
+}
+
+std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
+  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
+  const std::string b = block_name(block);
+  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
+          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "layernorm_after.weight", h),          bias_spec({b + "layernorm_after.bias"}, h)};
+}
+
+std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
+  return {matrix_spec({"classifier.weight"}, c.num_labels, c.hidden_size), bias_spec({"classifier.bias"}, c.num_labels), scale_spec("vit.layernorm.weight", c.hidden_size),
+          bias_spec({"vit.layernorm.bias"}, c.hidden_size)};
+}
+
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
+  const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
+  // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
+  const at::Tensor patches = batch.input.view({samples, c.num_channels, side, size, side, size}).permute({0, 2, 4, 1, 3, 5}).reshape({samples, side * side, -1});
+  const at::Tensor tokens = at::cat({p[2].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}), project(patches, p[0], p[3])}, 1);
+  return drop(c, 0, DropoutSite::output, (tokens + p[1].value).to(batch.input.scalar_type()), batch);
+}
+
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
+  const at::Tensor joined = attend(c, layer, project(layer_norm(c, x, p[3], p[4]), p[0], bias), batch, /*is_causal=*/false);
+  return x + drop(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch);
+}
+
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+  const at::Tensor added = project(at::gelu(project(layer_norm(c, x, p[4], p[5]), p[0], p[2])), p[1], p[3]);
+  return x + drop(c, layer, DropoutSite::output, added, batch);
+}
+
+at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch&) {
+  return project(layer_norm(c, x.select(1, 0), p[2], p[3]), p[0], p[1]);
+}
+
+}  // namespace
+
+const FamilyOfModels kVit{"vit.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+
+}  // namespace frostpipe

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "executor/models/transformer.h"
+
+namespace frostpipe {
+
+/// The samples of one optimizer step over all replicas, or of one step of an evaluation.
+struct MiniBatch {
+  std::span<const int> samples;  // numbers of Samples
+  int tokens = 0;                // length of the longest: every micro-batch is padded to it
+  int epoch = -1;                // of training: how images are changed depends on it; -1: as they are
+  std::uint64_t dropout_seed = 0;  // of this step; 0: nothing is dropped
+};
+
+/// What a run learns from, sample by sample. Loading is thread-safe.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  virtual int size() const = 0;
+  /// Tokens that the layers see of a sample, without padding.
+  virtual int tokens(int sample) const = 0;
+  /// Changes with what the model is shown of a sample.
+  virtual std::uint64_t key(int sample) const = 0;
+  /// Changes with any sample or answer.
+  virtual std::uint64_t fingerprint() const = 0;
+  /// Some samples of a mini-batch, padded to its length, on the host. `type`: the model's; `with_input`: for a stage that begins with the embedding.
+  virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const = 0;
+};
+
+/// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short.
+MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
+
+/// Texts as token ids, special tokens included, not padded.
+struct EncodedData {
+  std::vector<std::vector<std::int32_t>> token_ids;
+  std::vector<int> labels;  // labels_per_sample of each sample in turn
+  std::int32_t padding_id = 0;
+  int labels_per_sample = 1;             // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
+  std::vector<int> first_segment_sizes{};  // tokens of type 0, the others are of type 1; empty: all are of type 0
+};
+
+class TokenSamples final : public Samples {
+ public:
+  explicit TokenSamples(EncodedData data) : data_(std::move(data)) {}
+  int size() const override { return static_cast<int>(data_.token_ids.size()); }
+  int tokens(int sample) const override { return static_cast<int>(data_.token_ids[sample].size()); }
+  std::uint64_t key(int sample) const override;
+  std::uint64_t fingerprint() const override;
+  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const override;
+
+ private:
+  EncodedData data_;
+};
+
+/// One key for each sample of this step.
+at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples);
+
+}  // namespace frostpipe

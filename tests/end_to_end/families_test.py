@@ -1,0 +1,150 @@
+"""A user's way with every family: a config alone, plan, two ranks, freezing, the trained folder scored by another process. Oracle: evaluate says what the run said of its own
+test samples; a saved folder holds exactly its family's tensors; a run through the cache and a change of layout ends where the undisturbed one does."""
+
+import json
+import random
+import struct
+import sys
+import unittest
+import zlib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
+from end_to_end import EndToEndTest
+
+BERT = tiny_model.config(2)
+VIT = {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "image_size": 8, "patch_size": 4, "num_channels": 3}
+GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 258, "activation_function": "gelu_new"}
+COLOURS = {"blue": (30, 40, 200), "green": (40, 190, 50), "red": (210, 30, 40)}
+
+
+def byte_alphabet():
+    """GPT-2's characters for the 256 bytes."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    return [chr(byte) if byte in plain else chr(256 + sorted(set(range(256)) - set(plain)).index(byte)) for byte in range(256)]
+
+
+def write_png(path, side, colour, noise):
+    """One colour with some noise."""
+    rows = b"".join(b"\0" + bytes(min(255, max(0, value + noise.randrange(-20, 21))) for _ in range(side) for value in colour) for _ in range(side))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks))
+
+
+def write_pictures(folder, per_label):
+    noise = random.Random(3)
+    for name, colour in COLOURS.items():
+        for i in range(per_label):
+            write_png(folder / name / f"{i:03}.png", 8 if i % 3 else 12, colour, noise)  # some are resized
+
+
+def write_questions(path, count):
+    """The answer is the one word of the context that the question names behind "the"."""
+    words = [word for label in range(4) for word in tiny_model.words_of(label)][:12]
+    numbers = random.Random(5)
+    paragraphs = []
+    for i in range(count):
+        chosen = numbers.sample(words, 4)
+        context = " ".join(chosen)
+        answer = chosen[i % 4]
+        paragraphs.append({"context": context, "qas": [{"id": f"q{i}", "question": answer, "answers": [{"text": answer, "answer_start": context.index(answer)}]}]})
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "made up", "paragraphs": paragraphs}]}))
+
+
+class FamiliesTest(EndToEndTest):
+    def write_model(self, name, config, vocabulary):
+        self.write(f"{name}/config.json", config)
+        if vocabulary == "words":
+            self.write(f"{name}/vocab.txt", "\n".join(tiny_model.vocabulary()) + "\n")
+        elif vocabulary == "bytes":
+            tokens = [*byte_alphabet(), "ab", "<|endoftext|>"]
+            self.write(f"{name}/vocab.json", {token: i for i, token in enumerate(tokens)})
+            self.write(f"{name}/merges.txt", "#version: 0.2\na b\n")
+
+    def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=()):
+        """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
+        shape = [value for name in ("--max-tokens", "--window-overlap") if name in options for value in (name, options[options.index(name) + 1])]
+        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json",
+                      timeout=120)
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs, "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",
+                      "family.json")
+        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs, *options, timeout=120)
+        run = self.read("run/summary.json")
+        self.assertGreater(run["phases"][-1]["frozen_layers"], 0)
+        self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
+        return run
+
+    def saved_names(self):
+        return set(tiny_model.read_safetensors(self.folder / "run/model/model.safetensors"))
+
+    def test_pictures_with_vit(self):
+        self.write_model("vit", VIT, None)
+        write_pictures(self.folder / "pictures", 24)
+        write_pictures(self.folder / "unseen", 8)
+        run = self.train_family("vit", "pictures", "--test-data", "unseen", "--label-smoothing", 0.1, "--decay", "cosine")
+        self.assertGreater(run["test_accuracy"], 0.9)
+        self.assertEqual(run["label_names"], sorted(COLOURS))
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "unseen", "--format", "json").stdout)
+        self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
+        self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
+        self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
+        # Pictures that change from epoch to epoch cannot be cached.
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
+        self.run_tool("train", "off.json", "--data", "pictures", "-o", "changing", "--flip", "--crop-padding", 1, "--epochs", 1, timeout=60)
+        self.edit("off.json", lambda plan: plan["phases"][0].update(cache={**plan["phases"][0]["cache"], "on": True}))
+        self.assertIn("--cache off", self.run_tool("train", "off.json", "--data", "pictures", "-o", "refused", "--flip", code=2).stderr)
+
+    def test_questions_with_bert(self):
+        self.write_model("bert", BERT, "words")
+        write_questions(self.folder / "questions.json", 160)
+        write_questions(self.folder / "unseen.json", 40)
+        run = self.train_family("bert", "questions.json", "--test-data", "unseen.json", "--max-tokens", 20, "--window-overlap", 4, epochs=3)
+        self.assertEqual(run["test_metric"], "F1")
+        self.assertEqual([other["name"] for other in run["test_others"]], ["exact match"])
+        done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", "--max-tokens", 20, "--window-overlap", 4, "--predictions", "answers.json", "--format", "json")
+        found = json.loads(done.stdout)
+        self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
+        # Every question is answered, by words of its context; the score is worked out again.
+        answers, hits = self.read("answers.json"), 0
+        for paragraph in self.read("unseen.json")["data"][0]["paragraphs"]:
+            for question in paragraph["qas"]:
+                self.assertIn(answers[question["id"]], paragraph["context"])
+                hits += answers[question["id"]] == question["answers"][0]["text"]
+        self.assertAlmostEqual(found["exact_match"], hits / 40, delta=1e-12)
+        self.assertEqual(self.read("run/model/config.json")["architectures"], ["BertForQuestionAnswering"])
+        self.assertIn("qa_outputs.bias", self.saved_names())
+
+    def test_text_alone_with_gpt2_cuts_the_tie_when_layers_freeze(self):
+        self.write_model("gpt2", GPT2, "bytes")
+        self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
+        run = self.train_family("gpt2", "text.txt", "--max-tokens", 32, epochs=3)
+        self.assertEqual(run["test_metric"], "next-token accuracy")
+        self.assertGreater(run["test_accuracy"], 0.2)
+        self.assertFalse(self.read("run/model/config.json")["tie_word_embeddings"])
+        self.assertIn("lm_head.weight", self.saved_names())
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32, "--format", "json").stdout)
+        self.assertGreater(found["value"], 0.2)
+        # Without freezing the tie holds to the end, and one matrix is saved.
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1, "--method", "static", "--pp", 2, "-o", "static2.json")
+        self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1, timeout=60)
+        self.assertTrue(self.read("tied/model/config.json")["tie_word_embeddings"])
+        self.assertNotIn("lm_head.weight", tiny_model.read_safetensors(self.folder / "tied/model/model.safetensors"))
+
+    def test_labelled_text_with_gpt2_and_dropout(self):
+        self.write_model("gpt2", {**GPT2, "n_positions": 128}, "bytes")
+        run = self.train_family("gpt2", "data.tsv", "--dropout", 0.1)
+        self.assertEqual(run["label_names"], tiny_model.LABELS)
+        self.assertEqual(self.read("run/model/config.json")["pad_token_id"], 257)
+
+    def test_what_does_not_fit_is_named(self):
+        self.write_model("vit", VIT, None)
+        self.assert_refused("profile", "--model", "vit", "--data", "data.tsv", "-o", "p.json", says=["config.json: model_type", "sequence classification"])
+        write_questions(self.folder / "questions.json", 4)
+        (self.folder / "questions.json").write_text((self.folder / "questions.json").read_text().replace('"answer_start": 0', '"answer_start": 1'))
+        self.assert_refused("profile", "--model", "model", "--data", "questions.json", "-o", "p.json", says=["questions.json: data[0].paragraphs[", "answer_start"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,210 @@
+// Oracle: Hugging Face transformers on small models whose weights a formula gives, recorded by scripts/record-reference: logits, loss and gradients, 1e-4 of the largest in fp32.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "executor/model_config.h"
+#include "executor/model_folder.h"
+#include "executor/models/task.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<float> values_of(std::int64_t count, int number, bool is_scale) {
+  std::vector<float> values(count);
+  for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.3 * std::sin(0.7 * static_cast<double>(i) + number) + (is_scale ? 1 : 0));
+  return values;
+}
+
+std::int64_t count_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+class ModelsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("frostpipe_models_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write_config(const Json& config) { std::ofstream(folder_ / "config.json") << config; }
+
+  /// The files of a recorded model; `parts`: in how many.
+  void write_model(const Json& recorded, int parts = 1) {
+    write_config(recorded["config"]);
+    Json index;
+    for (int part = 0; part < parts; ++part) {
+      const std::string file = parts == 1 ? "model.safetensors" : "part-" + std::to_string(part) + ".safetensors";
+      std::vector<SafetensorsWriter::Entry> entries;
+      std::vector<std::vector<float>> contents;
+      int number = 0;
+      for (const auto& [name, shape] : recorded["shapes"].items()) {  // in order of their names, as recorded
+        const auto sizes = shape.get<std::vector<std::int64_t>>();
+        if (number % parts == part) {
+          entries.push_back({name, "F32", sizes});
+          contents.push_back(values_of(count_of(sizes), number, sizes.size() == 1 && name.ends_with("weight")));
+          index["weight_map"][name] = file;
+        }
+        ++number;
+      }
+      SafetensorsWriter writer(folder_ / file, entries);
+      for (const std::vector<float>& content : contents) writer.write(std::as_bytes(std::span(content)));
+      writer.finish();
+    }
+    if (parts > 1) std::ofstream(folder_ / "model.safetensors.index.json") << index;
+  }
+
+  std::filesystem::path folder_;
+};
+
+at::Tensor integers(const Json& rows) {
+  std::vector<std::int64_t> flat;
+  std::vector<std::int64_t> sizes{static_cast<std::int64_t>(rows.size())};
+  for (const Json& row : rows) {
+    if (!row.is_array()) {
+      flat.push_back(row);
+      continue;
+    }
+    for (const Json& value : row) flat.push_back(value);
+  }
+  if (rows[0].is_array()) sizes.push_back(static_cast<std::int64_t>(rows[0].size()));
+  return at::tensor(flat, at::kLong).view(sizes);
+}
+
+MicroBatch batch_of(const Json& recorded, const TransformerConfig& config) {
+  MicroBatch batch;
+  if (config.family == Family::vit) {
+    batch.input = at::sin(0.9 * at::arange(3 * 3 * 6 * 6, at::kDouble)).to(at::kFloat).view({3, 3, 6, 6});
+    batch.mask = at::ones({3, image_tokens(config)});
+  } else {
+    batch.input = integers(recorded["input_ids"]);
+    batch.mask = integers(recorded["mask"]).to(at::kFloat);
+  }
+  if (!recorded["token_types"].is_null()) batch.token_types = integers(recorded["token_types"]);
+  const Json& labels = recorded["labels"];
+  batch.labels = config.task == Task::question_answering ? at::stack({integers(labels["start_positions"]), integers(labels["end_positions"])}, 1) : integers(labels["labels"]);
+  return batch;
+}
+
+void expect_close(const at::Tensor& values, const Json& expected, const std::string& what) {
+  const at::Tensor flat = values.detach().reshape(-1).to(at::kDouble);
+  const std::int64_t stride = std::max<std::int64_t>(1, flat.numel() / 24);
+  const bool is_thinned = static_cast<std::int64_t>(expected.size()) < flat.numel();
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i].get<double>()));
+    worst = std::max(worst, std::abs(flat[static_cast<std::int64_t>(i) * (is_thinned ? stride : 1)].item<double>() - expected[i].get<double>()));
+  }
+  EXPECT_LE(worst, 1e-4 * largest + 1e-7) << what;
+}
+
+TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
+  const Json reference = Json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/models_reference.json"));
+  ASSERT_EQ(reference["models"].size(), 5u);
+  for (const Json& recorded : reference["models"]) {
+    const std::string architecture = recorded["config"]["architectures"][0];
+    SCOPED_TRACE(architecture);
+    for (const int parts : {1, 3}) {  // one file, or several and an index
+      std::filesystem::remove_all(folder_);
+      std::filesystem::create_directories(folder_);
+      write_model(recorded, parts);
+      ModelFolder folder = open_model_folder(folder_);
+      EXPECT_EQ(architecture_of(folder.config), architecture);
+      if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification) set_task(folder, folder.config.task, {"a", "b", "c"});
+      const TransformerConfig& config = folder.config;
+      const WeightFiles weights(folder.path);
+      EXPECT_EQ(check_weights(folder, weights), std::vector<std::string>{});
+      const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
+      std::vector<LayerState> layers;
+      for (int layer = 0; layer < num_layers; ++layer) {
+        layers.push_back(make_layer_state(parameters_of(config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/true, 0));
+        load_layer(folder, weights, layer, 1, layers.back());
+      }
+      const MicroBatch batch = batch_of(recorded, config);
+      at::Tensor x;
+      for (int layer = 0; layer < num_layers; ++layer) x = forward_layer(config, layer, layers[layer].parameters, x, batch);
+      expect_close(x, recorded["logits"], "logits");
+      const at::Tensor loss = loss_sum(config.task, x, batch, 0) / 3.0;
+      EXPECT_NEAR(loss.item<double>(), recorded["loss"].get<double>(), 1e-5);
+      torch::autograd::backward({loss}, {});
+      std::map<std::string, at::Tensor> gradients;  // as the file has its tensors
+      for (int layer = 0; layer < num_layers; ++layer) {
+        const std::vector<ParameterSpec> specs = parameters_of(config, layer);
+        for (std::size_t i = 0; i < specs.size(); ++i) {
+          at::Tensor whole = layers[layer].parameters[i].gradient;
+          const auto pieces = static_cast<std::int64_t>(specs[i].names.size());
+          for (std::int64_t piece = 0; piece < pieces; ++piece) {
+            at::Tensor gradient = whole.narrow(0, piece * (whole.size(0) / pieces), whole.size(0) / pieces);
+            if (specs[i].transposed) gradient = gradient.t().contiguous();
+            gradients[specs[i].names[piece]] = gradient;
+          }
+        }
+      }
+      if (config.ties_embeddings && config.task == Task::causal_language_modeling) gradients["transformer.wte.weight"] = gradients["transformer.wte.weight"] + gradients["lm_head.weight"];
+      for (const auto& [name, expected] : recorded["gradients"].items()) {
+        ASSERT_TRUE(gradients.contains(name)) << name;
+        expect_close(gradients.at(name), expected, name);
+      }
+    }
+  }
+}
+
+TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
+  const Json reference = Json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/models_reference.json"));
+  const auto refused = [&](const std::string& says, const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was said: " << says;
+    } catch (const InvalidInput& error) {
+      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+    }
+  };
+  Json config = reference["models"][0]["config"];
+  config["model_type"] = "llama";
+  write_config(config);
+  refused("model_type: must be bert, vit or gpt2", [&] { open_model_folder(folder_); });
+  config["model_type"] = "bert";
+  config["hidden_act"] = "relu";
+  write_config(config);
+  refused("hidden_act: must be \"gelu\"", [&] { open_model_folder(folder_); });
+
+  Json recorded = reference["models"][0];
+  recorded["shapes"]["bert.encoder.layer.1.output.dense.weight"] = {16, 25};
+  write_model(recorded);
+  refused("bert.encoder.layer.1.output.dense.weight", [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+  recorded = reference["models"][0];
+  recorded["shapes"].erase("bert.embeddings.word_embeddings.weight");
+  write_model(recorded);
+  refused("bert.embeddings.word_embeddings.weight", [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+
+  // A head for other labels, or none, starts at random; a base model without prefix is one too.
+  recorded = reference["models"][0];
+  write_model(recorded);
+  ModelFolder folder = open_model_folder(folder_);
+  set_task(folder, Task::sequence_classification, {"a", "b", "c", "d", "e"});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"classifier.weight", "classifier.bias"}));
+  set_task(folder, Task::question_answering, {});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"qa_outputs.weight", "qa_outputs.bias"}));
+  refused("must be of a model with a head for image classification", [&] { set_task(folder, Task::image_classification, {"a", "b"}); });
+  std::filesystem::remove(folder_ / "model.safetensors");
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{"the whole model"});
+
+  std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "../elsewhere.safetensors"}})";
+  refused("must be a file beside it", [&] { WeightFiles files(folder_); });
+}
+
+}  // namespace
+}  // namespace frostpipe

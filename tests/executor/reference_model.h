@@ -1,0 +1,46 @@
+#pragma once
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "executor/models/transformer.h"
+
+namespace frostpipe::test {
+
+/// One process that knows no stages: the models' formulas written out with plain tensor functions and autograd, softmax attention without fused kernels, and SGD or AdamW
+/// by the papers' formulas. A tied matrix is one tensor.
+class ReferenceModel {
+ public:
+  /// Weights as randomise_layer draws them.
+  ReferenceModel(const TransformerConfig& config, std::uint64_t seed, at::ScalarType dtype);
+
+  /// Mean of the samples' losses; gradients of all layers from `first_trainable_layer` on are left in place.
+  double loss_and_gradients(const MicroBatch& batch, int first_trainable_layer);
+  /// Flat, in parameters_of's order; zeros where there is none. The tied matrix's whole gradient stands at both ends.
+  at::Tensor gradient(int layer) const;
+  at::Tensor weights(int layer) const;
+  void step(const std::string& optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer);
+  /// The head's matrix goes its own way from now on.
+  void cut_tie();
+
+ private:
+  struct Tensor {
+    at::Tensor value, first_moment, second_moment;
+    bool matrix;
+  };
+  at::Tensor logits(const MicroBatch& batch, int first_trainable_layer);
+  at::Tensor normed(const at::Tensor& x, int layer, int scale) const;
+  at::Tensor attended(const at::Tensor& qkv, const MicroBatch& batch) const;
+  at::Tensor block_half(const at::Tensor& x, int layer, const MicroBatch& batch) const;
+  at::Tensor head(const at::Tensor& x, const MicroBatch& batch) const;
+  const at::Tensor& value(int layer, int i) const { return layers_[layer][i].value; }
+  bool is_tied() const { return is_tied_; }
+
+  TransformerConfig config_;
+  std::vector<std::vector<Tensor>> layers_;
+  bool is_tied_;
+  int steps_ = 0;
+};
+
+}  // namespace frostpipe::test
