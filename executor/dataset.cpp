@@ -126,15 +126,13 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
   return dataset;
 }
 
-/// Blocks of the text, one after the other; a rest of one token foretells nothing and is left out. Returns their number.
+/// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
 int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
   const std::vector<std::int32_t> ids = tokenizer.encode(read_text_file(path));
-  int count = 0;
-  for (std::size_t begin = 0; begin + 1 < ids.size(); begin += size, ++count) {
-    encoded.token_ids.emplace_back(ids.begin() + begin, ids.begin() + std::min<std::size_t>(ids.size(), begin + size));
-  }
-  if (count == 0) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
-  return count;
+  if (ids.size() < 2) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
+  const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
+  for (std::size_t i = 0; i < count; ++i) encoded.token_ids.emplace_back(ids.begin() + i * length, ids.begin() + (i + 1) * length);
+  return static_cast<int>(count);
 }
 
 Dataset plain_text(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {

@@ -7,12 +7,22 @@
 
 namespace frostpipe {
 
+namespace {
+
+/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit holds in an evaluation too.
+int evaluation_batch_size(const Phase& phase, int global_batch_size) {
+  const int num_micro_batches = phase.layout.data_parallel_size * phase.num_micro_batches;
+  return std::clamp(2 * ((global_batch_size + num_micro_batches - 1) / num_micro_batches), 1, 64);
+}
+
+}  // namespace
+
 /// Fills the summary's figures of the last evaluation, and returns the accuracy.
 double TrainingRun::evaluate(int steps) {
   const Nanoseconds begin = steady_now_ns();
   const std::vector<int>& items = dataset_.test_by_length;
   std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)), 0.0);  // known to one rank each
-  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, 64);
+  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, evaluation_batch_size(session_->phase(), options_.plan.global_batch_size));
   found = communicator_->sum(std::move(found));
   Score score = score_of(dataset_, items, found);
   summary_.test_items = score.labels.empty() ? std::vector<int>{} : items;
@@ -23,6 +33,11 @@ double TrainingRun::evaluate(int steps) {
   summary_.test_accuracy_standard_error = score.standard_error;
   summary_.test_others = std::move(score.others);
   if (summary_.evaluations.empty() || summary_.evaluations.back().step != steps) summary_.evaluations.push_back({steps, summary_.test_accuracy});
+  if (session_->speaks()) {
+    std::vector<NamedValue> values{{"test/" + score.metric, score.value}};
+    for (const NamedValue& other : summary_.test_others) values.push_back({"test/" + other.name, other.value});
+    scalars_.write(steps, values);
+  }
   communicator_->everyone().barrier();
   const Nanoseconds end = steady_now_ns();
   recorder_.record_event("evaluation", begin, end);

@@ -94,6 +94,7 @@ void TrainingRun::begin() {
     const std::optional<Checkpoint> found = resumed();
     folder = found ? found->folder.string() : "";
     const std::filesystem::path root = checkpoints_folder();
+    if (!found) scalars_.begin_anew();
     if (!found || std::filesystem::absolute(found->folder.parent_path()) != std::filesystem::absolute(root)) {
       keep_newest_checkpoints(root, 0, -1);
     } else {

@@ -41,7 +41,7 @@ TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, co
       steps_per_epoch_((static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size),
       num_steps_(steps_per_epoch_ * options.epochs),
       device_(options.emulation ? make_emulated_device(options.emulation->shrink) : make_device(options.device, membership.local_rank())),
-      recorder_(*device_, model_, options.plan, options.plan.world_size), controller_(options.freeze, num_blocks(model_), num_steps_) {}
+      recorder_(*device_, model_, options.plan, options.plan.world_size), scalars_(options.output), controller_(options.freeze, num_blocks(model_), num_steps_) {}
 
 void TrainingRun::train() {
   for (;;) {
@@ -183,6 +183,14 @@ void TrainingRun::run_step(int step) {
   recorder_.record_step({.step = step, .loss = result.loss, .learning_rate = rule.learning_rate, .samples = static_cast<int>(batch.samples.size()),
                          .tokens = batch.tokens, .iteration_ns = end - last_step_end_ns_},
                         session_->speaks());
+  if (session_->speaks()) {
+    const Nanoseconds took = std::max<Nanoseconds>(1, end - last_step_end_ns_);
+    scalars_.write(step + 1, {{"loss", result.loss},
+                              {"learning_rate", rule.learning_rate},
+                              {"samples_per_second", static_cast<double>(batch.samples.size()) * 1e9 / static_cast<double>(took)},
+                              {"tokens", static_cast<double>(batch.tokens)},
+                              {"frozen_layers", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
+  }
   last_step_end_ns_ = end;
   recent_loss_ += result.loss;
   ++recent_steps_;

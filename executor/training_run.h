@@ -10,6 +10,7 @@
 #include "executor/execute.h"
 #include "executor/freeze_controller.h"
 #include "executor/job/holdings.h"
+#include "executor/job/scalar_log.h"
 #include "executor/node_cache.h"
 #include "executor/rank_session.h"
 #include "executor/run_recorder.h"
@@ -91,6 +92,7 @@ class TrainingRun {
   int steps_per_epoch_ = 0, num_steps_ = 0;
   std::unique_ptr<ComputeDevice> device_;
   RunRecorder recorder_;
+  ScalarLog scalars_;
   FreezeController controller_;
 
   // Of this forming.

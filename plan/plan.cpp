@@ -269,8 +269,8 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
   require_positive("num_steps", plan.num_steps, 0);
   if (plan.optimizer != "adamw" && plan.optimizer != "sgd")
     throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
-  if (plan.dtype != "float32" && plan.dtype != "float64")
-    throw InvalidInput(at("dtype"), "must be float32 or float64", fmt::format("\"{}\"", plan.dtype));
+  if (plan.dtype != "float32" && plan.dtype != "float64" && plan.dtype != "bfloat16")
+    throw InvalidInput(at("dtype"), "must be float32, float64 or bfloat16", fmt::format("\"{}\"", plan.dtype));
   if (plan.cache.dtype != "float32" && plan.cache.dtype != "bfloat16")
     throw InvalidInput(at("cache.dtype"), "must be float32 or bfloat16", fmt::format("\"{}\"", plan.cache.dtype));
   if (plan.phases.empty()) throw InvalidInput(at("phases"), "must hold at least one phase", "[]");

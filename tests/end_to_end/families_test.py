@@ -76,6 +76,14 @@ class FamiliesTest(EndToEndTest):
         self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
         return run
 
+    def check_round_trip(self, data, *options):
+        """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the config."""
+        self.run_tool("train", "family.json", "--model", "run/model", "--data", data, "-o", "again", "--epochs", 1, "--learning-rate", 0, *options, timeout=60)
+        before, after = self.contents("run/model"), self.contents("again/model")
+        self.assertEqual(set(before), set(after))
+        for name in before:
+            self.assertEqual(before[name], after[name], name)
+
     def saved_names(self):
         return set(tiny_model.read_safetensors(self.folder / "run/model/model.safetensors"))
 
@@ -90,6 +98,7 @@ class FamiliesTest(EndToEndTest):
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
         self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
+        self.check_round_trip("pictures")
         # Pictures that change from epoch to epoch cannot be cached.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
         self.run_tool("train", "off.json", "--data", "pictures", "-o", "changing", "--flip", "--crop-padding", 1, "--epochs", 1, timeout=60)
@@ -115,6 +124,7 @@ class FamiliesTest(EndToEndTest):
         self.assertAlmostEqual(found["exact_match"], hits / 40, delta=1e-12)
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["BertForQuestionAnswering"])
         self.assertIn("qa_outputs.bias", self.saved_names())
+        self.check_round_trip("questions.json", "--max-tokens", 20, "--window-overlap", 4)
 
     def test_text_alone_with_gpt2_cuts_the_tie_when_layers_freeze(self):
         self.write_model("gpt2", GPT2, "bytes")
@@ -124,6 +134,7 @@ class FamiliesTest(EndToEndTest):
         self.assertGreater(run["test_accuracy"], 0.2)
         self.assertFalse(self.read("run/model/config.json")["tie_word_embeddings"])
         self.assertIn("lm_head.weight", self.saved_names())
+        self.check_round_trip("text.txt", "--max-tokens", 32)
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32, "--format", "json").stdout)
         self.assertGreater(found["value"], 0.2)
         # Without freezing the tie holds to the end, and one matrix is saved.
@@ -137,6 +148,7 @@ class FamiliesTest(EndToEndTest):
         run = self.train_family("gpt2", "data.tsv", "--dropout", 0.1)
         self.assertEqual(run["label_names"], tiny_model.LABELS)
         self.assertEqual(self.read("run/model/config.json")["pad_token_id"], 257)
+        self.check_round_trip("data.tsv")
 
     def test_what_does_not_fit_is_named(self):
         self.write_model("vit", VIT, None)

@@ -31,6 +31,7 @@ class RoadTest(EndToEndTest):
             run = self.train(f"{plan}.json", f"runs/{name}")
             self.assertEqual(run["name"], name)
             self.check_run(run)
+            self.check_scalars(f"runs/{name}", run)
             self.check_saved_model(f"runs/{name}", run)
             self.check_evaluation(f"runs/{name}", run)
             self.check_trace(f"runs/{name}/trace.json", num_ranks=2)
@@ -77,6 +78,16 @@ class RoadTest(EndToEndTest):
         self.assertIn("encoder.layer.3.output.dense.weight", changed)
         for name, (_, values) in saved.items():
             self.assertTrue(all(value == value and abs(value) < 100 for value in values), name)
+
+    def check_scalars(self, folder, run):
+        """Written as the run went, by whichever rank knew the figures."""
+        lines = [json.loads(line) for line in (self.folder / folder / "scalars.jsonl").read_text().splitlines()]
+        steps = [line for line in lines if "loss" in line]
+        self.assertEqual([line["step"] for line in steps], list(range(1, 61)))
+        for line, step in zip(steps, run["steps"]):
+            self.assertAlmostEqual(line["loss"], step["loss"], delta=1e-12)
+        self.assertEqual([(line["step"], line["test/accuracy"]) for line in lines if "test/accuracy" in line], [(one["step"], one["accuracy"]) for one in run["evaluations"]])
+        self.assertGreater((self.folder / folder / "tensorboard/events.out.tfevents.frostpipe").stat().st_size, 60 * 100)
 
     def check_evaluation(self, folder, run):
         """The saved model, alone in a process, predicts the run's test items as the run did."""

@@ -15,6 +15,9 @@
 #include "executor/job/activation_store.h"
 #include "executor/job/checkpoint.h"
 #include "executor/job/safetensors.h"
+#include "executor/data/byte_level_bpe.h"
+#include "executor/data/images.h"
+#include "executor/data/squad.h"
 #include "executor/data/text_data.h"
 #include "executor/data/wordpiece.h"
 #include "plan/plan.h"
@@ -292,6 +295,85 @@ TEST(Fuzz, AnyTextThroughATokenizer) {
     ASSERT_LE(ids.size(), 16u);
     for (const std::int32_t id : ids) ASSERT_TRUE(id >= 0 && id < 10);
   }
+  std::filesystem::remove(path);
+}
+
+/// GPT-2's files with a vocabulary of the 256 bytes, one merge and the end of text.
+std::string byte_level_vocabulary() {
+  std::string json = "{";
+  for (int byte = 0, other = 0; byte < 256; ++byte) {
+    const bool plain = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    const int c = plain ? byte : 256 + other++;
+    std::string character = c < 0x80 ? std::string(1, static_cast<char>(c)) : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+    if (character == "\"" || character == "\\") character = "\\" + character;
+    json += "\"" + character + "\":" + std::to_string(byte) + ",";
+  }
+  return json + R"("ab":256,"<|endoftext|>":257})";
+}
+
+/// A folder in memory whose files are written anew for every case.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_("/dev/shm/frostpipe_fuzz_folder_" + std::to_string(getpid())) { std::filesystem::create_directories(path_); }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& write(const std::string& name, const std::string& text) {
+    std::ofstream(path_ / name, std::ios::binary | std::ios::trunc) << text;
+    return path_;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void use(const ByteLevelBpe& tokenizer) {
+  const std::string text = "ab cab \xc3\xbc\xff's <|endoftext|>";
+  const std::vector<std::int32_t> ids = tokenizer.encode(text);
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= tokenizer.vocabulary_size()) throw std::logic_error("an id outside the vocabulary");
+  }
+  tokenizer.decode(ids);
+}
+
+TEST(Fuzz, ByteLevelVocabularies) {
+  ScratchFolder folder;
+  folder.write("merges.txt", "#version: 0.2\na b\n");
+  fuzz(byte_level_vocabulary(), [&](const std::string& text) { use(ByteLevelBpe(folder.write("vocab.json", text))); });
+}
+
+TEST(Fuzz, ByteLevelMerges) {
+  ScratchFolder folder;
+  folder.write("vocab.json", byte_level_vocabulary());
+  fuzz("#version: 0.2\na b\n", [&](const std::string& text) { use(ByteLevelBpe(folder.write("merges.txt", text))); });
+}
+
+TEST(Fuzz, ByteLevelTokenizerFiles) {
+  ScratchFolder folder;
+  fuzz(R"({"model":{"type":"BPE","vocab":)" + byte_level_vocabulary() + R"(,"merges":["a b"]},"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
+           R"("added_tokens":[{"id":257,"content":"<|endoftext|>","special":true}]})",
+       [&](const std::string& text) { use(ByteLevelBpe(folder.write("tokenizer.json", text))); });
+}
+
+TEST(Fuzz, Questions) {
+  ScratchFile scratch;
+  fuzz(R"({"data":[{"paragraphs":[{"context":"a fine film","qas":[{"id":"1","question":"what?","answers":[{"text":"fine","answer_start":2}]}]}]}]})", [&](const std::string& text) {
+    const QuestionSet set = read_squad(scratch.write(text));
+    for (const Question& question : set.questions) {
+      if (set.contexts.at(question.context).find(question.answers.at(0)) == std::string::npos) throw std::logic_error("an answer outside its context");
+    }
+  });
+}
+
+TEST(Fuzz, CifarRecords) {
+  const std::filesystem::path path = "/dev/shm/frostpipe_fuzz_cifar10_" + std::to_string(getpid()) + ".bin";
+  std::string valid;
+  for (int record = 0; record < 2; ++record) valid += std::string(1, static_cast<char>(record)) + std::string(3072, 'x');
+  fuzz(valid, [&](const std::string& text) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+    const ImageData data = open_images(path);
+    for (int i = 0; i < data.size(); ++i) {
+      if (data.load(i).pixels.size() != 3072 || data.label(i) < 0 || data.label(i) >= 10) throw std::logic_error("not a picture of CIFAR");
+    }
+  });
   std::filesystem::remove(path);
 }
 

@@ -132,7 +132,7 @@ TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
             "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
   EXPECT_EQ(error_of([](auto& p) { p.optimizer = "lion"; }), "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
-  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }), "plan.json: dtype: must be float32 or float64, is \"int3\"");
+  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }), "plan.json: dtype: must be float32, float64 or bfloat16, is \"int3\"");
 }
 
 TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {
