@@ -8,6 +8,7 @@
 #include "executor/job/hash.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 namespace {
@@ -30,7 +31,9 @@ void read_three(const nlohmann::json& json, const std::string& file, const char*
 void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input) {
   const std::filesystem::path path = model_folder / "preprocessor_config.json";
   if (!std::filesystem::exists(path)) return;
-  const nlohmann::json json = nlohmann::json::parse(read_text_file(path), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_text_file(path);
+  require_shallow_json(text, path.string());
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) throw InvalidInput(path.string(), "must be a JSON object", "something else");
   read_three(json, path.string(), "image_mean", false, input.mean);
   read_three(json, path.string(), "image_std", true, input.deviation);

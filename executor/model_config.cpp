@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 namespace {
@@ -17,7 +18,9 @@ using Json = nlohmann::ordered_json;
 /// A config.json under reading.
 class Fields {
  public:
-  Fields(const std::string& text, const std::string& file) : file_(file), json_(Json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+  Fields(const std::string& text, const std::string& file) : file_(file) {
+    require_shallow_json(text, file);
+    json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!json_.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
   }
   const Json& json() const { return json_; }

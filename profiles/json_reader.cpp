@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "profiles/json_nesting.h"
+
 namespace frostpipe::json {
 
 namespace {
@@ -190,6 +192,7 @@ Json write_number(double value) {
 }
 
 Json open_envelope(std::string_view text, std::string_view source, std::string_view format) {
+  require_shallow_json(text, source);
   Json json;
   try {
     json = Json::parse(text);

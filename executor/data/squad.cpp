@@ -19,6 +19,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/json_nesting.h"
 #include "profiles/json_reader.h"
 
 namespace frostpipe {
@@ -111,6 +112,7 @@ void read_answer(const Json& answer, const Place& place, const IndexedContext& c
 Json parsed(const std::string& source, std::string_view content) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  require_shallow_json(content, source);
   try {
     return Json::parse(content);
   } catch (const Json::parse_error& error) {

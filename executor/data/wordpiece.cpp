@@ -13,6 +13,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 namespace {
@@ -180,6 +181,7 @@ std::vector<std::string> read_vocabulary_lines(const std::filesystem::path& path
 
 Json read_json_object(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
+  require_shallow_json(content, path.string());
   Json object = Json::parse(content, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object())
     throw InvalidInput(path.string(), "must be a JSON object", object.is_discarded() ? "no JSON" : object.type_name());

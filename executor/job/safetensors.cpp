@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 namespace {
@@ -56,6 +57,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
     throw InvalidInput(path.string(), fmt::format("header length must be at most {} (the file's size less 8)", size - 8), std::to_string(header_size));
   }
   const auto* const text = reinterpret_cast<const char*>(mapping.get()) + 8;
+  require_shallow_json({text, static_cast<std::size_t>(header_size)}, path.string());
   const nlohmann::json header = nlohmann::json::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) throw InvalidInput(path.string(), "header must be a JSON object", "something else: the file is damaged");
   const std::byte* const data = mapping.get() + 8 + header_size;

@@ -4,6 +4,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 
@@ -15,7 +16,9 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
     return;
   }
   if (!std::filesystem::exists(index)) return;
-  const nlohmann::json json = nlohmann::json::parse(read_text_file(index), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_text_file(index);
+  require_shallow_json(text, index.string());
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     throw InvalidInput(index.string() + ": weight_map", "must be a JSON object of file names by tensor", json.is_object() ? "missing" : "something else");
   }

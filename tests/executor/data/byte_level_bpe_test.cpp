@@ -441,23 +441,11 @@ TEST_F(ByteLevelBpeTest, RefusesSettingsBesideTheVocabularyThatAreNotGpt2s) {
 
 TEST_F(ByteLevelBpeTest, DeepNestingIsAnErrorLikeOthers) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
-  const auto message_with = [&](std::string content) {
+  for (const std::string& content : {std::string(200000, '['), deep, "{\"model\": " + deep + "}", "{\"model\": {}, \"normalizer\": " + deep + "}"}) {
     file("tokenizer.json", content);
-    return message();
-  };
-  EXPECT_EQ(message_with(std::string(200000, '[')), "tokenizer.json: must be a JSON object, is no JSON");
-  EXPECT_EQ(message_with(deep), "tokenizer.json: must be a JSON object, is array");
-  EXPECT_EQ(message_with("{\"model\": " + deep + "}"), "tokenizer.json: model: must be an object, is array");
-  EXPECT_EQ(message_with("{\"model\": {\"type\": " + deep + "}}"),
-            "tokenizer.json: model: type: must be \"BPE\", as in GPT-2, is array");
-  EXPECT_EQ(message_with("{\"model\": {}, \"normalizer\": " + deep + "}"),
-            "tokenizer.json: normalizer: must be null, as in GPT-2, is array");
-  EXPECT_EQ(
-      message_with(R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"vocab": {"a": )" +
-                   deep + "}}}"),
-      "tokenizer.json: model: vocab: \"a\": tokens must not be empty and must be numbered 0, 1, 2, ... without gaps or "
-      "repetition, "
-      "is array");
+    const std::string says = "tokenizer.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
+    EXPECT_EQ(message().substr(0, says.size()), says);
+  }
 }
 
 // ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------

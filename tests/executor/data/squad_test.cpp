@@ -174,10 +174,9 @@ TEST_F(SquadTest, RefusesWhatIsNoJson) {
 
 TEST_F(SquadTest, DeepNestingIsRefusedLikeAnyOtherWrongValue) {
   const std::string open(300'000, '['), close(300'000, ']');
-  EXPECT_EQ(refusal_of(open + close), "q.json: must be an object, is a list");
-  EXPECT_EQ(refusal_of(R"({"data": [{"paragraphs": [{"context": )" + open + close + "}]}]}"),
-            "q.json: data[0].paragraphs[0].context: must be a text, is a list");
-  EXPECT_EQ(refusal_of(open), "q.json: must be JSON, is wrong at byte 300001");
+  const std::string says = "q.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
+  for (const std::string& content : {open, open + close, R"({"data": [{"paragraphs": [{"context": )" + open + close + "}]}]}"})
+    EXPECT_EQ(refusal_of(content).substr(0, says.size()), says);
 }
 
 TEST_F(SquadTest, SkipsAByteOrderMark) {
