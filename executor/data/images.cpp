@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "executor/data/error_values.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -235,15 +236,6 @@ Opened open_either(const fs::path& path) {
   throw InvalidInput(path.string(), "must be a folder of images or a binary file of CIFAR", "neither file nor folder");
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 10;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
-  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
-  return text;
-}
-
 }  // namespace
 
 ImageData::ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load)
@@ -272,7 +264,7 @@ ImageData open_images(const fs::path& path, const std::vector<std::string>& labe
     const auto found = number_of.find(name);
     if (found == number_of.end())
       throw InvalidInput(opened.place(static_cast<int>(i)),
-                         fmt::format("the label must be one that the model knows ({})", listed(label_names)),
+                         fmt::format("the label must be one that the model knows ({})", in_quotes(label_names)),
                          fmt::format("\"{}\"", name));
     opened.labels[i] = found->second;
   }

@@ -12,14 +12,13 @@
 #include <string_view>
 #include <utility>
 
+#include "executor/data/error_values.h"
 #include "executor/data/random_numbers.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
-
-std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -84,7 +83,7 @@ std::vector<LabelledText> read_rows(const std::filesystem::path& path) {
     const std::vector<std::string_view> fields = split(lines[i], '\t');
     if (fields.size() != columns.number)
       throw InvalidInput(place, "must have " + std::to_string(columns.number) + " fields between tabs, as the header",
-                         in_quotes(lines[i].substr(0, 80)) + " with " + std::to_string(fields.size()));
+                         in_quotes(lines[i]) + " with " + std::to_string(fields.size()));
     const std::string_view label = fields[columns.label];
     if (label.find_first_not_of(' ') == std::string_view::npos)
       throw InvalidInput(place, "the label must not be empty", in_quotes(label));
@@ -117,14 +116,6 @@ std::vector<std::string> distinct_labels(const std::vector<LabelledText>& rows) 
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 10;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + in_quotes(names[i]);
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
-  return text;
-}
-
 TextData with_labels_numbered(const std::filesystem::path& path, std::vector<LabelledText> rows,
                               const std::vector<std::string>& label_names) {
   std::map<std::string_view, int> number_of;
@@ -135,7 +126,7 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Lab
     const auto found = number_of.find(row.label);
     if (found == number_of.end())
       throw InvalidInput(place_of(path, row.line),
-                         "the label must be one that the model knows (" + listed(label_names) + ")",
+                         "the label must be one that the model knows (" + in_quotes(label_names) + ")",
                          in_quotes(row.label));
     data.texts.push_back(std::move(row.text));
     data.labels.push_back(found->second);

@@ -3,27 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "executor/data/wordpiece_files.h"
+
 namespace frostpipe {
-
-/// How text is made plain before it is cut into word pieces: the three settings of a BERT model's
-/// tokenizer_config.json.
-struct WordPieceOptions {
-  /// `do_lower_case`. One character at a time, as Hugging Face's fast tokenizer does: a final capital sigma gives σ,
-  /// never ς.
-  bool lowercase = true;
-  /// `strip_accents`: decompose (NFD) and drop the nonspacing marks. Not given: as `lowercase`.
-  std::optional<bool> strip_accents = std::nullopt;
-  /// `tokenize_chinese_chars`: every CJK ideograph is a word of its own.
-  bool handle_chinese_characters = true;
-
-  bool operator==(const WordPieceOptions&) const = default;
-};
 
 /// Where a token stands in the text that it was cut from: code points of the text as given, [begin, end). Each broken
 /// sequence of UTF-8 counts as the one U+FFFD that Python reads for it.
@@ -112,14 +99,5 @@ class WordPiece {
   std::int32_t classification_id_ = 0;
   std::int32_t separator_id_ = 0;
 };
-
-/// The settings in `model_folder`/tokenizer_config.json; a missing file or key means the default, as in transformers 5.
-/// Throws InvalidInput where the file is no JSON object, a setting is no truth value, or tokens were added to the
-/// vocabulary.
-WordPieceOptions wordpiece_options_from(const std::filesystem::path& model_folder);
-
-/// The file to build a WordPiece from: tokenizer.json where there is one (transformers 5 writes no other), else
-/// vocab.txt. Throws InvalidInput if the folder has neither.
-std::filesystem::path wordpiece_vocabulary_in(const std::filesystem::path& model_folder);
 
 }  // namespace frostpipe

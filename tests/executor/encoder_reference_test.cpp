@@ -3,20 +3,16 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "executor/layer_state.h"
 #include "executor/model_folder.h"
+#include "tests/support/reference_data.h"
 
 namespace frostpipe {
 namespace {
-
-std::filesystem::path model_folder() {
-  const char* const given = std::getenv("FROSTPIPE_MODEL_DIR");
-  return given ? given : FROSTPIPE_MODEL_DIR;
-}
 
 void expect_close(const at::Tensor& values, const nlohmann::json& expected, const std::string& what) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -25,10 +21,9 @@ void expect_close(const at::Tensor& values, const nlohmann::json& expected, cons
 }
 
 TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
-  if (!std::filesystem::exists(model_folder() / "model.safetensors")) {
-    GTEST_SKIP() << "no MiniLM weights in " << model_folder() << ": run scripts/setup, or set FROSTPIPE_MODEL_DIR";
-  }
-  const nlohmann::json reference = nlohmann::json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/minilm_reference.json"));
+  const std::optional<std::filesystem::path> minilm = test::minilm_folder();
+  if (!minilm) GTEST_SKIP() << test::kNoMinilm;
+  const nlohmann::json& reference = test::reference_data("minilm_reference.json");
   const auto& sentences = reference["sentences"];
   const auto count = static_cast<std::int64_t>(sentences.size()), tokens = reference["batch_shape"][1].get<std::int64_t>();
   MicroBatch batch{.input = at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong), .token_types = {}, .mask = at::zeros({count, tokens}), .labels = {}, .dropout_keys = {}};
@@ -39,7 +34,7 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
       batch.mask[i][static_cast<std::int64_t>(t)] = 1;
     }
   }
-  const ModelFolder folder = open_model_folder(model_folder());
+  const ModelFolder folder = open_model_folder(*minilm);
   const WeightFiles weights(folder.path);
   const Model model = model_of(folder.config, folder.name);
   const at::NoGradGuard no_grad;

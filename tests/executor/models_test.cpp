@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -14,6 +13,8 @@
 #include "executor/model_folder.h"
 #include "executor/models/task.h"
 #include "profiles/error.h"
+#include "tests/support/reference_data.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -32,14 +33,8 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-class ModelsTest : public testing::Test {
+class ModelsTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("frostpipe_models_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write_config(const Json& config) { std::ofstream(folder_ / "config.json") << config; }
 
   /// The files of a recorded model; `parts`: in how many.
@@ -66,8 +61,6 @@ class ModelsTest : public testing::Test {
     }
     if (parts > 1) std::ofstream(folder_ / "model.safetensors.index.json") << index;
   }
-
-  std::filesystem::path folder_;
 };
 
 at::Tensor integers(const Json& rows) {
@@ -112,7 +105,7 @@ void expect_close(const at::Tensor& values, const Json& expected, const std::str
 }
 
 TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
-  const Json reference = Json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/models_reference.json"));
+  const Json& reference = test::reference_data("models_reference.json");
   ASSERT_EQ(reference["models"].size(), 5u);
   for (const Json& recorded : reference["models"]) {
     const std::string architecture = recorded["config"]["architectures"][0];
@@ -163,7 +156,7 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
 }
 
 TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
-  const Json reference = Json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/models_reference.json"));
+  const Json& reference = test::reference_data("models_reference.json");
   const auto refused = [&](const std::string& says, const std::function<void()>& call) {
     try {
       call();

@@ -8,15 +8,15 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
 
 /// Files as published: OPT-350 with two layers on one device type, tensor-parallel size 2; links of 1 GB/s for one pair, 2 GB/s for two.
-class SailorTest : public ::testing::Test {
+class SailorTest : public test::ScratchFolderTest {
  protected:
-  SailorTest() : folder_(std::filesystem::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
+  SailorTest() {
     const std::string layer = R"({"params_bytes": 4000000, "act_output_bytes": 1000000, "act_mem_bytes": 3000000})";
     const std::string layers = R"({"0": )" + layer + R"(, "1": )" + layer + "}";
     write_file_atomically(folder_ / "llm_info.json", R"({"OPT-350": {"1": )" + layers + R"(, "2": )" + layers + "}}");
@@ -27,7 +27,6 @@ class SailorTest : public ::testing::Test {
                           R"({"1": {"2": {"0": [0.010, 0.020, 0.001], "1": [0.030, 0.040, 0.001]}},
                               "2": {"2": {"0": [0.012, 0.024, 0.001], "1": [0.020, 0.050, 0.001]}}})");
   }
-  ~SailorTest() override { std::filesystem::remove_all(folder_); }
 
   SailorRun run(const std::string& layers, int stages, int replicas, int micro_batch_size, int global_batch_size) {
     std::string entries, stage;
@@ -44,8 +43,6 @@ class SailorTest : public ::testing::Test {
     SailorData data(folder_);
     return 1e-6 * static_cast<double>(predict(run, data, {.reduction_overhead_ns = 7'000'000}).iteration_ns);
   }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(SailorTest, OneStageIsItsWorkAndOneStepOfTheOptimizer) {

@@ -1,17 +1,14 @@
 #include "executor/data/byte_level_bpe.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,6 +17,9 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "tests/support/code_points.h"
+#include "tests/support/reference_data.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -27,25 +27,15 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 
-std::string utf8(char32_t c) {
-  if (c < 0x80) return {static_cast<char>(c)};
-  std::string bytes;
-  const int following = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  const int marker = following == 1 ? 0xC0 : following == 2 ? 0xE0 : 0xF0;
-  bytes += static_cast<char>(marker | static_cast<int>(c >> (6 * following)));
-  for (int i = following - 1; i >= 0; --i) bytes += static_cast<char>(0x80 | static_cast<int>((c >> (6 * i)) & 0x3F));
-  return bytes;
-}
-
 /// How the files write a byte: GPT-2's alphabet, here by its definition, not by a table.
 std::string letter_of(int byte) {
   const auto visible = [](int b) {
     return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
   };
-  if (visible(byte)) return utf8(static_cast<char32_t>(byte));
+  if (visible(byte)) return test::utf8(static_cast<char32_t>(byte));
   int hidden_before = 0;
   for (int b = 0; b < byte; ++b) hidden_before += visible(b) ? 0 : 1;
-  return utf8(static_cast<char32_t>(256 + hidden_before));
+  return test::utf8(static_cast<char32_t>(256 + hidden_before));
 }
 
 std::string letters_of(std::string_view bytes) {
@@ -56,16 +46,8 @@ std::string letters_of(std::string_view bytes) {
 
 using Merges = std::vector<std::pair<std::string, std::string>>;  // of bytes
 
-/// A folder of its own for each test, gone afterwards.
-class ByteLevelBpeTest : public testing::Test {
+class ByteLevelBpeTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  void file(const std::string& name, std::string_view content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-  }
-
   /// Byte b is token b, <|endoftext|> is 256; then what the merges give, from 257, each where it is new.
   static Json vocabulary(const Merges& merges) {
     Json ids;
@@ -97,23 +79,10 @@ class ByteLevelBpeTest : public testing::Test {
          {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
         {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"vocab", vocabulary(merges)}, {"merges", pairs}}}};
   }
-  /// What the constructor says of the files, without the folder's name.
+  /// What the constructor says of the files.
   std::string message() const {
-    try {
-      ByteLevelBpe{folder_};
-    } catch (const InvalidInput& error) {
-      std::string message = error.what();
-      const std::string place = folder_.string();
-      if (message.starts_with(place + "/")) message.erase(0, place.size() + 1);
-      if (message.starts_with(place)) message.replace(0, place.size(), "FOLDER");
-      return message;
-    }
-    return "no InvalidInput";
+    return message_of([&] { ByteLevelBpe{folder_}; });
   }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("frostpipe_byte_level_bpe_" + std::to_string(getpid()) + "_" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 // ---- Rules, on a vocabulary small enough to see through -----------------------------------------
@@ -403,7 +372,7 @@ TEST_F(ByteLevelBpeTest, RefusesDamagedMerges) {
   EXPECT_EQ(message_of("a b c\n"), "merges.txt:1" + rule + "\"a b c\"");
   EXPECT_EQ(message_of("a  b\n"), "merges.txt:1" + rule + "\"a  b\"");
   EXPECT_EQ(message_of("a \n"), "merges.txt:1" + rule + "\"a \"");
-  EXPECT_EQ(message_of(std::string(1000, 'x')), "merges.txt:1" + rule + "\"" + std::string(60, 'x') + "...\"");
+  EXPECT_EQ(message_of(std::string(1000, 'x')), "merges.txt:1" + rule + "\"" + std::string(80, 'x') + "...\"");
   EXPECT_EQ(message_of("a b\nxy c\n"), "merges.txt:2: left must be a token of the vocabulary, is \"xy\"");
   EXPECT_EQ(message_of("a b\nc xy\n"), "merges.txt:2: right must be a token of the vocabulary, is \"xy\"");
   EXPECT_EQ(message_of("a b\nc a\n"), "merges.txt:2: the two together must be a token of the vocabulary, is \"ca\"");
@@ -441,7 +410,8 @@ TEST_F(ByteLevelBpeTest, RefusesSettingsBesideTheVocabularyThatAreNotGpt2s) {
 
 TEST_F(ByteLevelBpeTest, DeepNestingIsAnErrorLikeOthers) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
-  for (const std::string& content : {std::string(200000, '['), deep, "{\"model\": " + deep + "}", "{\"model\": {}, \"normalizer\": " + deep + "}"}) {
+  for (const std::string& content :
+       {std::string(200000, '['), deep, "{\"model\": " + deep + "}", "{\"model\": {}, \"normalizer\": " + deep + "}"}) {
     file("tokenizer.json", content);
     const std::string says = "tokenizer.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
     EXPECT_EQ(message().substr(0, says.size()), says);
@@ -450,44 +420,20 @@ TEST_F(ByteLevelBpeTest, DeepNestingIsAnErrorLikeOthers) {
 
 // ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
 
-const Json& reference() {
-  static const Json json = [] {
-#ifdef FROSTPIPE_TEST_DATA
-    const std::filesystem::path data = FROSTPIPE_TEST_DATA;
-#else
-    const std::filesystem::path data =
-        std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "data";
-#endif
-    return Json::parse(read_text_file(data / "byte_level_bpe_reference.json"));
-  }();
-  return json;
-}
-
-/// "41-5A 61"
-std::set<char32_t> code_points_of(const std::string& ranges) {
-  std::set<char32_t> code_points;
-  std::istringstream stream(ranges);
-  for (std::string range; stream >> range;) {
-    const std::size_t dash = range.find('-');
-    const unsigned long first = std::stoul(range, nullptr, 16);
-    const unsigned long last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1), nullptr, 16);
-    for (unsigned long c = first; c <= last; ++c) code_points.insert(static_cast<char32_t>(c));
-  }
-  return code_points;
-}
-
 // A letter makes one word with "a", a number with "1", any other with "!", a space with none of them. One word is seen
 // by the merge of that character with whatever byte comes next.
 TEST_F(ByteLevelBpeTest, ClassesOfAllCodePointsAreHuggingFaces) {
-  const Json& ranges = reference().at("code_points");
-  const std::set<char32_t> letters = code_points_of(ranges.at("letter"));
-  const std::set<char32_t> numbers = code_points_of(ranges.at("number"));
-  const std::set<char32_t> spaces = code_points_of(ranges.at("space"));
+  const Json& ranges = test::reference_data("byte_level_bpe_reference.json").at("code_points");
+  const std::set<char32_t> letters = test::code_points_of(ranges.at("letter"));
+  const std::set<char32_t> numbers = test::code_points_of(ranges.at("number"));
+  const std::set<char32_t> spaces = test::code_points_of(ranges.at("space"));
   Merges merges;
   for (const char* character : {"a", "1", "!"})
     for (int byte = 0; byte < 256; ++byte) merges.emplace_back(character, std::string(1, static_cast<char>(byte)));
   const ByteLevelBpe b = tokenizer(merges);
-  const auto is_one_word = [&](const char* character, char32_t c) { return b.encode(character + utf8(c))[0] > 256; };
+  const auto is_one_word = [&](const char* character, char32_t c) {
+    return b.encode(character + test::utf8(c))[0] > 256;
+  };
   int differences = 0;
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
@@ -500,18 +446,6 @@ TEST_F(ByteLevelBpeTest, ClassesOfAllCodePointsAreHuggingFaces) {
   EXPECT_EQ(differences, 0);
 }
 
-std::string text_of(const Json& one) {
-  if (one.contains("text")) {
-    std::string text;
-    for (int i = 0; i < one.value("times", 1); ++i) text += one.at("text").get<std::string>();
-    return text;
-  }
-  const std::string hex = one.at("hex");
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
 /// {"count", "ids_fingerprint"} as scripts/record-reference writes it: of the ids as little-endian 32-bit numbers.
 Json digest_of(const Ids& ids) {
   std::string bytes;
@@ -521,23 +455,23 @@ Json digest_of(const Ids& ids) {
 }
 
 void expect_ids_of_transformers(const ByteLevelBpe& b, const char* vocabulary) {
-  EXPECT_GE(reference().at("cases").size(), 110u);
-  for (const Json& one : reference().at("cases")) {
-    const Ids ids = b.encode(text_of(one));
+  EXPECT_GE(test::reference_data("byte_level_bpe_reference.json").at("cases").size(), 110u);
+  for (const Json& one : test::reference_data("byte_level_bpe_reference.json").at("cases")) {
+    const Ids ids = b.encode(test::text_of(one));
     EXPECT_EQ(ids, one.at(vocabulary).get<Ids>()) << one.at("name");
     if (one.contains("text")) {
-      EXPECT_EQ(b.decode(ids), text_of(one));
+      EXPECT_EQ(b.decode(ids), test::text_of(one));
     }
   }
-  for (const Json& one : reference().at("repeated"))
-    EXPECT_EQ(digest_of(b.encode(text_of(one))), one.at(vocabulary)) << one.at("name");
+  for (const Json& one : test::reference_data("byte_level_bpe_reference.json").at("repeated"))
+    EXPECT_EQ(digest_of(b.encode(test::text_of(one))), one.at(vocabulary)) << one.at("name");
 }
 
 TEST_F(ByteLevelBpeTest, HardStringsGetTheIdsOfTransformers) {
-  const Json& merges = reference().at("small_merges");
+  const Json& merges = test::reference_data("byte_level_bpe_reference.json").at("small_merges");
   std::string lines = "#version: 0.2\n";
   for (const Json& merge : merges) lines += merge.get<std::string>() + "\n";
-  file("vocab.json", reference().at("small_vocabulary").dump());
+  file("vocab.json", test::reference_data("byte_level_bpe_reference.json").at("small_vocabulary").dump());
   file("merges.txt", lines);
   const ByteLevelBpe b(folder_);
   EXPECT_EQ(b.vocabulary_size(), 600);
@@ -545,10 +479,10 @@ TEST_F(ByteLevelBpeTest, HardStringsGetTheIdsOfTransformers) {
 }
 
 TEST_F(ByteLevelBpeTest, ReadsTheFileThatTransformersWrites) {
-  Json json = reference().at("small_tokenizer_json");
-  json["model"]["vocab"] = reference().at("small_vocabulary");
+  Json json = test::reference_data("byte_level_bpe_reference.json").at("small_tokenizer_json");
+  json["model"]["vocab"] = test::reference_data("byte_level_bpe_reference.json").at("small_vocabulary");
   json["model"]["merges"] = Json::array();
-  for (const Json& merge : reference().at("small_merges")) {
+  for (const Json& merge : test::reference_data("byte_level_bpe_reference.json").at("small_merges")) {
     const std::string text = merge;
     json["model"]["merges"].push_back({text.substr(0, text.find(' ')), text.substr(text.find(' ') + 1)});
   }
@@ -575,8 +509,8 @@ TEST_F(ByteLevelBpeTest, WholeFilesGetTheIdsOfTransformersWithGpt2sVocabulary) {
         << "whole texts are NOT tested: set FROSTPIPE_GPT2_FOLDER as above, and FROSTPIPE_TEXT_FOLDER to a folder with "
            "tinyshakespeare.txt and wikitext-2-valid.txt";
   const ByteLevelBpe b(folder);
-  EXPECT_EQ(reference().at("files").size(), 2u);
-  for (const Json& one : reference().at("files")) {
+  EXPECT_EQ(test::reference_data("byte_level_bpe_reference.json").at("files").size(), 2u);
+  for (const Json& one : test::reference_data("byte_level_bpe_reference.json").at("files")) {
     const std::string text = read_text_file(std::filesystem::path(texts) / one.at("name"));
     ASSERT_EQ(fingerprint(text), one.at("fingerprint")) << one.at("name") << " is not the text that was recorded";
     const Ids ids = b.encode(text);

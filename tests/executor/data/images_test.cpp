@@ -1,7 +1,6 @@
 #include "executor/data/images.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +23,8 @@
 #include "executor/data/image_files.h"
 #include "executor/data/image_transforms.h"
 #include "profiles/error.h"
+#include "tests/support/reference_data.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -34,27 +35,14 @@ using Strings = std::vector<std::string>;
 
 // ---- Helpers ------------------------------------------------------------------------------------
 
-/// tests/data/images_reference.json: what Pillow makes of tiny files (scripts/record-reference).
-const Json& reference() {
-  static const Json json = Json::parse(std::ifstream(FROSTPIPE_TEST_DATA "/images_reference.json"));
-  return json;
-}
-
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 Image image_of(int height, int width, const std::string& hex) {
-  const std::string bytes = from_hex(hex);
+  const std::string bytes = test::bytes_of_hex(hex);
   return {.height = height, .width = width, .pixels = {bytes.begin(), bytes.end()}};
 }
 
 std::string reference_file(std::string_view name) {
-  for (const Json& file : reference()["files"])
-    if (file["name"] == name) return from_hex(file["file"]);
+  for (const Json& file : test::reference_data("images_reference.json")["files"])
+    if (file["name"] == name) return test::bytes_of_hex(file["file"]);
   throw std::logic_error("no such file in images_reference.json: " + std::string(name));
 }
 
@@ -75,15 +63,6 @@ Image picture(int height, int width) {
       for (int x = 0; x < width; ++x)
         image.pixels.push_back(static_cast<std::uint8_t>(x * x * 3 + y * y * 5 + x * y * 7 + c * 83));
   return image;
-}
-
-std::string message_of(auto function) {
-  try {
-    function();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "no InvalidInput";
 }
 
 std::string big_endian(std::uint32_t value) {
@@ -112,41 +91,22 @@ void mend_checksums(std::string& png) {
   }
 }
 
-/// A folder of its own for each test, gone afterwards.
-class ImagesTest : public testing::Test {
+class ImagesTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path file(const std::string& name, std::string_view content = "") const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
-  }
-  /// The message for opening `path`, without the folder, which differs from run to run.
   std::string message_for(const fs::path& path) const {
-    return without_folder(message_of([&] { open_images(path); }));
+    return message_of([&] { open_images(path); });
   }
-  std::string without_folder(std::string message) const {
-    const std::string folder = folder_.string();
-    if (message.starts_with(folder + "/")) return message.substr(folder.size() + 1);
-    if (message.starts_with(folder)) return "folder" + message.substr(folder.size());
-    return message;
-  }
-
-  const fs::path folder_ = fs::temp_directory_path() / ("frostpipe_images_" + std::to_string(getpid()) + "_" +
-                                                        testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 // ---- Decoding -----------------------------------------------------------------------------------
 
 TEST_F(ImagesTest, DecodesEveryKindOfFileAsPillowDoes) {
-  ASSERT_GE(reference()["files"].size(), 39u);
-  for (const Json& file : reference()["files"]) {
+  ASSERT_GE(test::reference_data("images_reference.json")["files"].size(), 39u);
+  for (const Json& file : test::reference_data("images_reference.json")["files"]) {
     const std::string name = file["name"];
     const Image expected = image_of(file["height"], file["width"], file["pixels"]);
     // Libraries may round the cosine transform and the colours of a JPEG image differently.
-    EXPECT_LE(largest_difference(decode(from_hex(file["file"])), expected), name.starts_with("JPEG") ? 2 : 0) << name;
+    EXPECT_LE(largest_difference(decode(test::bytes_of_hex(file["file"])), expected), name.starts_with("JPEG") ? 2 : 0) << name;
   }
 }
 
@@ -157,13 +117,13 @@ TEST_F(ImagesTest, RefusesOtherFormats) {
       message_of([] { decode("GIF89a-and-so-on"); }),
       "file: must be a JPEG or PNG file (FF D8 FF or 89 50 4E 47 0D 0A 1A 0A), is a file that begins with 47 49 46 "
       "38 39 61 2D 61");
-  const std::string cmyk = from_hex(reference()["refused"][0]["file"]);
+  const std::string cmyk = test::bytes_of_hex(test::reference_data("images_reference.json")["refused"][0]["file"]);
   EXPECT_EQ(message_of([&] { decode(cmyk); }), "file: a JPEG image must be grey, RGB or YCbCr, is CMYK");
 }
 
 TEST_F(ImagesTest, EveryTruncatedFileIsAnError) {
-  for (const Json& file : reference()["files"]) {
-    const std::string content = from_hex(file["file"]);
+  for (const Json& file : test::reference_data("images_reference.json")["files"]) {
+    const std::string content = test::bytes_of_hex(file["file"]);
     for (std::size_t size = 0; size < content.size(); ++size)
       ASSERT_THROW(decode(content.substr(0, size)), InvalidInput) << file["name"] << " cut to " << size << " bytes";
   }
@@ -207,7 +167,7 @@ TEST_F(ImagesTest, BytesTooManyAreNoDamage) {
 }
 
 TEST_F(ImagesTest, SizesThatTheFileCannotHaveAreRefusedBeforeMemoryIsTaken) {
-  const auto png_of = [](std::uint32_t width, std::uint32_t height) {
+  const auto png_of = [&](std::uint32_t width, std::uint32_t height) {
     std::string png = reference_file("PNG RGB");
     png.replace(16, 8, big_endian(width) + big_endian(height));
     mend_checksums(png);
@@ -220,7 +180,7 @@ TEST_F(ImagesTest, SizesThatTheFileCannotHaveAreRefusedBeforeMemoryIsTaken) {
                                     std::to_string(reference_file("PNG RGB").size() * 344) + " pixels, is 8000 x 8000");
   EXPECT_EQ(png_of(0, 5).substr(0, 31), "file: cannot be decoded as PNG:");
 
-  const auto jpeg_of = [](std::uint32_t width, std::uint32_t height) {
+  const auto jpeg_of = [&](std::uint32_t width, std::uint32_t height) {
     std::string jpeg = reference_file("JPEG 4:2:0");
     const std::size_t frame = jpeg.find("\xFF\xC0");
     jpeg.replace(frame + 5, 4, big_endian((height << 16) | width));
@@ -251,12 +211,12 @@ TEST_F(ImagesTest, ManyScansAreRefused) {
 
 /// With sanitizers this shows that damage ends in an error or in pixels, and in nothing else.
 TEST_F(ImagesTest, ChangedBytesAreAnErrorOrAnImage) {
-  const Json& files = reference()["files"];
+  const Json& files = test::reference_data("images_reference.json")["files"];
   std::mt19937 random(1);
   int num_images = 0;
   constexpr int kCases = 10'000;
   for (int i = 0; i < kCases; ++i) {
-    std::string content = from_hex(files[static_cast<std::size_t>(i) % files.size()]["file"]);
+    std::string content = test::bytes_of_hex(files[static_cast<std::size_t>(i) % files.size()]["file"]);
     for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes)
       content[random() % content.size()] = static_cast<char>(random());
     if (random() % 2 == 0 && content.starts_with("\x89PNG")) mend_checksums(content);
@@ -276,7 +236,7 @@ TEST_F(ImagesTest, ChangedBytesAreAnErrorOrAnImage) {
 // ---- Resizing -----------------------------------------------------------------------------------
 
 TEST_F(ImagesTest, ResizesAsPillowDoes) {
-  for (const Json& resized : reference()["resized"]) {
+  for (const Json& resized : test::reference_data("images_reference.json")["resized"]) {
     const int height = resized["new"][0], width = resized["new"][1];
     const Image result = resize(picture(resized["old"][0], resized["old"][1]), height, width);
     EXPECT_LE(largest_difference(result, image_of(height, width, resized["pixels"])), 1)
@@ -286,9 +246,11 @@ TEST_F(ImagesTest, ResizesAsPillowDoes) {
 
 TEST_F(ImagesTest, HalvingWeighsTheNeighboursToo) {
   // A triangle of width 4 around the middle of two pixels: 1/8, 3/8, 3/8, 1/8; at the border 3/7, 3/7, 1/7.
-  Image row{.height = 1, .width = 6, .pixels = {80, 0, 0, 0, 0, 0}};
-  row.pixels.insert(row.pixels.end(), {0, 0, 80, 0, 0, 0});
-  row.pixels.insert(row.pixels.end(), {0, 80, 0, 0, 0, 70});
+  const Image row{.height = 1,
+                  .width = 6,
+                  .pixels = {80, 0, 0, 0, 0, 0,  // red
+                             0, 0, 80, 0, 0, 0,  // green
+                             0, 80, 0, 0, 0, 70}};
   EXPECT_EQ(resize(row, 1, 3).pixels, (std::vector<std::uint8_t>{34, 0, 0, 11, 30, 0, 34, 10, 30}));
 }
 
@@ -494,10 +456,10 @@ TEST_F(ImagesTest, ReadsAFolderPerLabelInOrderOfBytes) {
 
 TEST_F(ImagesTest, FolderErrorsNameTheFirstOffence) {
   EXPECT_EQ(message_for(folder_),
-            "folder: must have a sub-folder of images for each label (or be a binary file of CIFAR), is a folder "
+            "FOLDER: must have a sub-folder of images for each label (or be a binary file of CIFAR), is a folder "
             "without one");
   file("a/1.png");
-  EXPECT_EQ(message_for(folder_), "folder: must have at least two different labels, is all \"a\"");
+  EXPECT_EQ(message_for(folder_), "FOLDER: must have at least two different labels, is all \"a\"");
   fs::create_directories(folder_ / "b");
   EXPECT_EQ(message_for(folder_), "b: a label's folder must hold an image, is without one");
   file("b/2.png");
@@ -516,9 +478,9 @@ TEST_F(ImagesTest, ADamagedFileIsFoundWhenItIsLoaded) {
   file("b/2.png", "nothing");
   const ImageData data = open_images(folder_);
   EXPECT_EQ(data.load(0).width, 7);
-  EXPECT_EQ(without_folder(message_of([&] { data.load(1); })).substr(0, 37), "b/2.png: must be a JPEG or PNG file (");
+  EXPECT_EQ(message_of([&] { data.load(1); }).substr(0, 37), "b/2.png: must be a JPEG or PNG file (");
   fs::remove(folder_ / "b/2.png");
-  EXPECT_EQ(without_folder(message_of([&] { data.load(1); })), "b/2.png: cannot be read: No such file or directory");
+  EXPECT_EQ(message_of([&] { data.load(1); }), "b/2.png: cannot be read: No such file or directory");
 }
 
 TEST_F(ImagesTest, TestDataTakesTheLabelsOfTheModel) {
@@ -530,16 +492,16 @@ TEST_F(ImagesTest, TestDataTakesTheLabelsOfTheModel) {
   ASSERT_EQ(data.size(), 3);
   EXPECT_EQ(data.label(0), 2);
   EXPECT_EQ(data.label(2), 1);
-  EXPECT_EQ(without_folder(message_of([&] {
+  EXPECT_EQ(message_of([&] {
               open_images(folder_ / "test", {"dog", "cat"});
-            })),
+            }),
             "test/ant/2.png: the label must be one that the model knows (\"dog\", \"cat\"), is \"ant\"");
 
   const fs::path cifar = file("data.bin", cifar_record({"3"}, 0) + cifar_record({"5"}, 0));
   EXPECT_EQ(open_images(cifar, {"5", "3"}).label(0), 1);
-  EXPECT_EQ(without_folder(message_of([&] {
+  EXPECT_EQ(message_of([&] {
               open_images(cifar, {"0", "3"});
-            })),
+            }),
             "data.bin: record 1: the label must be one that the model knows (\"0\", \"3\"), is \"5\"");
 }
 

@@ -1,9 +1,7 @@
 #include "executor/data/squad.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +16,8 @@
 
 #include "executor/data/wordpiece.h"
 #include "profiles/error.h"
+#include "tests/support/reference_data.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -25,16 +25,8 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 
-/// A folder of its own for each test, gone afterwards.
-class SquadTest : public testing::Test {
+class SquadTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path file(const std::string& name, std::string_view content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
-  }
   /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, then "a" 4, "b" 5, ... "z" 29, and the same after "##" from 30.
   WordPiece letters() const {
     std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
@@ -42,24 +34,9 @@ class SquadTest : public testing::Test {
       for (char letter = 'a'; letter <= 'z'; ++letter) lines += before + std::string(1, letter) + "\n";
     return WordPiece(file("vocab.txt", lines));
   }
-  std::string message_of(auto function) const {
-    try {
-      function();
-    } catch (const InvalidInput& error) {
-      std::string message = error.what();
-      const std::string place = folder_.string();
-      if (message.starts_with(place)) message.erase(0, std::min(message.size(), place.size() + 1));
-      return message;
-    }
-    return "no InvalidInput";
-  }
   std::string refusal_of(std::string_view content) const {
     return message_of([&] { read_squad(file("q.json", content)); });
   }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("frostpipe_squad_" + std::to_string(getpid()) + "_" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 /// One question about one context.
@@ -175,7 +152,8 @@ TEST_F(SquadTest, RefusesWhatIsNoJson) {
 TEST_F(SquadTest, DeepNestingIsRefusedLikeAnyOtherWrongValue) {
   const std::string open(300'000, '['), close(300'000, ']');
   const std::string says = "q.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
-  for (const std::string& content : {open, open + close, R"({"data": [{"paragraphs": [{"context": )" + open + close + "}]}]}"})
+  for (const std::string& content :
+       {open, open + close, R"({"data": [{"paragraphs": [{"context": )" + open + close + "}]}]}"})
     EXPECT_EQ(refusal_of(content).substr(0, says.size()), says);
 }
 
@@ -384,22 +362,8 @@ TEST(SquadScores, AQuestionWithoutAPredictionCountsNothing) {
 
 // ---- Oracle: transformers and Python (scripts/record-reference) ----------------------------------
 
-std::filesystem::path reference_file() {
-#ifdef FROSTPIPE_TEST_DATA
-  const std::filesystem::path data = FROSTPIPE_TEST_DATA;
-#else
-  const std::filesystem::path data = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "data";
-#endif
-  return data / "squad_reference.json";
-}
-
-Json reference() {
-  std::ifstream stream(reference_file());
-  return Json::parse(stream);
-}
-
 TEST(SquadReference, ScoresAreThoseOfPython) {
-  const Json scores = reference().at("scores");
+  const Json scores = test::reference_data("squad_reference.json").at("scores");
   EXPECT_GE(scores.size(), 40u);
   for (const Json& one : scores) {
     const std::string prediction = one.at("prediction");
@@ -409,22 +373,12 @@ TEST(SquadReference, ScoresAreThoseOfPython) {
   }
 }
 
-std::optional<std::filesystem::path> model_folder() {
-  if (const char* folder = std::getenv("FROSTPIPE_MODEL_DIR"); folder != nullptr && *folder != '\0') return folder;
-#ifdef FROSTPIPE_MODEL_DIR
-  if (std::filesystem::exists(std::filesystem::path(FROSTPIPE_MODEL_DIR) / "vocab.txt")) return FROSTPIPE_MODEL_DIR;
-#endif
-  return std::nullopt;
-}
-
 TEST(SquadReference, WindowsAreThoseOfTransformers) {
-  const std::optional<std::filesystem::path> folder = model_folder();
-  if (!folder)
-    GTEST_SKIP() << "no vocabulary to compare with transformers: run scripts/setup, or set FROSTPIPE_MODEL_DIR to the "
-                    "folder of all-MiniLM-L6-v2";
+  const std::optional<std::filesystem::path> folder = test::minilm_folder();
+  if (!folder) GTEST_SKIP() << test::kNoMinilm;
   const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
-  const QuestionSet set = read_squad(reference_file());
-  const Json expected = reference().at("windows");
+  const QuestionSet set = read_squad(FROSTPIPE_TEST_DATA "/squad_reference.json");
+  const Json expected = test::reference_data("squad_reference.json").at("windows");
   EXPECT_GE(expected.size(), 100u);
   std::size_t next = 0;
   while (next < expected.size()) {

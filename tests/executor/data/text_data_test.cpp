@@ -1,13 +1,11 @@
 #include "executor/data/text_data.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -24,34 +23,12 @@ Split split_of(const TextData& data, double fraction, std::uint64_t seed) { retu
 using Strings = std::vector<std::string>;
 using Ints = std::vector<int>;
 
-/// A file of its own for each test, gone afterwards.
-class ReadTsv : public testing::Test {
+class ReadTsv : public test::ScratchFolderTest {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path file(std::string_view content) const {
-    std::ofstream(folder_ / "data.tsv", std::ios::binary) << content;
-    return folder_ / "data.tsv";
-  }
-  /// The message without the folder, which differs from run to run.
-  std::string message_of(auto function) const {
-    try {
-      function();
-    } catch (const InvalidInput& error) {
-      const std::string message = error.what();
-      const std::string place = folder_.string() + "/";
-      return message.starts_with(place) ? message.substr(place.size()) : message;
-    }
-    return "no InvalidInput";
-  }
+  std::filesystem::path file(std::string_view content) const { return ScratchFolderTest::file("data.tsv", content); }
   std::string message_for(std::string_view content) const {
     return message_of([&] { read_tsv(file(content)); });
   }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("frostpipe_text_data_" + std::to_string(getpid()) + "_" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(ReadTsv, ReadsTextsAndNumbersTheirLabels) {

@@ -1,9 +1,7 @@
 #include "executor/data/wordpiece.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,6 +16,9 @@
 #include <vector>
 
 #include "profiles/error.h"
+#include "tests/support/code_points.h"
+#include "tests/support/reference_data.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -26,37 +26,14 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 
-/// A folder of its own for each test, gone afterwards.
-class WordPieceTest : public testing::Test {
+class WordPieceTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path file(const std::string& name, std::string_view content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
-  }
   /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then `tokens` from 5.
   WordPiece tokenizer(const std::vector<std::string>& tokens, WordPieceOptions options = {}) const {
     std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
     for (const std::string& token : tokens) lines += token + "\n";
     return WordPiece(file("vocab.txt", lines), options);
   }
-  std::string message_of(auto function) const {
-    try {
-      function();
-    } catch (const InvalidInput& error) {
-      std::string message = error.what();
-      const std::string place = folder_.string();
-      if (message.starts_with(place)) message.erase(0, std::min(message.size(), place.size() + 1));
-      return message;
-    }
-    return "no InvalidInput";
-  }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("frostpipe_wordpiece_" + std::to_string(getpid()) + "_" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 /// [CLS] ids [SEP] of the tiny vocabulary.
@@ -263,11 +240,11 @@ TEST_F(WordPieceTest, ReadsTheVocabularyOfATokenizerJson) {
                 WordPiece(file("t.json",
                                std::string(R"({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": )") + id + "}}}"));
               }),
-              std::string("t.json: model.vocab[\"b\"]: tokens must not be empty and must be numbered 0, 1, 2, ... "
+              std::string("t.json: model.vocab: \"b\": tokens must not be empty and must be numbered 0, 1, 2, ... "
                           "without gaps or repetition, is ") +
                   id);
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", R"({"model": {"type": "WordPiece", "vocab": []}})")); }),
-            "t.json: model.vocab: must be an object, is array");
+            "t.json: model.vocab: must be an object, is an empty array");
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{")); }), "t.json: must be a JSON object, is no JSON");
 }
 
@@ -300,50 +277,17 @@ TEST_F(WordPieceTest, ReadsTheOptionsOfAModelFolder) {
 
 // ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
 
-Json reference(const char* name = "wordpiece_reference.json") {
-#ifdef FROSTPIPE_TEST_DATA
-  const std::filesystem::path data = FROSTPIPE_TEST_DATA;
-#else
-  const std::filesystem::path data = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "data";
-#endif
-  std::ifstream stream(data / name);
-  return Json::parse(stream);
-}
-
-/// "41-5A 61"
-std::set<char32_t> code_points_of(const std::string& ranges) {
-  std::set<char32_t> code_points;
-  std::istringstream stream(ranges);
-  for (std::string range; stream >> range;) {
-    const std::size_t dash = range.find('-');
-    const unsigned long first = std::stoul(range, nullptr, 16);
-    const unsigned long last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1), nullptr, 16);
-    for (unsigned long c = first; c <= last; ++c) code_points.insert(static_cast<char32_t>(c));
-  }
-  return code_points;
-}
-
-std::string utf8(char32_t c) {
-  if (c < 0x80) return {static_cast<char>(c)};
-  std::string bytes;
-  const int following = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  const int marker = following == 1 ? 0xC0 : following == 2 ? 0xE0 : 0xF0;
-  bytes += static_cast<char>(marker | static_cast<int>(c >> (6 * following)));
-  for (int i = following - 1; i >= 0; --i) bytes += static_cast<char>(0x80 | static_cast<int>((c >> (6 * i)) & 0x3F));
-  return bytes;
-}
-
 // Between "a" and "0" a code point vanishes, parts them, stands alone, or makes an unknown word of them.
 TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
-  const Json ranges = reference().at("code_points");
-  const std::set<char32_t> dropped = code_points_of(ranges.at("dropped"));
-  const std::set<char32_t> space = code_points_of(ranges.at("space"));
-  const std::set<char32_t> alone = code_points_of(ranges.at("alone"));  // punctuation and ideographs
+  const Json ranges = test::reference_data("wordpiece_reference.json").at("code_points");
+  const std::set<char32_t> dropped = test::code_points_of(ranges.at("dropped"));
+  const std::set<char32_t> space = test::code_points_of(ranges.at("space"));
+  const std::set<char32_t> alone = test::code_points_of(ranges.at("alone"));  // punctuation and ideographs
   const WordPiece w = tokenizer({"a", "0", "##0"}, {.lowercase = false, .strip_accents = true});
   int differences = 0;
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
-    const Ids ids = w.encode("a" + utf8(c) + "0", 10);
+    const Ids ids = w.encode("a" + test::utf8(c) + "0", 10);
     Ids expected = {1};
     if (dropped.contains(c)) expected = {5, 7};
     if (space.contains(c)) expected = {5, 6};
@@ -356,45 +300,25 @@ TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
   EXPECT_EQ(differences, 0);
 }
 
-std::optional<std::filesystem::path> model_folder() {
-  if (const char* folder = std::getenv("FROSTPIPE_MODEL_DIR"); folder != nullptr && *folder != '\0') return folder;
-#ifdef FROSTPIPE_MODEL_DIR
-  if (std::filesystem::exists(std::filesystem::path(FROSTPIPE_MODEL_DIR) / "vocab.txt")) return FROSTPIPE_MODEL_DIR;
-#endif
-  return std::nullopt;
-}
-
-constexpr const char* kNoModel =
-    "no vocabulary to compare with transformers: run scripts/setup, or set FROSTPIPE_MODEL_DIR to the folder of "
-    "all-MiniLM-L6-v2";
-
-std::string text_of(const Json& one) {
-  if (one.contains("text")) return one.at("text");
-  const std::string hex = one.at("hex");
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
 TEST(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
-  const std::optional<std::filesystem::path> folder = model_folder();
-  if (!folder) GTEST_SKIP() << kNoModel;
+  const std::optional<std::filesystem::path> folder = test::minilm_folder();
+  if (!folder) GTEST_SKIP() << test::kNoMinilm;
   const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
   EXPECT_EQ(w.vocabulary_size(), 30522);
-  const Json cases = reference().at("cases");
+  const Json cases = test::reference_data("wordpiece_reference.json").at("cases");
   EXPECT_GE(cases.size(), 70u);
   for (const Json& one : cases)
-    EXPECT_EQ(w.encode(text_of(one), one.at("max_tokens")), one.at("ids").get<Ids>()) << one.at("name");
+    EXPECT_EQ(w.encode(test::text_of(one), one.at("max_tokens")), one.at("ids").get<Ids>()) << one.at("name");
 }
 
 TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
-  const std::optional<std::filesystem::path> folder = model_folder();
-  if (!folder) GTEST_SKIP() << kNoModel;
+  const std::optional<std::filesystem::path> folder = test::minilm_folder();
+  if (!folder) GTEST_SKIP() << test::kNoMinilm;
   const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
-  const Json cases = reference("squad_reference.json").at("spans");
+  const Json cases = test::reference_data("squad_reference.json").at("spans");
   EXPECT_GE(cases.size(), 60u);
   for (const Json& one : cases) {
-    const WordPiece::Pieces pieces = w.encode_with_spans(text_of(one));
+    const WordPiece::Pieces pieces = w.encode_with_spans(test::text_of(one));
     EXPECT_EQ(pieces.ids, one.at("ids").get<Ids>()) << one.at("name");
     std::vector<std::pair<int, int>> spans;
     for (const TokenSpan& span : pieces.spans) spans.emplace_back(span.begin, span.end);
@@ -403,27 +327,28 @@ TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
 }
 
 TEST(WordPieceReference, OptionsActAsInTransformers) {
-  const std::optional<std::filesystem::path> folder = model_folder();
-  if (!folder) GTEST_SKIP() << kNoModel;
-  const Json variants = reference().at("variants");
+  const std::optional<std::filesystem::path> folder = test::minilm_folder();
+  if (!folder) GTEST_SKIP() << test::kNoMinilm;
+  const Json variants = test::reference_data("wordpiece_reference.json").at("variants");
   for (const Json& one : variants) {
     WordPieceOptions options{.lowercase = one.at("lowercase"),
                              .handle_chinese_characters = one.at("handle_chinese_characters")};
     if (!one.at("strip_accents").is_null()) options.strip_accents = one.at("strip_accents").get<bool>();
     const WordPiece w(*folder / "vocab.txt", options);
-    EXPECT_EQ(w.encode(text_of(one), 512), one.at("ids").get<Ids>()) << one;
+    EXPECT_EQ(w.encode(test::text_of(one), 512), one.at("ids").get<Ids>()) << one;
   }
 }
 
 TEST(WordPieceReference, BothVocabularyFilesOfAFolderSayTheSame) {
-  const std::optional<std::filesystem::path> folder = model_folder();
-  if (!folder) GTEST_SKIP() << kNoModel;
+  const std::optional<std::filesystem::path> folder = test::minilm_folder();
+  if (!folder) GTEST_SKIP() << test::kNoMinilm;
   if (!std::filesystem::exists(*folder / "tokenizer.json"))
     GTEST_SKIP() << *folder << " has no tokenizer.json to compare vocab.txt with";
   const WordPiece from_lines(*folder / "vocab.txt");
   const WordPiece from_json(wordpiece_vocabulary_in(*folder));
-  const Json cases = reference().at("cases");
-  for (const Json& one : cases) EXPECT_EQ(from_json.encode(text_of(one), 128), from_lines.encode(text_of(one), 128));
+  const Json cases = test::reference_data("wordpiece_reference.json").at("cases");
+  for (const Json& one : cases)
+    EXPECT_EQ(from_json.encode(test::text_of(one), 128), from_lines.encode(test::text_of(one), 128));
 }
 
 }  // namespace

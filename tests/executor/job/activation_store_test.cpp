@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "profiles/error.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -20,18 +21,13 @@ const std::vector<std::uint64_t> kBoth{kKey, kOther};
 std::vector<std::byte> pattern(Bytes bytes, int value) { return std::vector<std::byte>(static_cast<std::size_t>(bytes), static_cast<std::byte>(value)); }
 
 /// A name of this process's own, and a folder for the disk part.
-class ActivationStoreTest : public ::testing::Test {
+class ActivationStoreTest : public test::ScratchFolderTest {
  protected:
   void SetUp() override {
     static int counter = 0;
     name_ = "frostpipe-test-" + std::to_string(getpid()) + "-" + std::to_string(counter++);
-    folder_ = std::filesystem::temp_directory_path() / name_;
-    std::filesystem::create_directory(folder_);
   }
-  void TearDown() override {
-    ::unlink(("/dev/shm/" + name_).c_str());
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { ::unlink(("/dev/shm/" + name_).c_str()); }
   ActivationStoreOptions options(Bytes memory_bytes, Bytes disk_bytes, int samples = 4) const {
     return {.entry_bytes = std::vector<Bytes>(samples, 1000), .memory_bytes = memory_bytes, .disk_bytes = disk_bytes, .disk_folder = folder_};
   }
@@ -40,7 +36,6 @@ class ActivationStoreTest : public ::testing::Test {
     return store.read(sample, keys, into);
   }
   std::string name_;
-  std::filesystem::path folder_;
 };
 
 TEST_F(ActivationStoreTest, GivesBackWhatWasWrittenFromMemoryAndFromDisk) {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "executor/job/checkpoint_writer.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
@@ -49,15 +49,8 @@ LayerImage image(int layer, int step, bool frozen = false) {
   return image;
 }
 
-class CheckpointTest : public testing::Test {
+class CheckpointTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override {
-    root_ = std::filesystem::temp_directory_path() / ("frostpipe_checkpoint_" + std::to_string(getpid()));
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
   /// Two ranks of three layers, the last of them trainable.
   void write(CheckpointWriter& first, CheckpointWriter& second, int step) {
     const std::string attempt = "0-" + std::to_string(step);
@@ -70,7 +63,7 @@ class CheckpointTest : public testing::Test {
     CheckpointWriter first(root_, 0, 3), second(root_, 1, 3);
     write(first, second, step);
   }
-  std::filesystem::path root_;
+  const std::filesystem::path& root_ = folder_;
 };
 
 TEST_F(CheckpointTest, WhatTwoRanksWriteComesBack) {

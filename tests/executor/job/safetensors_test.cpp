@@ -5,23 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <unistd.h>
-
 #include <fstream>
 
 #include "profiles/error.h"
+#include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
 
-class SafetensorsTest : public testing::Test {
+class SafetensorsTest : public test::ScratchFolderTest {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("frostpipe_safetensors_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path write(const std::string& header, const std::string& data, std::int64_t announced = -1) {
     const std::filesystem::path path = folder_ / "model.safetensors";
     std::ofstream file(path, std::ios::binary);
@@ -31,14 +24,8 @@ class SafetensorsTest : public testing::Test {
     return path;
   }
   std::string error_of(const std::filesystem::path& path) {
-    try {
-      SafetensorsFile file(path);
-      return "no error";
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
+    return message_of([&] { SafetensorsFile file(path); });
   }
-  std::filesystem::path folder_;
 };
 
 TEST_F(SafetensorsTest, ReadsAFileMadeByHand) {

@@ -26,7 +26,7 @@ TEST(SeverConnections, ReleasesWhoeverReadsFromATcpConnectionAndLeavesOthersAlon
   ssize_t got = -2;
   std::thread reader([&] {
     char byte = 0;
-    got = read(server, &byte, 1);
+    got = ::read(server, &byte, 1);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::array<int, 2> pair{};

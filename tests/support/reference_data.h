@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace frostpipe::test {
+
+/// tests/data/`name`: what transformers and Pillow gave (scripts/record-reference). Each file is read once.
+inline const nlohmann::json& reference_data(const std::string& name) {
+  static std::map<std::string, nlohmann::json> files;
+  nlohmann::json& file = files[name];
+  if (file.is_null()) file = nlohmann::json::parse(std::ifstream(std::filesystem::path(FROSTPIPE_TEST_DATA) / name));
+  return file;
+}
+
+inline std::string bytes_of_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+/// A text of the reference files: {"text"}, repeated {"times"}, or {"hex"} where it is no UTF-8.
+inline std::string text_of(const nlohmann::json& one) {
+  if (!one.contains("text")) return bytes_of_hex(one.at("hex"));
+  std::string text;
+  for (int i = 0; i < one.value("times", 1); ++i) text += one.at("text").get<std::string>();
+  return text;
+}
+
+/// The folder of all-MiniLM-L6-v2: FROSTPIPE_MODEL_DIR of the environment, or where scripts/setup puts it. Nothing if
+/// that has none.
+inline std::optional<std::filesystem::path> minilm_folder() {
+  if (const char* folder = std::getenv("FROSTPIPE_MODEL_DIR"); folder != nullptr && *folder != '\0') return folder;
+  if (std::filesystem::exists(std::filesystem::path(FROSTPIPE_MODEL_DIR) / "vocab.txt")) return FROSTPIPE_MODEL_DIR;
+  return std::nullopt;
+}
+inline constexpr const char* kNoMinilm =
+    "no model and vocabulary to compare with transformers: run scripts/setup, or set FROSTPIPE_MODEL_DIR to the folder "
+    "of all-MiniLM-L6-v2";
+
+}  // namespace frostpipe::test
