@@ -47,6 +47,11 @@ std::shared_future<c10::intrusive_ptr<c10d::Work>> ready(c10::intrusive_ptr<c10d
   return promise.get_future().share();
 }
 
+at::Tensor host_memory_for(const at::Tensor& tensor) { return at::empty(tensor.sizes(), tensor.options().device(at::kCPU)); }
+
+/// There when this returns.
+at::Tensor host_copy_of(const at::Tensor& tensor) { return host_memory_for(tensor).copy_(tensor); }
+
 /// c10d warns line by line of every connection that breaks; what broke it is for us to say, in one sentence. A user's own choice is kept.
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
@@ -64,10 +69,14 @@ struct Transfer::State {
   at::Tensor tensor;
   int self;
   std::string what;
+  at::Tensor received = {};  // in host memory, to be copied to `tensor`; undefined where there is nothing to copy
 };
 
 void Transfer::wait() {
   guarded(state_->self, state_->what, [&] { state_->work.get()->wait(); });
+  if (!state_->received.defined()) return;
+  state_->tensor.copy_(state_->received);
+  state_->received = at::Tensor();
 }
 
 const at::Tensor& Transfer::tensor() const { return state_->tensor; }
@@ -82,7 +91,7 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
   what += fmt::format(" to rank {}", to_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
-    const at::Tensor contiguous = tensor.contiguous();
+    const at::Tensor contiguous = through_host_ ? host_copy_of(tensor) : tensor.contiguous();
     const auto send_now = [link = link_, contiguous, to = index_of(to_rank), tag] {
       std::vector<at::Tensor> list{contiguous};
       return link->backend->send(list, to, tag);
@@ -99,8 +108,9 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   what += fmt::format(" from rank {}", from_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
-    std::vector<at::Tensor> list{into};
-    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, self_, what});
+    const at::Tensor received = through_host_ ? host_memory_for(into) : at::Tensor();
+    std::vector<at::Tensor> list{through_host_ ? received : into};
+    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, self_, what, received});
   });
   return transfer;
 }
@@ -109,12 +119,15 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
   if (ranks_.size() < 2) return;
   guarded(self_, what, [&] {
     if (pacer_) return paced_all_reduce(tensors);
+    std::vector<at::Tensor> summed = tensors;
+    if (through_host_) std::transform(tensors.begin(), tensors.end(), summed.begin(), host_copy_of);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
-    for (at::Tensor& tensor : tensors) {
+    for (at::Tensor& tensor : summed) {
       std::vector<at::Tensor> list{tensor};
       works.push_back(link_->backend->allreduce(list));
     }
     for (auto& work : works) work->wait();
+    for (std::size_t i = 0; through_host_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
   });
 }
 
@@ -150,10 +163,11 @@ void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
 void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what) {
   if (ranks_.size() < 2) return;
   guarded(self_, what, [&] {
-    std::vector<at::Tensor> list{tensor};
+    std::vector<at::Tensor> list{through_host_ ? host_copy_of(tensor) : tensor};
     c10d::BroadcastOptions options;
     options.rootRank = index_of(from_rank);
     link_->backend->broadcast(list, options)->wait();
+    if (through_host_ && from_rank != self_) tensor.copy_(list[0]);
   });
 }
 
@@ -167,6 +181,7 @@ struct Communicator::State {
   ComputeDevice* device = nullptr;
   c10::intrusive_ptr<c10d::TCPStore> store;
   std::unique_ptr<Heartbeat> heartbeat;
+  bool through_host = false;
   int generation = 0;
   Group everyone, movers;
   std::string posted;                // by this rank
@@ -193,12 +208,13 @@ struct Communicator::State {
     device->synchronize();
   }
 
-  /// At the store, which lets go of everybody when it ends: some ranks may have much to load.
+  /// At the store, which lets go of everybody when it ends: some ranks may have much to load. Each says whether it shares its device.
   void wait_for_all() {
     std::vector<std::string> arrivals;
     for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
-    store->set(arrivals[self.rank], std::vector<std::uint8_t>{1});
+    store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
     store->wait(arrivals);
+    for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals)) through_host = through_host || shares.at(0) != 0;
   }
 
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making a group does not wait long for anybody.
@@ -212,9 +228,10 @@ struct Communicator::State {
     const int size = static_cast<int>(group.ranks_.size()), index = group.index_of(self.rank);
     if (size < 2) return group;
     if (!host_memory) group.pacer_ = pacer.get();
+    group.through_host_ = !host_memory && through_host;
     const auto scoped = c10::make_intrusive<c10d::PrefixStore>(prefix, store);
     group.link_ = guarded(self.rank, "building a process group", [&] {
-      return std::make_shared<Group::Link>(Group::Link{host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
+      return std::make_shared<Group::Link>(Group::Link{host_memory || through_host ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
     });
     return group;
   }
@@ -246,6 +263,7 @@ Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
+bool Communicator::talks_through_host() const { return state_->through_host; }
 Group& Communicator::everyone() { return state_->everyone; }
 Group& Communicator::movers() { return state_->movers; }
 

@@ -47,6 +47,7 @@ class Group {
   int index_of(int rank) const;
   void paced_all_reduce(const std::vector<at::Tensor>& tensors);
   int self_ = 0;
+  bool through_host_ = false;  // tensors of the device are copied to host memory and back
   std::vector<int> ranks_;
   struct Link;  // LibTorch's process group, kept out of this header
   std::shared_ptr<Link> link_;
@@ -71,6 +72,8 @@ class Communicator {
 
   int rank() const;
   int world_size() const;
+  /// Some rank shares its device with another one: messages between devices go through host memory, by Gloo.
+  bool talks_through_host() const;
   /// All ranks, host memory: decisions, figures. The message group.
   Group& everyone();
   /// All ranks, device memory: weights that move.

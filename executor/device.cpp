@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -44,14 +45,24 @@ class CpuDevice : public ComputeDevice {
   std::string type() const override { return "cpu"; }
   std::string description() const override { return processor_name() + ", one thread per rank"; }
   at::Device torch_device() const override { return at::kCPU; }
+  bool is_shared() const override { return false; }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) override {
     return make_gloo_group(store, rank, size);
   }
   void synchronize() override {}
+  void mark() override { marks_.push_back(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+  void first_mark() override {
+    marks_.clear();
+    mark();
+  }
+  std::vector<Nanoseconds> marked_ns() override { return marks_; }
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override { MemoryMeter::set_limit(limit, who); }
   Bytes live_bytes() override { return MemoryMeter::live_bytes(); }
   Bytes peak_bytes() override { return MemoryMeter::peak_bytes(); }
   void reset_peak() override { MemoryMeter::reset_peak(); }
+
+ private:
+  std::vector<Nanoseconds> marks_;
 };
 
 class EmulatedDevice final : public CpuDevice {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "profiles/units.h"
 
@@ -24,10 +25,18 @@ class ComputeDevice {
   /// Processor and threads, for people.
   virtual std::string description() const = 0;
   virtual at::Device torch_device() const = 0;
+  /// Another rank computes on it too, which NCCL does not serve: then all ranks talk through host memory.
+  virtual bool is_shared() const = 0;
   /// A process group over `size` ranks, called by all of them with a store that only they share.
   virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) = 0;
   /// Returns when everything issued so far has been computed.
   virtual void synchronize() = 0;
+  /// Forgets all marks and makes the first; the device must be idle.
+  virtual void first_mark() = 0;
+  /// Notes when everything issued so far has been computed, without waiting for that.
+  virtual void mark() = 0;
+  /// The times of all marks in their order, by the host's steady clock. Returns when the last has come.
+  virtual std::vector<Nanoseconds> marked_ns() = 0;
   /// Limit on live tensor bytes; `who` stands in the error. None = no limit.
   virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
   virtual Bytes live_bytes() = 0;

@@ -94,10 +94,11 @@ class Bench {
 
   template <typename Call>
   Nanoseconds time(Call call) {
-    const Nanoseconds begin = now_ns();
+    device_.first_mark();
     call();
-    device_.synchronize();
-    return now_ns() - begin;
+    device_.mark();
+    const std::vector<Nanoseconds> marks = device_.marked_ns();
+    return marks[1] - marks[0];
   }
 
   at::Tensor run(int layer, const at::Tensor& input, const MicroBatch& batch) {
@@ -158,11 +159,12 @@ void measure_updates(const Model& model, std::map<int, LayerState>& layers, Comp
                      std::map<LayerKind, Mean>& means) {
   for (auto& [layer, state] : layers) {
     state.gradients.fill_(1e-3);
-    const Nanoseconds begin = now_ns();
+    device.first_mark();
     const double square_sum = gradient_square_sum(state);
     update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
-    device.synchronize();
-    means[model.layers[layer].kind].add(now_ns() - begin);
+    device.mark();
+    const std::vector<Nanoseconds> marks = device.marked_ns();
+    means[model.layers[layer].kind].add(marks[1] - marks[0]);
   }
 }
 
@@ -308,7 +310,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   Profile& profile = result.profile;
   profile.model = model_of(folder.config, folder.name);
   profile.model_path = options.model.string();
-  profile.machine = fmt::format("{}; {} ranks measured at the same time", device->description(), communicator->world_size());
+  profile.machine = fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
+                                communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
   profile.workload = workload;
   result.cluster = measure_links(*communicator, *device, tensor_options, options);
   if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator);

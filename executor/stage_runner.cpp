@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "executor/memory_meter.h"
@@ -14,8 +13,6 @@ namespace {
 
 constexpr std::size_t kReceivesAhead = 2;
 constexpr int kTiedTag = 1 << 20;  // beyond every micro-batch
-
-Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 /// Both directions have a group of their own, so the micro-batch alone tells messages apart.
 int tag_of(const Action& action) { return *action.micro_batch; }
@@ -216,18 +213,21 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   post_receives(iteration, false, receives_ahead_);
   const int num_next = next ? static_cast<int>(next->samples.size()) : 0;
   compute_.begin_iteration(batch, share_of(static_cast<int>(batch.samples.size())), next, share_of(num_next));
+  std::vector<Action> performed;
+  device_.first_mark();
   for (const Action& action : body_) {
     if (is_empty(action)) continue;
     const std::string text = to_string(action);
     MemoryMeter::set_action(text.c_str());
-    const Nanoseconds begin = now_ns();
     perform(iteration, action);
-    if (!is_send(action.kind)) device_.synchronize();
-    trace.spans.push_back({rank_, step, action, begin, now_ns()});
+    device_.mark();
+    performed.push_back(action);
     MemoryMeter::set_action("between actions");
   }
   for (Transfer& transfer : iteration.sends) transfer.wait();
   device_.synchronize();
+  const std::vector<Nanoseconds> marks = device_.marked_ns();
+  for (std::size_t i = 0; i < performed.size(); ++i) trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
   return std::move(iteration.result);
 }
 

@@ -19,6 +19,7 @@ void TrainingRun::join(const Formation& formation) {
   }
   const int seat = formation.seats[self.rank];
   communicator_ = Communicator::connect(self, *device_);
+  if (formation.generation == 0 && is_first() && communicator_->talks_through_host()) callbacks_.note("ranks share a GPU: what they send each other goes through host memory");
   if (options_.emulation && options_.emulation->links) communicator_->pace(remaining(*options_.cluster, formation.seats), options_.emulation->shrink);
   nodes_ = nodes_of_ranks(*communicator_, options_.num_nodes);
   if (num_shards_ == 0) {

@@ -41,7 +41,7 @@ class TransformerStage final : public StageCompute {
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
     batch_ = &batch;
-    loss_ = 0;
+    loss_ = at::Tensor();
     loader_.begin_iteration(batch, share, next, next_share);
     cached_share_.begin_iteration(batch, share, next, next_share);
   }
@@ -63,7 +63,8 @@ class TransformerStage final : public StageCompute {
     if (last_) {
       at::Tensor& logits = flight.parts.back().output;  // the head trains and is kept
       logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
-      loss_ += logits.item<double>();
+      const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
+      loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
     if (recomputes_) flight.batch = batch;
@@ -93,7 +94,7 @@ class TransformerStage final : public StageCompute {
     }
   }
 
-  double loss() const override { return loss_; }
+  double loss() const override { return loss_.defined() ? loss_.item<double>() : 0; }
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
@@ -178,7 +179,7 @@ class TransformerStage final : public StageCompute {
   std::map<int, CachedRows> found_;             // by micro-batch, from CACHE_READ to F
   std::map<int, at::Tensor> at_boundary_;       // by micro-batch, from F to CACHE_WRITE
   std::map<int, InFlight> in_flight_;           // by micro-batch, from F to B
-  double loss_ = 0;
+  at::Tensor loss_;  // undefined before the first micro-batch
 };
 
 }  // namespace

@@ -2,15 +2,18 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <vector>
 
 #include "executor/device.h"
 #include "profiles/error.h"
@@ -65,13 +68,8 @@ class CudaDevice final : public ComputeDevice {
           error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
       throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
     }
-    if (local_rank >= count) {
-      throw RuntimeFailure("device cuda: rank " + std::to_string(local_rank) +
-                           " of this machine needs a device of its own, but there " +
-                           (count == 1 ? "is only 1" : "are only " + std::to_string(count)) + ": start at most " +
-                           std::to_string(count) + (count == 1 ? " rank" : " ranks") + " here, or use --device cpu");
-    }
-    index_ = static_cast<c10::DeviceIndex>(local_rank);
+    index_ = static_cast<c10::DeviceIndex>(local_rank % count);
+    is_shared_ = local_rank >= count;
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // LibTorch's allocator, for the calls below
     c10::cuda::set_device(index_);
@@ -94,6 +92,7 @@ class CudaDevice final : public ComputeDevice {
            std::to_string(device.multiProcessorCount) + " SMs";
   }
   at::Device torch_device() const override { return {at::kCUDA, index_}; }
+  bool is_shared() const override { return is_shared_; }
 
   /// Connects each pair of ranks, and all of them for collectives, at first use, and each of these has a stream of its
   /// own: a stage's sends need not wait for its early receives. That first use blocks both ends.
@@ -109,6 +108,22 @@ class CudaDevice final : public ComputeDevice {
   /// Of the compute stream only: the whole device would include receives that were posted early.
   void synchronize() override { at::cuda::getCurrentCUDAStream(index_).synchronize(); }
 
+  void first_mark() override {
+    marks_.clear();
+    first_mark_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    mark();
+  }
+  void mark() override {
+    marks_.emplace_back(cudaEventDefault).record(at::cuda::getCurrentCUDAStream(index_));
+  }
+  std::vector<Nanoseconds> marked_ns() override {
+    marks_.back().synchronize();
+    std::vector<Nanoseconds> times;
+    for (const at::cuda::CUDAEvent& mark : marks_)
+      times.push_back(first_mark_ns_ + std::llround(1e6 * marks_.front().elapsed_time(mark)));
+    return times;
+  }
+
   /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more.
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
     *who_ = who;
@@ -121,6 +136,9 @@ class CudaDevice final : public ComputeDevice {
 
  private:
   c10::DeviceIndex index_ = 0;
+  bool is_shared_ = false;
+  std::vector<at::cuda::CUDAEvent> marks_;
+  Nanoseconds first_mark_ns_ = 0;
   std::shared_ptr<std::string> who_ = std::make_shared<std::string>("this rank");
 };
 

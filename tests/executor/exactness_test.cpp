@@ -14,6 +14,7 @@
 #include "tests/executor/ranks.h"
 #include "tests/executor/reference_model.h"
 #include "tests/executor/agreed_loss.h"
+#include "tests/executor/shared_device.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
@@ -30,9 +31,9 @@ Bounds bounds_of(const std::string& dtype) { return dtype == "float32" ? Bounds{
 
 /// Whole job on one rank: its share of everything that the tests need.
 struct Job {
-  explicit Job(const RankEnvironment& self)
-      : config(small_config()), model(model_of(config, "small")), device(make_device("cpu", self.local_rank)),
-        communicator(Communicator::connect(self, *device)) {}
+  explicit Job(const RankEnvironment& self) : Job(self, make_device("cpu", self.local_rank)) {}
+  Job(const RankEnvironment& self, std::unique_ptr<ComputeDevice> with_device)
+      : config(small_config()), model(model_of(config, "small")), device(std::move(with_device)), communicator(Communicator::connect(self, *device)) {}
   TransformerConfig config;
   Model model;
   std::unique_ptr<ComputeDevice> device;
@@ -253,6 +254,20 @@ const RegisterRankTest elastic_heads("elastic heads", [](const RankEnvironment& 
   }
 });
 TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic heads", 2)); }
+
+/// Where one rank shares its device, as where there is one GPU for all, every rank copies what it sends to host memory, and what it receives from there.
+const RegisterRankTest through_host("through host", [](const RankEnvironment& self) {
+  std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  if (self.rank == 1) device = shared(std::move(device));
+  Job job(self, std::move(device));
+  CHECK_RANK(job.communicator->talks_through_host(), "one rank shares its device");
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    check_gradients(job, 2, 2, 3, "1F1B", 0, "float64", 11);
+    elastic_run_equals_single_process(job, "adamw", {{2, 2, 3, 0, 2}, {1, 4, 1, 0, 1}, {4, 1, 2, 3, 2}, {1, 2, 1, 5, 2}});
+  }
+});
+TEST(Exactness, RunsThroughHostMemoryEqualOneProcess) { EXPECT_TRUE(passes_on_ranks("through host", 4)); }
 
 /// What is dropped depends on the sample and the step alone: every layout has the loss and the gradients of one process.
 void dropout_is_the_same_everywhere(const RankEnvironment& self) {
