@@ -23,9 +23,6 @@ class TransformerSubject final : public Subject {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
-  std::int64_t tied_values() const override {
-    return folder_.config.ties_embeddings && folder_.config.task == Task::causal_language_modeling ? folder_.config.vocab_size * folder_.config.hidden_size : 0;
-  }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int) const override {
     return std::make_unique<TransformerStageFactory>(folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype), compute.device(), optimizer_moments(options_.plan.optimizer), cache,
                                                      options_.label_smoothing);
@@ -33,7 +30,7 @@ class TransformerSubject final : public Subject {
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
   void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
             const std::filesystem::path& folder) const override {
-    save_model_folder(folder_, is_tied && tied_values() > 0, layers, holders, communicator, folder);
+    save_model_folder(folder_, is_tied && model_.tied_parameter_count > 0, layers, holders, communicator, folder);
   }
 
  private:
@@ -58,7 +55,6 @@ class EmulatedSubject final : public Subject {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::int64_t tied_values() const override { return 0; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const override {
     return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
   }

@@ -23,8 +23,6 @@ class Subject {
   virtual std::int64_t hidden_size() const = 0;
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
-  /// Whether the head's matrix and the input embedding are one until layers freeze: the first so many values of both end layers.
-  virtual std::int64_t tied_values() const = 0;
   /// `cache` may be null: no phase may use one then. The subject and the cache must outlive the factory. `seat`: the device of the cluster that this rank is.
   virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const = 0;
   /// A layer's weights at the start of the run.

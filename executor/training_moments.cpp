@@ -146,7 +146,7 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   keeper_->forget();
   if (cache_) cache_->forget_boundaries();
   is_tied_ = phase.first_trainable_layer == 0 && std::all_of(moment.run.phases.begin(), moment.run.phases.end(), [](const PhaseSummary& past) { return past.first_trainable_layer == 0; });
-  session_->tie(is_tied_ ? subject_->tied_values() : 0);
+  session_->tie(is_tied_ ? model_.tied_parameter_count / (options_.emulation ? options_.emulation->shrink : 1) : 0);
   if (!source.holdings.empty()) {
     session_->start_with(phase, step_, source.held ? std::move(*source.held) : HeldLayers{}, moves_to_restore(source.holdings, phase));
   } else {

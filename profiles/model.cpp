@@ -98,6 +98,10 @@ void validate(const Model& model, std::string_view source) {
     if (layer.parameter_count < 0)
       throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));
   }
+  const std::int64_t most_tied = std::min(model.layers.front().parameter_count, model.layers.back().parameter_count);
+  if (model.tied_parameter_count < 0 || model.tied_parameter_count > most_tied)
+    throw InvalidInput(fmt::format("{}: tied_parameter_count", source), fmt::format("must be from 0 to {}, what embedding and head both have", most_tied),
+                       std::to_string(model.tied_parameter_count));
   if (model.hidden_size < 1)
     throw InvalidInput(fmt::format("{}: hidden_size", source), "must be >= 1", std::to_string(model.hidden_size));
   if (model.edges.size() != n - 1)

@@ -34,6 +34,8 @@ struct Model {
   int hidden_size = 0;
   std::vector<Layer> layers;
   std::vector<Edge> edges;
+  /// So many of the head's parameters are the embedding's (GPT-2): both ends of a pipeline add their gradients until something is frozen.
+  std::int64_t tied_parameter_count = 0;
   bool operator==(const Model&) const = default;
 };
 

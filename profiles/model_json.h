@@ -27,6 +27,7 @@ void fields(Archive& archive, json::Value<Archive, Model>& model) {
   archive("hidden_size", model.hidden_size, json::at_least(1));
   archive("layers", model.layers);
   archive("edges", model.edges);
+  archive("tied_parameter_count", model.tied_parameter_count, json::MayBeMissing{});
 }
 
 }  // namespace frostpipe

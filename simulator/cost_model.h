@@ -78,7 +78,8 @@ class UniformCostModel final : public CostModel {
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
 /// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has no input gradient. REDUCE_GRAD: all-reduce of the
-/// stage's trainable gradient bytes over its replicas. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
+/// stage's trainable gradient bytes over its replicas; then, while nothing is frozen, first and last rank add the gradients of tied parameters, priced as an
+/// all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
 /// an all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank
 /// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
 /// output activation of the layer before the cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
@@ -132,6 +133,7 @@ class ProfileCostModel final : public CostModel {
   int smaller_size_ = 0;
   std::vector<RankCost> rank_costs_;      // [stage * data_parallel_size + replica]
   std::vector<Segment> reduce_gradient_;  // per stage
+  std::vector<Segment> reduce_tied_;      // per replica; none where nothing is tied
   Segment gradient_norm_;
   bool shares_links_ = false;
 };

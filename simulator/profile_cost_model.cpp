@@ -209,6 +209,11 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes, side_by_side));
     if (!gradients.empty()) reduce_gradient_.back().duration_ns = exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
   }
+  if (stages > 1 && phase.first_trainable_layer == 0 && profile.model.tied_parameter_count > 0) {
+    const Bytes bytes = profile.model.tied_parameter_count * kept_bytes_per_value(dtype) / layout.tensor_parallel_size;
+    for (int replica = 0; replica < data_parallel_size_; ++replica)
+      reduce_tied_.push_back(all_reduce(cluster, {rank_of(layout, 0, replica), rank_of(layout, stages - 1, replica)}, bytes, side_by_side));
+  }
   gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8, /*side_by_side=*/1);
 }
 
@@ -237,9 +242,13 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*posi
       return {compute(stage_cost(action, replica).cache_read_ns)};
     case ActionKind::cache_write:
       return {compute(stage_cost(action, replica).cache_write_ns)};
-    case ActionKind::reduce_gradient:
-      if (data_parallel_size_ == 1) return {};
-      return {reduce_gradient_.at(action.stage)};
+    case ActionKind::reduce_gradient: {
+      const bool is_end = action.stage == 0 || action.stage + 1 == static_cast<int>(reduce_gradient_.size());
+      std::vector<Segment> segments;
+      if (data_parallel_size_ > 1) segments.push_back(reduce_gradient_.at(action.stage));
+      if (is_end && !reduce_tied_.empty()) segments.push_back(reduce_tied_.at(replica));
+      return segments;
+    }
     case ActionKind::optimizer_step:
       if (gradient_norm_.collective_ranks.size() < 2) return {compute(rank_cost(action.stage, replica).update_ns)};
       return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};

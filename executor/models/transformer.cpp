@@ -62,8 +62,16 @@ std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int la
   }
 }
 
+std::int64_t tied_parameter_count(const TransformerConfig& config) {
+  return config.ties_embeddings && config.task == Task::causal_language_modeling ? config.vocab_size * config.hidden_size : 0;
+}
+
 Model model_of(const TransformerConfig& config, std::string name) {
-  Model model{.name = std::move(name), .hidden_size = static_cast<int>(config.hidden_size), .layers = {}, .edges = {}};
+  Model model{.name = std::move(name),
+              .hidden_size = static_cast<int>(config.hidden_size),
+              .layers = {},
+              .edges = {},
+              .tied_parameter_count = tied_parameter_count(config)};
   const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   for (int i = 0; i < num_layers; ++i) {
     Layer layer{.name = "embedding", .kind = kind_of(config, i), .block = {}, .parameter_count = 0};

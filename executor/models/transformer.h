@@ -58,6 +58,9 @@ struct ParameterSpec {
 /// Parameters of layer `layer` of model_of(config), matrices first.
 std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer);
 
+/// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties none.
+std::int64_t tied_parameter_count(const TransformerConfig& config);
+
 /// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block, head.
 Model model_of(const TransformerConfig& config, std::string name);
 

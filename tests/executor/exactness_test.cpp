@@ -51,7 +51,7 @@ struct Job {
   RankSession session(const Samples& data, const std::string& optimizer, const std::string& dtype) {
     factories.push_back(std::make_unique<TransformerStageFactory>(config, model, data, layer_types_of(dtype), at::kCPU, optimizer_moments(optimizer), /*cache=*/nullptr));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
-    session.tie(tied_values(config));
+    session.tie(tied_parameter_count(config));
     return session;
   }
 };

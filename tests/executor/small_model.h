@@ -29,9 +29,6 @@ inline std::vector<TransformerConfig> small_configs() {
 
 inline std::string name_of(const TransformerConfig& config) { return std::string(to_string(config.family)) + " " + to_string(config.task); }
 
-/// Values that both ends of the pipeline share.
-inline std::int64_t tied_values(const TransformerConfig& config) { return config.ties_embeddings ? config.vocab_size * config.hidden_size : 0; }
-
 /// Samples of different lengths with fixed contents.
 inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, int num_samples) {
   if (config.family == Family::vit) {

@@ -141,6 +141,23 @@ TEST(ProfileCostModel, OneReplicaReducesNothing) {
   EXPECT_EQ(only_compute(costs, "0OPTIMIZER_STEP", 0), 100000);  // nobody to meet
 }
 
+TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFreezes) {
+  // p = 3, d = 2: replica 1 has ranks 1, 3, 5; 1 tied parameter = 4 bytes.
+  Profile profile = digits();
+  profile.model.tied_parameter_count = 1;
+  Cluster cluster = free_cluster(6);
+  cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), 2, "adamw", "float32", profile, cluster);
+  const auto reduced = [&](std::vector<int> ranks, Bytes bytes) { return Segment{.duration_ns = all_reduce_ns(cluster, ranks, bytes), .collective_ranks = ranks}; };
+  EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 1), ElementsAre(reduced({0, 1}, 4), reduced({1, 5}, 4)));
+  EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 1), ElementsAre(reduced({2, 3}, 20)));
+  EXPECT_THAT(costs.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0), ElementsAre(reduced({4, 5}, 16), reduced({0, 4}, 4)));
+  const ProfileCostModel frozen(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 1), 2, "adamw", "float32", profile, cluster);
+  EXPECT_THAT(frozen.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0), ElementsAre(reduced({4, 5}, 16)));
+  const ProfileCostModel one_stage(frozen_phase_of({{0, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, free_cluster(1));
+  EXPECT_THAT(one_stage.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
+}
+
 TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
