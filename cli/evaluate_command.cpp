@@ -39,7 +39,8 @@ std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
 std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
 
 std::string figures(const Evaluation& evaluation) {
-  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} samples)", evaluation.metric, 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples);
+  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} {})", evaluation.metric, 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples,
+                                 evaluation.answers_json.empty() ? "samples" : "windows");
   for (const NamedValue& other : evaluation.others) text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value) : fmt::format(", {} {:.3f}", other.name, other.value);
   return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
 }

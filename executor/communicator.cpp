@@ -188,13 +188,13 @@ struct Communicator::State {
   std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no schedule can turn into a
-  /// deadlock. Cheap on Gloo.
+  /// deadlock. Cheap on Gloo. Both ends of the pipeline may have tied parameters.
   void connect_pairs(const ParallelLayout& layout, const Place& place, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
-    for (const int lower : {place.position - 1, place.position}) {
-      if (lower < 0 || lower + 1 >= layout.pipeline_parallel_size) continue;
-      const int below = rank_of(layout, lower, place.replica), above = rank_of(layout, lower + 1, place.replica);
+    const int last = layout.pipeline_parallel_size - 1;
+    const auto connect = [&](int lower, int upper) {
+      const int below = rank_of(layout, lower, place.replica), above = rank_of(layout, upper, place.replica);
       if (place.position == lower) {
         groups.forward.send(one, above, 0, what).wait();
         groups.backward.receive(one, above, 0, what).wait();
@@ -202,7 +202,10 @@ struct Communicator::State {
         groups.forward.receive(one, below, 0, what).wait();
         groups.backward.send(one, below, 0, what).wait();
       }
-    }
+    };
+    for (const int lower : {place.position - 1, place.position})
+      if (lower >= 0 && lower < last) connect(lower, lower + 1);
+    if (last > 1 && (place.position == 0 || place.position == last)) connect(0, last);
     groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
     groups.replicas.all_reduce_sum({one}, "connecting replicas");
     device->synchronize();

@@ -56,8 +56,14 @@ ByteLevelBpe bpe_of(const ModelFolder& folder) {
 
 int longest(const SampleOptions& options, const ModelFolder& folder) { return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)); }
 
+/// The data's labels in the folder's order where both have the same ones: its classifier is of use then.
+std::vector<std::string> in_order_of(const ModelFolder& folder, const std::vector<std::string>& labels_of_data) {
+  return std::is_permutation(folder.label_names.begin(), folder.label_names.end(), labels_of_data.begin(), labels_of_data.end()) ? folder.label_names : labels_of_data;
+}
+
 Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
   TextData text = label_names.empty() ? read_tsv(source.data) : read_tsv(source.data, label_names);
+  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names) text = read_tsv(source.data, ordered);
   const int num_train = static_cast<int>(text.texts.size());
   if (!source.test_data.empty()) {
     const TextData test = read_tsv(source.test_data, text.label_names);
@@ -76,6 +82,7 @@ Dataset labelled_texts(const DataSource& source, const SampleOptions& options, M
   } else {
     const ByteLevelBpe tokenizer = bpe_of(folder);
     encoded.padding_id = tokenizer.end_of_text_id();
+    folder.config.padding_id = encoded.padding_id;
     for (const std::string& one : text.texts) {
       std::vector<std::int32_t> ids = tokenizer.encode(one);
       if (ids.empty()) ids.push_back(tokenizer.end_of_text_id());
@@ -89,13 +96,19 @@ Dataset labelled_texts(const DataSource& source, const SampleOptions& options, M
 
 /// Held out are whole contexts, so that no text is both learned from and tested on.
 Split split_by_context(const DataSource& source, const Dataset& dataset, int num_train_questions) {
-  const int num_contexts = static_cast<int>(dataset.questions.contexts.size());
-  Split contexts;
-  if (source.test_data.empty()) contexts = naming(source.data, [&] { return hold_out(std::vector<int>(num_contexts, 0), 1, source.held_out, source.seed); });
+  std::vector<int> asked_about;  // contexts that have questions
+  for (const Question& question : dataset.questions.questions) asked_about.push_back(question.context);
+  std::sort(asked_about.begin(), asked_about.end());
+  asked_about.erase(std::unique(asked_about.begin(), asked_about.end()), asked_about.end());
+  std::vector<int> held_out;
+  if (source.test_data.empty()) {
+    const Split contexts = naming(source.data, [&] { return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed); });
+    for (const int index : contexts.test) held_out.push_back(asked_about[index]);
+  }
   Split split;
   for (int i = 0; i < static_cast<int>(dataset.windows.size()); ++i) {
     const int question = dataset.windows[i].question;
-    const bool tests = source.test_data.empty() ? std::binary_search(contexts.test.begin(), contexts.test.end(), dataset.questions.questions[question].context) : question >= num_train_questions;
+    const bool tests = source.test_data.empty() ? std::binary_search(held_out.begin(), held_out.end(), dataset.questions.questions[question].context) : question >= num_train_questions;
     (tests ? split.test : split.train).push_back(i);
   }
   return split;
@@ -155,6 +168,7 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
 
 Dataset pictures(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
   std::vector<ImageData> parts{label_names.empty() ? open_images(source.data) : open_images(source.data, label_names)};
+  if (const std::vector<std::string> ordered = in_order_of(folder, parts.front().label_names()); ordered != parts.front().label_names()) parts = {open_images(source.data, ordered)};
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, dataset.label_names));
   for (const ImageData& part : parts) {

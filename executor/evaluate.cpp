@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 
 #include "executor/dataset.h"
 #include "executor/transformer_stage.h"
@@ -19,6 +20,10 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   const Task task = task_of(options.data);
   if (label_names.empty() && (task == Task::sequence_classification || task == Task::image_classification)) {
     throw InvalidInput((options.model / "config.json").string() + ": id2label", "must name the labels (give a folder that train wrote)", "missing");
+  }
+  const std::set<std::string> different(label_names.begin(), label_names.end());
+  if (different.size() < label_names.size() && task != Task::question_answering && task != Task::causal_language_modeling) {
+    throw InvalidInput((options.model / "config.json").string() + ": id2label", "must name each label differently for data with labels", fmt::format("{} names for {} labels", different.size(), label_names.size()));
   }
   // All of it, as a split whose test part is nothing.
   const Dataset data = load_dataset({.data = options.data, .test_data = {}, .held_out = 0}, options.samples, folder, label_names);

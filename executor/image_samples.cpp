@@ -13,7 +13,18 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kPicturesInFingerprint = 16;
+constexpr const char* kPreprocessor = "preprocessor_config.json";
+
+/// Empty where the folder has none.
+nlohmann::json read_preprocessor(const std::filesystem::path& model_folder) {
+  const std::filesystem::path path = model_folder / kPreprocessor;
+  if (!std::filesystem::exists(path)) return nlohmann::json::object();
+  const std::string text = read_text_file(path);
+  require_shallow_json(text, path.string());
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw InvalidInput(path.string(), "must be a JSON object", "something else");
+  return json;
+}
 
 void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive, std::array<float, 3>& into) {
   if (!json.contains(key)) return;
@@ -29,14 +40,27 @@ void read_three(const nlohmann::json& json, const std::string& file, const char*
 }  // namespace
 
 void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input) {
-  const std::filesystem::path path = model_folder / "preprocessor_config.json";
-  if (!std::filesystem::exists(path)) return;
-  const std::string text = read_text_file(path);
-  require_shallow_json(text, path.string());
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw InvalidInput(path.string(), "must be a JSON object", "something else");
-  read_three(json, path.string(), "image_mean", false, input.mean);
-  read_three(json, path.string(), "image_std", true, input.deviation);
+  const nlohmann::json json = read_preprocessor(model_folder);
+  const std::string file = (model_folder / kPreprocessor).string();
+  read_three(json, file, "image_mean", false, input.mean);
+  read_three(json, file, "image_std", true, input.deviation);
+}
+
+std::string preprocessor_config(const std::filesystem::path& model_folder, std::int64_t image_size) {
+  ImageInput input;
+  read_normalisation(model_folder, input);
+  nlohmann::json json = read_preprocessor(model_folder);
+  json.erase("feature_extractor_type");
+  json["image_processor_type"] = "ViTImageProcessor";
+  for (const char* done : {"do_resize", "do_rescale", "do_normalize"}) json[done] = true;
+  for (const char* not_done : {"do_center_crop", "do_pad"})
+    if (json.contains(not_done)) json[not_done] = false;
+  json["size"] = {{"height", image_size}, {"width", image_size}};
+  json["resample"] = 2;  // bilinear
+  json["rescale_factor"] = 1.0 / 255;
+  json["image_mean"] = input.mean;
+  json["image_std"] = input.deviation;
+  return json.dump(2) + "\n";
 }
 
 ImageSamples::ImageSamples(std::vector<ImageData> parts, ImageInput input) : parts_(std::move(parts)), input_(input) {
@@ -59,13 +83,16 @@ std::uint64_t ImageSamples::key(int sample) const {
 
 std::uint64_t ImageSamples::fingerprint() const {
   StreamHash hash;
+  const std::array<int, 3> changes{input_.size, input_.augmentation.crop_padding, input_.augmentation.flip};
+  hash.add(std::as_bytes(std::span(changes)));
+  hash.add(std::as_bytes(std::span(input_.mean)));
+  hash.add(std::as_bytes(std::span(input_.deviation)));
+  for (const ImageData& part : parts_) {
+    hash.add(std::as_bytes(std::span(part.fingerprint())));
+  }
   for (int sample = 0; sample < size(); ++sample) {
     const std::uint64_t own = key(sample);
     hash.add(std::as_bytes(std::span(&own, 1)));
-  }
-  for (int i = 0; i < kPicturesInFingerprint; ++i) {
-    const Image image = picture(static_cast<int>(static_cast<std::int64_t>(i) * size() / kPicturesInFingerprint));
-    hash.add(std::as_bytes(std::span(image.pixels)));
   }
   return hash.value();
 }

@@ -19,6 +19,9 @@ struct ImageInput {
 /// image_mean and image_std of preprocessor_config.json; 0.5 without one, as ViT's own. Throws InvalidInput naming the file and the field.
 void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input);
 
+/// preprocessor_config.json for transformers: what was computed here, and whatever else the folder's own says.
+std::string preprocessor_config(const std::filesystem::path& model_folder, std::int64_t image_size);
+
 /// Labelled pictures, the test's behind those to train on.
 class ImageSamples final : public Samples {
  public:

@@ -243,8 +243,8 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
 }
 
 /// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
-/// mini-batches' (farther apart where the longest sample would lie beyond twice the larger).
-Workload describe_data(const Samples& data, const std::vector<int>& train, const MeasureOptions& options, std::vector<int>& lengths) {
+/// mini-batches' (farther apart where they are one, or where the longest sample would lie beyond twice the larger); the model takes `most_tokens`.
+Workload describe_data(const Samples& data, const std::vector<int>& train, const MeasureOptions& options, int most_tokens, std::vector<int>& lengths) {
   std::vector<int> order = epoch_order(static_cast<int>(train.size()), options.seed, 0);
   for (int& index : order) index = train[index];
   std::vector<int> padded;
@@ -258,7 +258,8 @@ Workload describe_data(const Samples& data, const std::vector<int>& train, const
   if (padded.front() == padded.back()) {  // pictures, or blocks of text
     lengths.pop_back();
   } else {
-    if (lengths[0] == lengths[1]) lengths[1] += std::max(4, lengths[0] / 4);
+    if (lengths[0] == lengths[1]) lengths[1] = std::min(most_tokens, lengths[1] + std::max(4, lengths[0] / 4));
+    if (lengths[0] == lengths[1]) lengths[0] = std::max(1, lengths[0] - std::max(4, lengths[0] / 4));
     lengths[1] = std::max(lengths[1], (padded.back() + 1) / 2);
   }
   return {.name = options.data->filename().string(),
@@ -289,10 +290,12 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   ModelFolder folder = open_model_folder(options.model);
   std::optional<Workload> workload;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
+  const int most_tokens = folder.config.family == Family::vit ? static_cast<int>(image_tokens(folder.config)) : static_cast<int>(folder.config.max_position_embeddings);
+  if (options.tokens.empty() && most_tokens < lengths.back()) lengths = {std::max(1, most_tokens / 2), most_tokens};
   if (options.data) {
     const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     std::vector<int> suited;
-    workload = describe_data(*dataset.samples, dataset.split.train, options, suited);
+    workload = describe_data(*dataset.samples, dataset.split.train, options, most_tokens, suited);
     if (options.tokens.empty()) lengths = suited;
   }
   if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};

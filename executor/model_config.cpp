@@ -197,7 +197,9 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   for (const char* key : {"num_labels", "id2label", "label2id"}) json.erase(key);
   if (config.family == Family::gpt2) json["tie_word_embeddings"] = is_tied;
   // By it transformers finds a text's last token.
-  if (config.family == Family::gpt2 && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null()) json["pad_token_id"] = config.vocab_size - 1;
+  if (config.family == Family::gpt2 && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null()) json["pad_token_id"] = config.padding_id;
+  json.erase("problem_type");
+  if (!label_names.empty()) json["problem_type"] = "single_label_classification";
   if (!label_names.empty()) {
     json["id2label"] = Json::object();
     json["label2id"] = Json::object();

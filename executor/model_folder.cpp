@@ -10,6 +10,7 @@
 
 #include "executor/communicator.h"
 #include "executor/memory_meter.h"
+#include "executor/image_samples.h"
 #include "executor/model_config.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -39,25 +40,40 @@ const char* prefix_of(Family family) {
   return kPrefixes[static_cast<int>(family)];
 }
 
+/// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
+std::string old_name_of(const std::string& name) {
+  for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size()) + old;
+  return name;
+}
+
 /// As the files call it: a base model alone has no prefix. Empty if they lack it.
 std::string name_in(const WeightFiles& files, Family family, const std::string& name) {
-  if (files.find(name)) return name;
   const std::string prefix = prefix_of(family);
   const std::string bare = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-  return files.find(bare) ? bare : "";
+  for (const std::string& one : {name, bare, old_name_of(name), old_name_of(bare)})
+    if (files.find(one)) return one;
+  return "";
 }
 
 /// The head's layer; a tensor of it may be missing.
 bool is_head(const TransformerConfig& config, int layer) { return layer == 2 * config.num_hidden_layers + 1; }
 
+/// What tells labels apart: its rows are theirs.
+bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
+  const bool has_labels = config.task == Task::sequence_classification || config.task == Task::image_classification;
+  return has_labels && (spec.names[0].starts_with("classifier.") || spec.names[0].starts_with("score."));
+}
+
 /// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only behind some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
   if (!is_head(config, layer)) return false;
-  return !spec.names[0].starts_with(prefix_of(config.family)) || spec.names[0].find("pooler") != std::string::npos;
+  return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) || spec.names[0].find("pooler") != std::string::npos;
 }
 
-/// Whether the files have the spec's tensors. A head of another shape, for other labels, counts as missing; anything else in another shape is an error.
+/// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything else in another shape is an error.
 bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
+  if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
   const std::vector<std::int64_t> shape = stored_shape(spec);
   for (const std::string& name : spec.names) {
     const std::string stored = name_in(files, folder.config.family, name);
@@ -100,9 +116,26 @@ void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
 constexpr const char* kTiedTo = "transformer.wte.weight";
 
 void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
-  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "preprocessor_config.json"}) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
     if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
   }
+}
+
+}  // namespace
+
+namespace {
+
+/// As transformers calls labels that nobody named.
+bool are_unnamed(const std::vector<std::string>& label_names) {
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    if (label_names[i] != fmt::format("LABEL_{}", i)) return false;
+  return true;
+}
+
+bool are_numbers(const std::vector<std::string>& label_names) {
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    if (label_names[i] != std::to_string(i)) return false;
+  return true;
 }
 
 }  // namespace
@@ -119,6 +152,7 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
     throw InvalidInput((folder.path / "config.json").string() + ": model_type", fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)), to_string(folder.config.family));
   }
   folder.config.task = task;
+  folder.classifies_other_labels = !label_names.empty() && folder.label_names != label_names && !(are_unnamed(folder.label_names) && are_numbers(label_names));
   folder.label_names = label_names;
   if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
 }
@@ -129,7 +163,8 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
   for (int layer = 0; layer <= 2 * folder.config.num_hidden_layers + 1; ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
-      if (!is_tied && !is_there(folder, files, layer, spec)) missing.insert(missing.end(), spec.names.begin(), spec.names.end());
+      if (is_tied || is_there(folder, files, layer, spec)) continue;
+      for (const std::string& name : spec.names) missing.push_back(name_in(files, folder.config.family, name).empty() ? name : name + " (there, but for other labels)");
     }
   }
   return missing;
@@ -235,6 +270,7 @@ void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<i
   }
   if (!writes) return;
   writer->finish();
+  if (source.config.family == Family::vit) write_file_atomically(target / "preprocessor_config.json", preprocessor_config(source.path, source.config.image_size));
   write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"), source.config, is_tied, source.label_names));
   copy_tokenizer(source.path, target);
 }

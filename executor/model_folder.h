@@ -17,6 +17,7 @@ struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task: that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder names none
+  bool classifies_other_labels = false;  // the folder's classifier was trained for others than label_names: it starts at random
   std::string name;                      // for plans: config's _name_or_path, else the folder's
 };
 
@@ -24,10 +25,11 @@ struct ModelFolder {
 /// not (another model_type or activation, a decoder of BERT's, attention that is scaled otherwise).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
-/// The model with this task's head. Throws InvalidInput if the family has none for it.
+/// The model with this task's head, for these labels in this order. A classifier in the folder counts if it is for the same labels in the same order, or for labels without names
+/// (LABEL_0, ...) where `label_names` are numbers. Throws InvalidInput if the family has no such head.
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names);
 
-/// What will start at random: "the whole model" without weights, else tensors of the head. Throws InvalidInput unless the files have every other tensor that
+/// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they are there. Throws InvalidInput unless the files have every other tensor that
 /// load_layer will ask for, in a shape and dtype that it can read.
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 

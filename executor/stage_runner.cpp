@@ -17,6 +17,18 @@ constexpr int kTiedTag = 1 << 20;  // beyond every micro-batch
 /// Both directions have a group of their own, so the micro-batch alone tells messages apart.
 int tag_of(const Action& action) { return *action.micro_batch; }
 
+/// Names the action in errors of the memory meter, for as long as this lives.
+class NamedAction {
+ public:
+  explicit NamedAction(const Action& action) : text_(to_string(action)) { MemoryMeter::set_action(text_.c_str()); }
+  ~NamedAction() { MemoryMeter::set_action("between actions"); }
+  NamedAction(const NamedAction&) = delete;
+  NamedAction& operator=(const NamedAction&) = delete;
+
+ private:
+  std::string text_;
+};
+
 }  // namespace
 
 /// What lives for one repetition of the body.
@@ -217,12 +229,10 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   device_.first_mark();
   for (const Action& action : body_) {
     if (is_empty(action)) continue;
-    const std::string text = to_string(action);
-    MemoryMeter::set_action(text.c_str());
+    const NamedAction named(action);
     perform(iteration, action);
     device_.mark();
     performed.push_back(action);
-    MemoryMeter::set_action("between actions");
   }
   for (Transfer& transfer : iteration.sends) transfer.wait();
   device_.synchronize();

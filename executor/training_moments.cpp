@@ -37,7 +37,10 @@ RunSettings TrainingRun::settings_now() const {
           .learning_rate = options_.learning_rate,
           .learning_rate_warm_up = options_.learning_rate_warm_up,
           .weight_decay = options_.weight_decay,
-          .gradient_clip = options_.gradient_clip};
+          .gradient_clip = options_.gradient_clip,
+          .decay = options_.decay,
+          .dropout = options_.dropout,
+          .label_smoothing = options_.label_smoothing};
 }
 
 Checkpoint TrainingRun::beginning() const {

@@ -26,6 +26,7 @@ struct Opened {
   std::vector<std::string> label_names;
   std::function<Image(int)> load;
   std::function<std::string(int)> place;  // of picture i, for errors
+  std::string fingerprint;
 };
 
 void require_countable(const fs::path& path, std::uint64_t num_images) {
@@ -93,6 +94,7 @@ Image decode_file(const fs::path& path) {
 
 Opened open_folder(const fs::path& root) {
   Opened opened;
+  std::string contents;
   auto paths = std::make_shared<std::vector<std::string>>();  // of the pictures, in the root
   for (Entry& entry : entries_of(root)) {
     if (is_picture(entry))
@@ -100,6 +102,8 @@ Opened open_folder(const fs::path& root) {
     if (!entry.is_folder) continue;
     for (const std::string& picture : pictures_of(root / entry.name)) {
       paths->push_back(entry.name + "/" + picture);
+      std::error_code ignored;
+      contents += fmt::format("{} {}\n", paths->back(), fs::file_size(root / paths->back(), ignored));
       opened.labels.push_back(static_cast<int>(opened.label_names.size()));
     }
     opened.label_names.push_back(std::move(entry.name));
@@ -109,6 +113,7 @@ Opened open_folder(const fs::path& root) {
                        "a folder without one");
   require_countable(root, paths->size());
 
+  opened.fingerprint = fingerprint(contents);
   const auto path_of = [root, paths = std::move(paths)](int i) { return root / (*paths)[static_cast<std::size_t>(i)]; };
   opened.load = [path_of](int i) { return decode_file(path_of(i)); };
   opened.place = [path_of](int i) { return path_of(i).string(); };
@@ -216,6 +221,7 @@ Opened open_cifar(const fs::path& path) {
     require_label(path, record, "label", kind.num_labels, label);
     opened.labels.push_back(static_cast<unsigned char>(label));
   }
+  opened.fingerprint = fingerprint(*records);
   opened.load = [records, kind](int i) {
     const char* const pixels = records->data() + static_cast<std::size_t>(i) * kind.record_bytes() + kind.label_bytes;
     return Image{.height = kSide, .width = kSide, .pixels = {pixels, pixels + kPixelBytes}};
@@ -238,8 +244,12 @@ Opened open_either(const fs::path& path) {
 
 }  // namespace
 
-ImageData::ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load)
-    : labels_(std::move(labels)), label_names_(std::move(label_names)), load_(std::move(load)) {}
+ImageData::ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load,
+                     std::string fingerprint)
+    : labels_(std::move(labels)),
+      label_names_(std::move(label_names)),
+      load_(std::move(load)),
+      fingerprint_(std::move(fingerprint)) {}
 
 Image ImageData::load(int i) const {
   FROSTPIPE_CHECK(i >= 0 && i < size(), "callers count images from zero");
@@ -251,7 +261,8 @@ ImageData open_images(const fs::path& path) {
   if (opened.label_names.size() < 2)
     throw InvalidInput(path.string(), "must have at least two different labels",
                        fmt::format("all \"{}\"", opened.label_names.front()));
-  return {std::move(opened.labels), std::move(opened.label_names), std::move(opened.load)};
+  return {std::move(opened.labels), std::move(opened.label_names), std::move(opened.load),
+          std::move(opened.fingerprint)};
 }
 
 ImageData open_images(const fs::path& path, const std::vector<std::string>& label_names) {
@@ -268,7 +279,7 @@ ImageData open_images(const fs::path& path, const std::vector<std::string>& labe
                          fmt::format("\"{}\"", name));
     opened.labels[i] = found->second;
   }
-  return {std::move(opened.labels), label_names, std::move(opened.load)};
+  return {std::move(opened.labels), label_names, std::move(opened.load), std::move(opened.fingerprint)};
 }
 
 }  // namespace frostpipe

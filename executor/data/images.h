@@ -12,8 +12,9 @@ namespace frostpipe {
 class ImageData {
  public:
   /// `labels` has one index into `label_names` per picture. `load` gives picture i and must be safe to call from
-  /// several threads.
-  ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load);
+  /// several threads. `fingerprint`: see below.
+  ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load,
+            std::string fingerprint = "");
 
   int size() const { return static_cast<int>(labels_.size()); }
   int label(int i) const { return labels_.at(static_cast<std::size_t>(i)); }
@@ -21,11 +22,14 @@ class ImageData {
   /// Picture i in the size that its file has. Safe to call from several threads. Throws InvalidInput that names the
   /// file if it is damaged (see decode_image).
   Image load(int i) const;
+  /// Of a CIFAR file's bytes; of a folder's pictures, which may be many, their names and sizes.
+  const std::string& fingerprint() const { return fingerprint_; }
 
  private:
   std::vector<int> labels_;
   std::vector<std::string> label_names_;
   std::function<Image(int)> load_;
+  std::string fingerprint_;
 };
 
 /// Opens what `path` is: a folder of labelled pictures, or a binary file of CIFAR.

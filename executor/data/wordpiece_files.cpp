@@ -38,11 +38,25 @@ void check_is_special(const std::string& place, const Json& added_token) {
                        in_quotes(text));
 }
 
+/// Missing, or the value that BERT's tokenizer has there.
+void check_setting(const std::filesystem::path& path, const Json& object, const char* object_name, const char* key,
+                   const Json& expected) {
+  if (!object.is_object() || !object.contains(key) || object[key] == expected) return;
+  throw InvalidInput(path.string() + ": " + object_name + "." + key, "must be " + expected.dump() + ", as BERT's",
+                     shown(object[key]));
+}
+
 std::vector<std::string> read_vocabulary_of_tokenizer_json(const std::filesystem::path& path) {
   const Json tokenizer = read_json_object(path);
   const Json model = tokenizer.value("model", Json());
   const Json type = model.is_object() ? model.value("type", Json()) : Json();
   if (type != "WordPiece") throw InvalidInput(path.string() + ": model.type", "must be \"WordPiece\"", shown(type));
+  check_setting(path, model, "model", "unk_token", kUnknownToken);
+  check_setting(path, model, "model", "continuing_subword_prefix", "##");
+  check_setting(path, model, "model", "max_input_chars_per_word", 100);
+  check_setting(path, tokenizer.value("normalizer", Json()), "normalizer", "type", "BertNormalizer");
+  check_setting(path, tokenizer.value("normalizer", Json()), "normalizer", "clean_text", true);
+  check_setting(path, tokenizer.value("pre_tokenizer", Json()), "pre_tokenizer", "type", "BertPreTokenizer");
   const Json vocabulary = model.value("vocab", Json());
   if (!vocabulary.is_object())
     throw InvalidInput(path.string() + ": model.vocab", "must be an object", shown(vocabulary));
@@ -63,6 +77,20 @@ std::optional<bool> optional_bool(const std::filesystem::path& path, const Json&
   return value.get<bool>();
 }
 
+/// Of a tokenizer.json that is used as it stands.
+WordPieceOptions options_of_normalizer(const std::filesystem::path& model_folder) {
+  const std::filesystem::path path = model_folder / "tokenizer.json";
+  WordPieceOptions options;
+  if (!std::filesystem::exists(path)) return options;
+  const Json normalizer = read_json_object(path).value("normalizer", Json());
+  if (!normalizer.is_object()) return {.lowercase = false, .strip_accents = false, .handle_chinese_characters = false};
+  options.lowercase = optional_bool(path, normalizer, "lowercase").value_or(options.lowercase);
+  options.strip_accents = optional_bool(path, normalizer, "strip_accents");
+  options.handle_chinese_characters =
+      optional_bool(path, normalizer, "handle_chinese_chars").value_or(options.handle_chinese_characters);
+  return options;
+}
+
 }  // namespace
 
 std::vector<std::string> read_wordpiece_vocabulary(const std::filesystem::path& file) {
@@ -74,6 +102,9 @@ WordPieceOptions wordpiece_options_from(const std::filesystem::path& model_folde
   WordPieceOptions options;
   if (!std::filesystem::exists(path)) return options;
   const Json config = read_json_object(path);
+  const Json tokenizer_class = config.value("tokenizer_class", Json());
+  if (tokenizer_class == "PreTrainedTokenizerFast" || tokenizer_class == "TokenizersBackend")
+    return options_of_normalizer(model_folder);
   options.lowercase = optional_bool(path, config, "do_lower_case").value_or(options.lowercase);
   options.strip_accents = optional_bool(path, config, "strip_accents");
   options.handle_chinese_characters =

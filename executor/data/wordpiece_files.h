@@ -30,6 +30,7 @@ struct WordPieceOptions {
 };
 
 /// The settings in `model_folder`/tokenizer_config.json; a missing file or key means the default, as in transformers 5.
+/// Where tokenizer_class says that tokenizer.json is used as it stands, those of its normalizer.
 /// Throws InvalidInput where the file is no JSON object, a setting is no truth value, or tokens were added to the
 /// vocabulary.
 WordPieceOptions wordpiece_options_from(const std::filesystem::path& model_folder);

@@ -27,6 +27,9 @@ void fields(Archive& archive, json::Value<Archive, RunSettings>& settings) {
   archive("learning_rate_warm_up", settings.learning_rate_warm_up);
   archive("weight_decay", settings.weight_decay);
   archive("gradient_clip", settings.gradient_clip);
+  archive("decay", settings.decay);
+  archive("dropout", settings.dropout);
+  archive("label_smoothing", settings.label_smoothing);
 }
 
 template <class Archive>

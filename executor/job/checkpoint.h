@@ -26,6 +26,9 @@ struct RunSettings {
   double learning_rate_warm_up = 0;
   double weight_decay = 0;
   double gradient_clip = 0;
+  std::string decay;  // of the learning rate
+  double dropout = 0;
+  double label_smoothing = 0;
   bool operator==(const RunSettings&) const = default;
 };
 

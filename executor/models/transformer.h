@@ -36,6 +36,7 @@ struct TransformerConfig {
   bool has_qkv_bias = true;                 // vit
   bool ties_embeddings = false;             // causal: the head's matrix and the input embedding are one, see RankSession
   std::int64_t num_labels = 2;              // classification
+  std::int64_t padding_id = 0;              // gpt2: by it transformers finds a text's last token
   double dropout = 0;                       // of what every part of a block adds, of the embedding and of attention's weights
 
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }

@@ -7,6 +7,19 @@
 #include "profiles/json_nesting.h"
 
 namespace frostpipe {
+namespace {
+
+/// A folder without weights starts at random, which is not what somebody wants who has them in another form.
+void refuse_other_weights(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string(), extension = entry.path().extension().string();
+    if (extension == ".safetensors" || name.starts_with("pytorch_model") || name.starts_with("tf_model") || name.starts_with("flax_model"))
+      throw InvalidInput(folder.string(), "must hold its weights as model.safetensors or model.safetensors.index.json (transformers' save_pretrained writes them), or none, to start at random", name + " alone");
+  }
+}
+
+}  // namespace
 
 WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) {
   const std::filesystem::path whole = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
@@ -15,7 +28,10 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
     for (const auto& [name, tensor] : files_.back().second.tensors()) file_of_.emplace(name, 0);
     return;
   }
-  if (!std::filesystem::exists(index)) return;
+  if (!std::filesystem::exists(index)) {
+    refuse_other_weights(folder);
+    return;
+  }
   const std::string text = read_text_file(index);
   require_shallow_json(text, index.string());
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);

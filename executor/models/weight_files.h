@@ -13,7 +13,7 @@ namespace frostpipe {
 /// asked for, so that a rank needs memory for its own layers alone.
 class WeightFiles {
  public:
-  /// Empty for a folder without either. Throws InvalidInput that names the file and, of the index, the tensor.
+  /// Empty for a folder without weights. Throws InvalidInput that names the file and, of the index, the tensor; also where there are weights in another form only.
   explicit WeightFiles(const std::filesystem::path& folder);
   bool empty() const { return files_.empty(); }
   /// Null if there is none of that name.

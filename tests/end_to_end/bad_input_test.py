@@ -246,7 +246,7 @@ class BadPlanTest(BadInputTest):
             (lambda plan: plan.update(dtype="float16"), ["dtype", "float32", "float16"]),
             (lambda plan: plan.update(version=9), ["version", "9"]),
             (lambda plan: plan.update(world_size=0), ["world_size", "0"]),
-            (lambda plan: plan["phases"][0]["partition"][1].update(begin=6), ["phases[0].partition"]),
+            (lambda plan: plan["phases"][0]["partition"][0].update(end=plan["phases"][0]["partition"][0]["end"] - 1), ["phases[0].partition"]),
             (lambda plan: plan["phases"][0].update(schedule="Zigzag"), ["phases[0].schedule", "Zigzag"]),
             (lambda plan: plan["phases"][0].update(first_trainable_layer=10), ["phases[0].first_trainable_layer", "10"]),
             (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),

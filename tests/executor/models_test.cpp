@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "executor/dataset.h"
 #include "executor/model_config.h"
 #include "executor/model_folder.h"
 #include "executor/models/task.h"
@@ -116,7 +117,7 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
       write_model(recorded, parts);
       ModelFolder folder = open_model_folder(folder_);
       EXPECT_EQ(architecture_of(folder.config), architecture);
-      if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification) set_task(folder, folder.config.task, {"a", "b", "c"});
+      if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification) set_task(folder, folder.config.task, {"0", "1", "2"});
       const TransformerConfig& config = folder.config;
       const WeightFiles weights(folder.path);
       EXPECT_EQ(check_weights(folder, weights), std::vector<std::string>{});
@@ -188,15 +189,81 @@ TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
   write_model(recorded);
   ModelFolder folder = open_model_folder(folder_);
   set_task(folder, Task::sequence_classification, {"a", "b", "c", "d", "e"});
-  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"classifier.weight", "classifier.bias"}));
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"classifier.weight (there, but for other labels)", "classifier.bias (there, but for other labels)"}));
   set_task(folder, Task::question_answering, {});
   EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"qa_outputs.weight", "qa_outputs.bias"}));
   refused("must be of a model with a head for image classification", [&] { set_task(folder, Task::image_classification, {"a", "b"}); });
   std::filesystem::remove(folder_ / "model.safetensors");
   EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{"the whole model"});
 
+  file("pytorch_model.bin", "");
+  refused("must hold its weights as model.safetensors", [&] { WeightFiles files(folder_); });
+
   std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "../elsewhere.safetensors"}})";
   refused("must be a file beside it", [&] { WeightFiles files(folder_); });
+}
+
+// A classifier says something for the labels that it was trained for, in their order, alone.
+TEST_F(ModelsTest, AClassifierIsKeptForItsOwnLabels) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  const auto starts_at_random = [&](const std::vector<std::string>& own, const std::vector<std::string>& wanted) {
+    recorded["config"]["id2label"] = Json::object();
+    for (std::size_t i = 0; i < own.size(); ++i) recorded["config"]["id2label"][std::to_string(i)] = own[i];
+    write_model(recorded);
+    ModelFolder folder = open_model_folder(folder_);
+    set_task(folder, Task::sequence_classification, wanted);
+    return check_weights(folder, WeightFiles(folder_)).size();
+  };
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"a", "b", "c"}), 0u);
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"b", "a", "c"}), 2u) << "weight and bias";
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"a", "b", "d"}), 2u);
+  EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"0", "1", "2"}), 0u) << "labels that nobody named";
+  EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"a", "b", "c"}), 2u);
+}
+
+TEST_F(ModelsTest, NormsMayBeCalledGammaAndBeta) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  const Json shapes = std::exchange(recorded["shapes"], Json::object());
+  for (const auto& [name, shape] : shapes.items()) {
+    std::string old = name;
+    if (name.ends_with("LayerNorm.weight")) old = name.substr(0, name.size() - 6) + "gamma";
+    if (name.ends_with("LayerNorm.bias")) old = name.substr(0, name.size() - 4) + "beta";
+    recorded["shapes"][old] = shape;
+  }
+  ASSERT_TRUE(recorded["shapes"].contains("bert.embeddings.LayerNorm.gamma"));
+  write_model(recorded);
+  ModelFolder folder = open_model_folder(folder_);
+  set_task(folder, Task::sequence_classification, {"0", "1", "2"});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{});
+}
+
+TEST_F(ModelsTest, DataIsNumberedAsTheFoldersLabels) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  recorded["config"]["id2label"] = {{"0", "pos"}, {"1", "neg"}};
+  write_model(recorded);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
+  const auto data = file("data.tsv", "text\tlabel\na\tneg\nb\tpos\nc\tneg\nd\tpos\n");
+  ModelFolder folder = open_model_folder(folder_);
+  const Dataset dataset = load_dataset({.data = data, .test_data = {}, .held_out = 0.5}, {}, folder);
+  EXPECT_EQ(dataset.label_names, (std::vector<std::string>{"pos", "neg"}));
+  EXPECT_EQ(dataset.labels, (std::vector<int>{1, 0, 1, 0}));
+}
+
+// Only the contexts that something is asked about are divided: with one such there is nothing to hold out.
+TEST_F(ModelsTest, ContextsWithoutQuestionsAreNotHeldOut) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  write_model(recorded);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
+  const auto question = [](const char* id) { return Json{{"id", id}, {"question", "q"}, {"answers", {{{"text", "c"}, {"answer_start", 0}}}}}; };
+  Json paragraphs = {{{"context", "c 0"}, {"qas", {question("0")}}}, {{"context", "c 1"}, {"qas", {question("1")}}}};
+  for (int i = 0; i < 20; ++i) paragraphs.push_back({{"context", "c"}, {"qas", Json::array()}});
+  const auto data = file("data.json", Json{{"data", {{{"title", "t"}, {"paragraphs", paragraphs}}}}}.dump());
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    ModelFolder folder = open_model_folder(folder_);
+    const Dataset dataset = load_dataset({.data = data, .test_data = {}, .held_out = 0.5, .seed = seed}, {.window_overlap = 2}, folder);
+    EXPECT_EQ(dataset.split.train.size(), 1u);
+    EXPECT_EQ(dataset.split.test.size(), 1u);
+  }
 }
 
 }  // namespace

@@ -246,12 +246,28 @@ TEST_F(WordPieceTest, ReadsTheVocabularyOfATokenizerJson) {
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", R"({"model": {"type": "WordPiece", "vocab": []}})")); }),
             "t.json: model.vocab: must be an object, is an empty array");
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{")); }), "t.json: must be a JSON object, is no JSON");
+  EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{" + model + R"(, "normalizer": {"type": "NFC"}})")); }),
+            "t.json: normalizer.type: must be \"BertNormalizer\", as BERT's, is \"NFC\"");
+  EXPECT_EQ(message_of([&] {
+              WordPiece(file("t.json", R"({"model": {"type": "WordPiece", "continuing_subword_prefix": "@"}})"));
+            }),
+            "t.json: model.continuing_subword_prefix: must be \"##\", as BERT's, is \"@\"");
 }
 
 TEST_F(WordPieceTest, FindsTheVocabularyOfAFolder) {
   EXPECT_THROW(wordpiece_vocabulary_in(folder_), InvalidInput);
   file("vocab.txt", "");
   EXPECT_EQ(wordpiece_vocabulary_in(folder_), folder_ / "vocab.txt");
+}
+
+TEST_F(WordPieceTest, TakesTheNormalizersOptionsWhereTheFileIsUsedAsItStands) {
+  file("tokenizer.json", R"({"normalizer": {"type": "BertNormalizer", "lowercase": false, "strip_accents": true,
+                                            "handle_chinese_chars": false}})");
+  file("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizerFast"})");
+  EXPECT_EQ(wordpiece_options_from(folder_), WordPieceOptions{});
+  file("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+  EXPECT_EQ(wordpiece_options_from(folder_),
+            (WordPieceOptions{.lowercase = false, .strip_accents = true, .handle_chinese_characters = false}));
 }
 
 TEST_F(WordPieceTest, ReadsTheOptionsOfAModelFolder) {
