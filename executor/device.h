@@ -42,6 +42,8 @@ class ComputeDevice {
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;
+  /// Gives back memory that was kept for tensors to come.
+  virtual void release_kept_memory() = 0;
 };
 
 /// `type` is "cpu" or "cuda". One compute thread per rank. Throws RuntimeFailure when there is no such device here: CUDA lives

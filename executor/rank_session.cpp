@@ -56,6 +56,7 @@ void RankSession::enter(const Phase& phase) {
   compute_.reset();
   const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
   transform(transformation, phase, factory_, communicator_, layers_, parked_);
+  device_.release_kept_memory();
   phase_ = phase;
   from_step_ = phase.from_step;
   whole_ = true;

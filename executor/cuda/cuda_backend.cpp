@@ -133,6 +133,7 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return allocated(index_).current; }
   Bytes peak_bytes() override { return allocated(index_).peak; }
   void reset_peak() override { allocator::resetPeakStats(index_); }
+  void release_kept_memory() override { allocator::emptyCache(); }
 
  private:
   c10::DeviceIndex index_ = 0;

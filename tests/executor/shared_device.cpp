@@ -23,6 +23,7 @@ class SharedDevice final : public ComputeDevice {
   Bytes live_bytes() override { return device_->live_bytes(); }
   Bytes peak_bytes() override { return device_->peak_bytes(); }
   void reset_peak() override { device_->reset_peak(); }
+  void release_kept_memory() override { device_->release_kept_memory(); }
 
  private:
   std::unique_ptr<ComputeDevice> device_;
