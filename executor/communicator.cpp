@@ -62,18 +62,21 @@ void keep_c10d_quiet() {
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
+  /// Of a message: Gloo's own limit is the one that ranks connect within. NCCL's stays: with another one the host would wait.
+  std::chrono::milliseconds longest_wait() const { return backend->getBackendName() == "gloo" ? std::chrono::milliseconds(std::chrono::minutes(30)) : kNoTimeout; }
 };
 
 struct Transfer::State {
   std::shared_future<c10::intrusive_ptr<c10d::Work>> work;  // there at once, but for a paced message
   at::Tensor tensor;
+  std::chrono::milliseconds longest_wait;
   int self;
   std::string what;
   at::Tensor received = {};  // in host memory, to be copied to `tensor`; undefined where there is nothing to copy
 };
 
 void Transfer::wait() {
-  guarded(state_->self, state_->what, [&] { state_->work.get()->wait(); });
+  guarded(state_->self, state_->what, [&] { state_->work.get()->wait(state_->longest_wait); });
   if (!state_->received.defined()) return;
   state_->tensor.copy_(state_->received);
   state_->received = at::Tensor();
@@ -96,10 +99,10 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
       std::vector<at::Tensor> list{contiguous};
       return link->backend->send(list, to, tag);
     };
-    if (!pacer_) return std::make_shared<Transfer::State>(Transfer::State{ready(send_now()), contiguous, self_, what});
+    if (!pacer_) return std::make_shared<Transfer::State>(Transfer::State{ready(send_now()), contiguous, link_->longest_wait(), self_, what});
     const auto sending = std::make_shared<std::packaged_task<c10::intrusive_ptr<c10d::Work>()>>(send_now);
     pacer_->send(to_rank, static_cast<Bytes>(contiguous.nbytes()), [sending] { (*sending)(); });
-    return std::make_shared<Transfer::State>(Transfer::State{sending->get_future().share(), contiguous, self_, what});
+    return std::make_shared<Transfer::State>(Transfer::State{sending->get_future().share(), contiguous, link_->longest_wait(), self_, what});
   });
   return transfer;
 }
@@ -110,7 +113,7 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   transfer.state_ = guarded(self_, what, [&] {
     const at::Tensor received = through_host_ ? host_memory_for(into) : at::Tensor();
     std::vector<at::Tensor> list{through_host_ ? received : into};
-    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, self_, what, received});
+    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, link_->longest_wait(), self_, what, received});
   });
   return transfer;
 }

@@ -76,9 +76,9 @@ class BadWeightsTest(BadInputTest):
                 self.edit_header(change)
                 self.assert_train_refused([WEIGHTS, *says])
 
-    def test_no_weights(self):
-        (self.folder / WEIGHTS).unlink()
-        self.assert_train_refused([WEIGHTS, "No such file"])
+    def test_weights_in_another_form(self):
+        (self.folder / WEIGHTS).rename(self.folder / "model/pytorch_model.bin")
+        self.assert_train_refused(["model: must hold its weights as model.safetensors", "pytorch_model.bin alone"])
 
     def test_evaluate_refuses_them_too(self):
         self.train("static.json", "done", "--epochs", 1)
@@ -236,7 +236,7 @@ class BadOptionsTest(BadInputTest):
         tensors = tiny_model.random_tensors()
         tensors[name] = (tensors[name][0], [float("nan")] * tiny_model.HIDDEN)
         tiny_model.write_safetensors(self.folder / WEIGHTS, tensors)
-        self.assert_train_refused(["rank", "OPTIMIZER_STEP", "not finite"])
+        self.assert_refused(*self.train_arguments("static.json", "run"), says=["rank", "OPTIMIZER_STEP", "not finite"])
 
 
 class BadPlanTest(BadInputTest):

@@ -253,7 +253,7 @@ class GuardTest(RecoveryCase):
         random.Random(1).shuffle(labels)
         self.write("noise.tsv", "\n".join([header, *(f"{row.split(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
         options = ("train", "static.json", "--data", "noise.tsv", "--epochs", 20)
-        for rate, warm_up in ((0.002, 0.1), (0.01, 0.1), (0.01, 0.3)):
+        for rate, warm_up in ((0.003, 0.1), (0.005, 0.1), (0.001, 0.3), (0.005, 0.5)):
             for folder in ("run", "never"):
                 shutil.rmtree(self.folder / folder, ignore_errors=True)
             freezing = ("--freeze", "fixed:2,3", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15, "--accuracy-guard", 0)

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "executor/transformer_stage.h"
 #include "executor/model_folder.h"
@@ -254,6 +256,20 @@ const RegisterRankTest elastic_heads("elastic heads", [](const RankEnvironment& 
   }
 });
 TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess) { EXPECT_TRUE(passes_on_ranks("elastic heads", 2)); }
+
+/// A stage may compute for longer than ranks may take to connect (10 s).
+const RegisterRankTest slow_stage("slow stage", [](const RankEnvironment& self) {
+  Job job(self);
+  at::Tensor one = at::full({1}, self.rank);
+  if (self.rank == 0) {
+    job.communicator->everyone().receive(one, 1, 0, "test").wait();
+    CHECK_RANK(one.item<double>() == 1, "what rank 1 has sent");
+  } else {
+    std::this_thread::sleep_for(std::chrono::seconds(11));
+    job.communicator->everyone().send(one, 0, 0, "test").wait();
+  }
+});
+TEST(Exactness, AMessageMayComeLate) { EXPECT_TRUE(passes_on_ranks("slow stage", 2)); }
 
 /// Where one rank shares its device, as where there is one GPU for all, every rank copies what it sends to host memory, and what it receives from there.
 const RegisterRankTest through_host("through host", [](const RankEnvironment& self) {
