@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
@@ -34,6 +36,18 @@ constexpr int kSilenceAfterLossSeconds = 3;
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
+/// Whether somebody listens at this port of this host.
+bool is_listening(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool answers = descriptor >= 0 && connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (descriptor >= 0) close(descriptor);
+  return answers;
+}
+
 /// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
 std::string heartbeat_key(const RankEnvironment& self, int rank) { return store_key(self, fmt::format("heartbeat/{}", rank)); }
 
@@ -46,8 +60,13 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
   options.port = static_cast<std::uint16_t>(self.master_port);
   options.isServer = may_host && self.rank == 0 && !self.store_is_external;
   options.waitWorkers = false;
-  options.timeout = std::chrono::minutes(5);
-  return c10::make_intrusive<c10d::TCPStore>(self.master_address, options);
+  const std::chrono::minutes for_late_ranks(5);
+  // The launcher's store is there before its ranks are: where it is gone, the launcher is about to form the job anew. c10d would go on asking, and say so.
+  if (self.watched_by_launcher && !is_listening(self.master_port)) throw std::runtime_error("the rendezvous store of this forming is gone");
+  options.timeout = self.watched_by_launcher ? std::chrono::milliseconds(1000) : for_late_ranks;
+  auto store = c10::make_intrusive<c10d::TCPStore>(self.master_address, options);
+  store->setTimeout(for_late_ranks);
+  return store;
 }
 
 struct Heartbeat::State {

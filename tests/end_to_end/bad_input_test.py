@@ -182,10 +182,13 @@ class BadTextTest(BadInputTest):
         self.write("own.tsv", "text\tlabel\na\tx\nb\ty\n")
         self.assert_train_refused(["own.tsv", "at least two samples"], data="own.tsv")
 
-    def test_evaluate_a_label_that_the_model_does_not_know(self):
+    def test_evaluate_labels_that_the_model_does_not_know_or_tell_apart(self):
         self.train("static.json", "done", "--epochs", 1)
         self.write("own.tsv", "text\tlabel\na\tfood\nb\tfurniture\n")
         self.assert_refused("evaluate", "--model", "done/model", "--data", "own.tsv", says=["own.tsv:3", "furniture", "food"])
+        # Two labels of one name: an item of it would count for one of them only.
+        self.edit("done/model/config.json", lambda config: config["id2label"].update({"3": config["id2label"]["1"]}))
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv", says=["done/model/config.json: id2label", "differently", "3 names for 4 labels"])
 
     def test_profile_refuses_it_too(self):
         self.write("own.tsv", "text\tclass\na\tb\n")

@@ -93,6 +93,15 @@ class LostRankTest(RecoveryCase):
             self.assertEqual(run["recoveries"][0]["lost_steps"], 0)
         self.assert_same_run(run, reference, weights)
 
+    def test_a_rank_is_lost_before_the_others_have_joined(self):
+        """They find the store of that forming gone, and come to the next."""
+        started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--spares", 1))
+        self.wait_until(lambda: 1 in self.ranks_of(started), 10, "rank 1 was not started")
+        os.kill(self.ranks_of(started)[1], signal.SIGKILL)
+        run = self.assert_ended_well(started)
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2], started.stderr)
+        self.assertNotIn("did not stop", started.stderr)
+
     def test_a_rank_that_fails_by_itself_is_not_started_again(self):
         done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1,
                              timeout=LIMIT_SECONDS)
@@ -103,6 +112,7 @@ class LostRankTest(RecoveryCase):
 class LongLostRankTest(LostRankTest):
     test_a_spare_restores_the_layout_from_a_checkpoint = None
     test_a_replica_gives_what_was_lost_and_no_step_is_done_again = None
+    test_a_rank_is_lost_before_the_others_have_joined = None
     test_a_rank_that_fails_by_itself_is_not_started_again = None
 
     def test_without_a_spare_fewer_ranks_go_on(self):
@@ -152,10 +162,16 @@ class ResumeTest(InterruptedCase):
 
     def test_another_runs_checkpoint_is_refused_by_name(self):
         self.interrupt("static.json")
-        for option, value, name in (("--seed", 7, "data_fingerprint|seed"), ("--weight-decay", 0.1, "weight_decay")):
+        shutil.copytree(self.folder / "run/checkpoints", self.folder / "saved")
+        for option, value, difference in (("--seed", 7, "(data_fingerprint|seed): .* in the checkpoint, .* now"),
+                                          ("--weight-decay", 0.1, "weight_decay: 0.01 in the checkpoint, 0.1 now"),
+                                          ("--dropout", 0.1, "dropout: 0.0 in the checkpoint, 0.1 now"),
+                                          ("--decay", "cosine", 'decay: "linear" in the checkpoint, "cosine" now'),
+                                          ("--label-smoothing", 0.2, "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
+            named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)  # by its folder, and by itself
             with self.subTest(option):
-                done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS, option, value), code=1, timeout=LIMIT_SECONDS)
-                self.assertRegex(done.stderr, rf"checkpoints/step-\d+: is of another run: ({name}): .* in the checkpoint, .* now.*--resume no")
+                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", EPOCHS, option, value), code=1, timeout=LIMIT_SECONDS)
+                self.assertRegex(done.stderr, rf"{named[-1]}.*/step-\d+: is of another run: {difference}.*--resume no")
         run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
         self.assertEqual(run["num_steps"], 10)
         self.assertNotIn("recoveries", run)
@@ -169,7 +185,7 @@ class ResumeTest(InterruptedCase):
     def test_inspect_shows_what_is_there(self):
         self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
         shown = self.run_tool("inspect", "run").stdout
-        self.assertRegex(shown, r"step 15 of 20, loss [\d.]+")
+        self.assertRegex(shown, r"step 1\d of 20, loss [\d.]+")
         self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
         self.assertEqual(json.loads(self.run_tool("inspect", "run", "--format", "json").stdout)["faults"], [])
         self.assert_refused("inspect", "model", says=["must be a checkpoint"])
