@@ -153,11 +153,11 @@ void StageRunner::reduce_tied() {
   const at::Tensor own = tied_gradient(is_first ? 0 : last_layer);
   const int peer = rank_of(phase_.layout, is_first ? last_position : 0, place_.replica);
   const std::string what = "REDUCE_GRAD: tied embeddings";
-  Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own.clone(), peer, kTiedTag, what);
+  Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own, peer, kTiedTag, what);
   Transfer receiving = (is_first ? groups_.backward : groups_.forward).receive(at::empty_like(own), peer, kTiedTag, what);
   receiving.wait();
-  own.add_(receiving.tensor());
   sending.wait();
+  own.add_(receiving.tensor());
 }
 
 void StageRunner::optimizer_step(Iteration& iteration) {

@@ -9,10 +9,12 @@ namespace frostpipe {
 
 namespace {
 
-/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit holds in an evaluation too.
-int evaluation_batch_size(const Phase& phase, int global_batch_size) {
+/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit holds in an evaluation too. Not so where
+/// the most is needed for logits over a vocabulary, which are there in either case.
+int evaluation_batch_size(const Phase& phase, int global_batch_size, Task task) {
   const int num_micro_batches = phase.layout.data_parallel_size * phase.num_micro_batches;
-  return std::clamp(2 * ((global_batch_size + num_micro_batches - 1) / num_micro_batches), 1, 64);
+  const int micro_batch_size = (global_batch_size + num_micro_batches - 1) / num_micro_batches;
+  return std::clamp(task == Task::causal_language_modeling ? micro_batch_size : 2 * micro_batch_size, 1, 64);
 }
 
 }  // namespace
@@ -22,7 +24,7 @@ double TrainingRun::evaluate(int steps) {
   const Nanoseconds begin = steady_now_ns();
   const std::vector<int>& items = dataset_.test_by_length;
   std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)), 0.0);  // known to one rank each
-  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, evaluation_batch_size(session_->phase(), options_.plan.global_batch_size));
+  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, evaluation_batch_size(session_->phase(), options_.plan.global_batch_size, dataset_.task));
   found = communicator_->sum(std::move(found));
   Score score = score_of(dataset_, items, found);
   summary_.test_items = score.labels.empty() ? std::vector<int>{} : items;

@@ -74,6 +74,12 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
+  const bool begins = stage.begin == 0, ends = stage.end == static_cast<int>(model_.layers.size());
+  if (begins != ends && frame_.first_trainable_layer == 0) {
+    // Both ends of a pipeline take in the other's tied gradients, when nothing is in flight.
+    const Bytes exchanged = model_.tied_parameter_count * kept_bytes_ / frame_.layout.tensor_parallel_size;
+    memory.workspace = std::max(memory.workspace, exchanged - memory.stash);
+  }
   if (stage.begin == 0 && frame_.cache.on) memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
   return memory;
 }

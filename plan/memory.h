@@ -16,7 +16,7 @@ struct RankMemory {
   Bytes gradients = 0;        // trainable layers only
   Bytes optimizer_state = 0;  // trainable layers only: two moments for AdamW, none for SGD
   Bytes stash = 0;            // activations between forward and backward, peak over the schedule
-  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
+  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations; or what an exchange of tied gradients needs beyond the stash
   Bytes cache = 0;            // what a first stage with an activation cache reads ahead: two mini-batches of its replica
   Bytes total() const { return weights + gradients + optimizer_state + stash + workspace + cache; }
   bool operator==(const RankMemory&) const = default;

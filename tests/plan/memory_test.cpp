@@ -48,6 +48,20 @@ TEST(Memory, IsThatOfTheLongestSample) {
   EXPECT_EQ(memory(phase), memory(two_stages()));
 }
 
+TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
+  Profile profile = flat_profile(chain_model(2), 4, 16);
+  const auto workspaces = [&](std::int64_t tied, int first_trainable_layer) {
+    profile.model.tied_parameter_count = tied;
+    Phase phase = two_stages();
+    phase.first_trainable_layer = first_trainable_layer;
+    const auto positions = memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
+    return std::vector<Bytes>{positions[0].workspace, positions[1].workspace};
+  };
+  EXPECT_EQ(workspaces(750, 0), (std::vector<Bytes>{110, 110}));                            // 3000 B take the stashes' place
+  EXPECT_EQ(workspaces(2000, 0), (std::vector<Bytes>{2000 * 4 - 6000, 2000 * 4 - 3100}));
+  EXPECT_EQ(workspaces(2000, 1), (std::vector<Bytes>{110 + 100, 110}));                     // the tie is cut: layer 0 is frozen
+}
+
 TEST(Memory, SgdHasNoMoments) { EXPECT_EQ(memory(two_stages(), "sgd")[0].optimizer_state, 0); }
 
 TEST(Memory, FrozenLayersKeepWeightsOnly) {
