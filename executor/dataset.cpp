@@ -126,10 +126,10 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
     std::move(test.contexts.begin(), test.contexts.end(), std::back_inserter(dataset.questions.contexts));
     std::move(test.questions.begin(), test.questions.end(), std::back_inserter(dataset.questions.questions));
   }
-  const WordPiece tokenizer = wordpiece_of(folder);
+  const PairTokenizer tokenizer = folder.config.family == Family::bert ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   dataset.split = split_by_context(source, dataset, num_train);
-  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.padding_id(), .labels_per_sample = 2};
+  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.padding_id, .labels_per_sample = 2};
   for (const Window& window : dataset.windows) {
     encoded.token_ids.push_back(window.ids);
     encoded.labels.insert(encoded.labels.end(), {window.start_position, window.end_position});

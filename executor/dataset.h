@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/data/squad.h"
+#include "executor/data/question_windows.h"
 #include "executor/data/text_data.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"

@@ -67,11 +67,12 @@ class Fields {
   Json json_;
 };
 
-constexpr std::array<std::pair<Family, Task>, 5> kHeads{{{Family::bert, Task::sequence_classification},
+constexpr std::array<std::pair<Family, Task>, 6> kHeads{{{Family::bert, Task::sequence_classification},
                                                          {Family::bert, Task::question_answering},
                                                          {Family::vit, Task::image_classification},
                                                          {Family::gpt2, Task::causal_language_modeling},
-                                                         {Family::gpt2, Task::sequence_classification}}};
+                                                         {Family::gpt2, Task::sequence_classification},
+                                                         {Family::gpt2, Task::question_answering}}};
 
 TransformerConfig bert_from(const Fields& fields) {
   fields.require("hidden_act", "gelu");

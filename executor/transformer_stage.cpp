@@ -100,7 +100,7 @@ class TransformerStage final : public StageCompute {
     const at::NoGradGuard no_grad;
     const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
     const at::Tensor output = run_range(range_.begin, range_.end, std::move(input), loaded);
-    return last_ ? answers_of(config_.task, output, loaded) : output;
+    return last_ ? answers_of(config_, output, loaded) : output;
   }
 
   int answer_size() const override { return frostpipe::answer_size(config_.task); }

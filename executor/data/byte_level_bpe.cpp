@@ -184,6 +184,24 @@ std::vector<std::int32_t> ByteLevelBpe::encode(std::string_view utf8) const {
   return ids;
 }
 
+SpannedTokens ByteLevelBpe::encode_with_spans(std::string_view utf8) const {
+  SpannedTokens tokens{.ids = encode(utf8), .spans = {}};
+  std::vector<std::int32_t> character_of_byte;  // of the text that the tokens' bytes are
+  std::int32_t character = 0;
+  for (std::size_t position = 0; position < utf8.size(); ++character) {
+    const std::size_t begin = position;
+    const std::size_t size = next_code_point(utf8, position) ? position - begin : kReplacementCharacter.size();
+    character_of_byte.insert(character_of_byte.end(), size, character);
+  }
+  std::size_t begin = 0;
+  for (const std::int32_t id : tokens.ids) {
+    const std::size_t end = begin + tokens_[static_cast<std::size_t>(id)].size();
+    tokens.spans.push_back({.begin = character_of_byte[begin], .end = character_of_byte[end - 1] + 1});
+    begin = end;
+  }
+  return tokens;
+}
+
 std::string ByteLevelBpe::decode(std::span<const std::int32_t> ids) const {
   std::string bytes;
   for (const std::int32_t id : ids) {

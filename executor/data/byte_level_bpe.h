@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/data/token_spans.h"
+
 namespace frostpipe {
 
 /// GPT-2's byte-level byte-pair encoding: text to token ids, id for id those of `GPT2TokenizerFast` of Hugging Face
@@ -40,6 +42,10 @@ class ByteLevelBpe {
 
   /// Any bytes are allowed. O(n log n) time for n bytes, also where they are one word.
   std::vector<std::int32_t> encode(std::string_view utf8) const;
+
+  /// The tokens and where they stand: `GPT2TokenizerFast`'s with return_offsets_mapping=True. A token that begins with
+  /// a space includes it; one that is a part of a character has the character's span.
+  SpannedTokens encode_with_spans(std::string_view utf8) const;
 
   /// The bytes of the tokens, one after the other; no UTF-8 where `ids` begin or end inside a character.
   /// Throws InvalidInput where an id is none of the vocabulary.

@@ -4,19 +4,17 @@
 #include <unicode/locid.h>
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
-#include <unicode/utf8.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
+#include "executor/data/token_spans.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/json_nesting.h"
@@ -27,23 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 using json::Place;
-
-// ---- Code points --------------------------------------------------------------------------------
-
-/// The byte at which each code point begins, and the text's size behind them.
-std::vector<std::size_t> code_point_starts(std::string_view utf8) {
-  std::vector<std::size_t> starts;
-  const auto size = static_cast<std::ptrdiff_t>(utf8.size());
-  for (std::ptrdiff_t i = 0; i < size;) {
-    starts.push_back(static_cast<std::size_t>(i));
-    UChar32 code_point;
-    U8_NEXT(utf8.data(), i, size, code_point);
-  }
-  starts.push_back(utf8.size());
-  return starts;
-}
-
-int num_code_points(std::string_view utf8) { return static_cast<int>(code_point_starts(utf8).size()) - 1; }
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -120,50 +101,6 @@ Json parsed(const std::string& source, std::string_view content) {
   } catch (const Json::exception&) {
     throw InvalidInput(source, "must be JSON whose numbers a double can hold", "with a greater one");
   }
-}
-
-// ---- Windows ------------------------------------------------------------------------------------
-
-struct Part {
-  std::size_t begin;
-  std::size_t end;
-};
-
-/// Parts of `room` tokens, each beginning room - stride after the one before, until one reaches the end.
-std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, std::size_t stride) {
-  std::vector<Part> parts;
-  for (std::size_t begin = 0;; begin += room - stride) {
-    parts.push_back({begin, std::min(begin + room, num_tokens)});
-    if (parts.back().end == num_tokens) return parts;
-  }
-}
-
-/// Positions within the context's tokens of the window.
-void mark_answer(Window& window, int answer_begin, int answer_end) {
-  const std::vector<TokenSpan>& spans = window.spans;
-  if (spans.empty() || spans.front().begin > answer_begin || spans.back().end < answer_end) return;
-  const auto behind_first = std::upper_bound(spans.begin(), spans.end(), answer_begin,
-                                             [](int position, const TokenSpan& span) { return position < span.begin; });
-  const auto last = std::lower_bound(spans.begin(), spans.end(), answer_end,
-                                     [](const TokenSpan& span, int position) { return span.end < position; });
-  const int first = static_cast<int>(behind_first - spans.begin()) - 1;
-  window.start_position = window.num_question_tokens + first;
-  window.end_position = window.num_question_tokens + std::max(first, static_cast<int>(last - spans.begin()));
-}
-
-Window window_of(int question, const std::vector<std::int32_t>& question_ids, const WordPiece::Pieces& context,
-                 Part part, const WordPiece& tokenizer) {
-  Window window{.question = question, .num_question_tokens = static_cast<int>(question_ids.size()) + 2};
-  window.ids.reserve(question_ids.size() + (part.end - part.begin) + 3);
-  window.ids.push_back(tokenizer.classification_id());
-  window.ids.insert(window.ids.end(), question_ids.begin(), question_ids.end());
-  window.ids.push_back(tokenizer.separator_id());
-  const auto begin = static_cast<std::ptrdiff_t>(part.begin);
-  const auto end = static_cast<std::ptrdiff_t>(part.end);
-  window.ids.insert(window.ids.end(), context.ids.begin() + begin, context.ids.begin() + end);
-  window.ids.push_back(tokenizer.separator_id());
-  window.spans.assign(context.spans.begin() + begin, context.spans.begin() + end);
-  return window;
 }
 
 // ---- Scores -------------------------------------------------------------------------------------
@@ -271,79 +208,6 @@ QuestionSet read_squad(const std::filesystem::path& path) {
   });
   if (set.questions.empty()) throw InvalidInput(source, "must have a question", "without one");
   return set;
-}
-
-std::vector<Window> windows_of(const QuestionSet& set, const WordPiece& tokenizer, int max_tokens, int stride) {
-  constexpr int kSpecialTokens = 3;
-  if (stride < 0) throw InvalidInput("stride of windows", "must be >= 0", std::to_string(stride));
-  if (std::int64_t{max_tokens} <= std::int64_t{stride} + kSpecialTokens)
-    throw InvalidInput("tokens of a window",
-                       fmt::format("must be at least {} more than the stride ({})", kSpecialTokens + 1, stride),
-                       std::to_string(max_tokens));
-  std::vector<WordPiece::Pieces> contexts;
-  contexts.reserve(set.contexts.size());
-  for (const std::string& context : set.contexts) contexts.push_back(tokenizer.encode_with_spans(context));
-
-  std::vector<Window> windows;
-  for (std::size_t i = 0; i < set.questions.size(); ++i) {
-    const Question& question = set.questions[i];
-    const WordPiece::Pieces& context = contexts.at(static_cast<std::size_t>(question.context));
-    std::vector<std::int32_t> ids = tokenizer.encode_with_spans(question.question).ids;
-    const auto room = [&] { return max_tokens - kSpecialTokens - static_cast<std::ptrdiff_t>(ids.size()); };
-    if (static_cast<std::ptrdiff_t>(context.ids.size()) > room() && room() <= stride)
-      ids.resize(static_cast<std::size_t>(std::min(max_tokens / 2, max_tokens - kSpecialTokens - (stride + 1))));
-    const int answer_end =
-        question.answers.empty() ? 0 : question.answer_start + num_code_points(question.answers.front());
-    for (const Part part :
-         overlapping_parts(context.ids.size(), static_cast<std::size_t>(room()), static_cast<std::size_t>(stride))) {
-      windows.push_back(window_of(static_cast<int>(i), ids, context, part, tokenizer));
-      if (!question.answers.empty()) mark_answer(windows.back(), question.answer_start, answer_end);
-    }
-  }
-  return windows;
-}
-
-std::vector<std::int32_t> token_types_of(const Window& window) {
-  std::vector<std::int32_t> types(window.ids.size(), 1);
-  std::fill_n(types.begin(), window.num_question_tokens, 0);
-  return types;
-}
-
-SpanScore best_span(std::span<const SpanScore> spans) {
-  FROSTPIPE_CHECK(!spans.empty(), "callers ask for the best of at least one span");
-  const auto score = [](const SpanScore& span) {
-    return std::isnan(span.score) ? -std::numeric_limits<double>::infinity() : span.score;
-  };
-  return *std::min_element(spans.begin(), spans.end(), [&](const SpanScore& a, const SpanScore& b) {
-    return std::tuple(-score(a), a.window, a.start, a.end) < std::tuple(-score(b), b.window, b.start, b.end);
-  });
-}
-
-std::string answer_text(const QuestionSet& set, const Window& window, int start_token, int end_token) {
-  const int first = start_token - window.num_question_tokens;
-  const int last = end_token - window.num_question_tokens;
-  FROSTPIPE_CHECK(0 <= first && first <= last && last < static_cast<int>(window.spans.size()),
-                  "an answer is a span of tokens of the context");
-  const int context = set.questions.at(static_cast<std::size_t>(window.question)).context;
-  const std::string& text = set.contexts.at(static_cast<std::size_t>(context));
-  const std::vector<std::size_t> starts = code_point_starts(text);
-  const std::size_t begin = starts.at(static_cast<std::size_t>(window.spans[static_cast<std::size_t>(first)].begin));
-  const std::size_t end = starts.at(static_cast<std::size_t>(window.spans[static_cast<std::size_t>(last)].end));
-  return text.substr(begin, end - begin);
-}
-
-Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows,
-                           std::span<const SpanScore> spans) {
-  std::map<int, std::vector<SpanScore>> of_question;
-  for (const SpanScore& span : spans)
-    of_question[windows.at(static_cast<std::size_t>(span.window)).question].push_back(span);
-  Predictions predictions;
-  for (const auto& [question, candidates] : of_question) {
-    const SpanScore best = best_span(candidates);
-    predictions[set.questions.at(static_cast<std::size_t>(question)).id] =
-        answer_text(set, windows[static_cast<std::size_t>(best.window)], best.start, best.end);
-  }
-  return predictions;
 }
 
 std::string predictions_json(const Predictions& predictions) {

@@ -2,12 +2,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "executor/data/wordpiece.h"
 
 namespace frostpipe {
 
@@ -49,71 +46,10 @@ struct QuestionSet {
 /// also for a file without a question.
 QuestionSet read_squad(const std::filesystem::path& path);
 
-// ---- Windows ------------------------------------------------------------------------------------
-
-/// A question with as much of its context as the model can see at once: [CLS] question [SEP] part of the context [SEP].
-struct Window {
-  /// An index into QuestionSet::questions.
-  int question = 0;
-  std::vector<std::int32_t> ids;
-  /// With [CLS] and the first [SEP]: the position of the first token of the context.
-  int num_question_tokens = 0;
-  /// Where the tokens of the context stand in it; spans[0] is that of ids[num_question_tokens].
-  std::vector<TokenSpan> spans;
-  /// The first and the last token of the first answer, positions in `ids`; both 0, that of [CLS], where the window does
-  /// not hold the whole answer.
-  int start_position = 0;
-  int end_position = 0;
-
-  bool operator==(const Window&) const = default;
-};
-
-/// Cuts every question's context into windows of at most `max_tokens` tokens, neighbours having `stride` tokens of the
-/// context in common. Windows are in the order of the questions, then of the context. Never padded.
-///
-/// They are those of Hugging Face transformers with truncation="only_second", max_length, stride and
-/// return_overflowing_tokens=True, and their positions those of its example run_qa, with three exceptions:
-///
-/// - A question that leaves no room for stride + 1 tokens of a context that does not fit (transformers fails) is cut to
-///   its first max_tokens / 2 tokens, or to fewer, so that this room is there.
-/// - An answer that begins in the last token of a window starts there (run_qa: at the [SEP] behind it, or at the last
-///   [PAD]).
-/// - An answer that is one of several pieces of one character (a Hangul syllable) never ends before it starts.
-///
-/// Throws InvalidInput unless stride >= 0 and max_tokens >= stride + 4.
-std::vector<Window> windows_of(const QuestionSet& set, const WordPiece& tokenizer, int max_tokens, int stride);
-
-/// BERT's token types: 0 for each token of [CLS] question [SEP], 1 for the rest.
-std::vector<std::int32_t> token_types_of(const Window& window);
-
 // ---- Answers ------------------------------------------------------------------------------------
-
-/// A span of tokens that may be the answer, and how likely the model finds it.
-struct SpanScore {
-  /// An index into the list of windows.
-  int window = 0;
-  /// The first and the last token, positions in Window::ids; both of the context, start <= end.
-  int start = 0;
-  int end = 0;
-  double score = 0;
-
-  bool operator==(const SpanScore&) const = default;
-};
-
-/// The span of the highest score. Ties: the earlier window, then the earlier start, then the earlier end; so the order
-/// of the spans does not matter. A score that is no number is the lowest. There must be a span.
-SpanScore best_span(std::span<const SpanScore> spans);
-
-/// The context from the first character of one token to the last of another, as it is written there.
-std::string answer_text(const QuestionSet& set, const Window& window, int start_token, int end_token);
 
 /// Answers by the id of their question.
 using Predictions = std::map<std::string, std::string>;
-
-/// The text of each question's best span, `spans` holding those of all windows (any number of each). A question without
-/// a span is left out.
-Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows,
-                           std::span<const SpanScore> spans);
 
 /// {"id": "text", ...} as the official evaluation script reads it; ids ascend. Broken UTF-8 is written as U+FFFD.
 std::string predictions_json(const Predictions& predictions);

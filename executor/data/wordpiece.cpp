@@ -30,7 +30,7 @@ void append_utf8(std::string& text, char32_t c) {
 /// One text on its way to pieces: appends to `pieces` until there are `max_pieces`.
 class WordPiece::Encoder {
  public:
-  Encoder(const WordPiece& tokenizer, std::size_t max_pieces, Pieces& pieces)
+  Encoder(const WordPiece& tokenizer, std::size_t max_pieces, SpannedTokens& pieces)
       : tokenizer_(tokenizer),
         strip_accents_(tokenizer.options_.strip_accents.value_or(tokenizer.options_.lowercase)),
         max_pieces_(max_pieces),
@@ -176,7 +176,7 @@ class WordPiece::Encoder {
   const WordPiece& tokenizer_;
   const bool strip_accents_;
   const std::size_t max_pieces_;
-  Pieces& pieces_;
+  SpannedTokens& pieces_;
   std::int32_t position_ = 0;  // of the next code point
   std::vector<Character> chunk_;
   std::string word_;
@@ -221,7 +221,7 @@ WordPiece::WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOpti
 std::vector<std::int32_t> WordPiece::encode(std::string_view utf8, int max_tokens) const {
   if (max_tokens < 2)
     throw InvalidInput("maximum number of tokens", "must be >= 2 (for [CLS] and [SEP])", std::to_string(max_tokens));
-  Pieces pieces;
+  SpannedTokens pieces;
   Encoder(*this, static_cast<std::size_t>(max_tokens) - 2, pieces).add(utf8);
   std::vector<std::int32_t> ids;
   ids.reserve(pieces.ids.size() + 2);
@@ -231,8 +231,8 @@ std::vector<std::int32_t> WordPiece::encode(std::string_view utf8, int max_token
   return ids;
 }
 
-WordPiece::Pieces WordPiece::encode_with_spans(std::string_view utf8) const {
-  Pieces pieces;
+SpannedTokens WordPiece::encode_with_spans(std::string_view utf8) const {
+  SpannedTokens pieces;
   Encoder(*this, std::numeric_limits<std::size_t>::max(), pieces).add(utf8);
   return pieces;
 }

@@ -8,18 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/data/token_spans.h"
 #include "executor/data/wordpiece_files.h"
 
 namespace frostpipe {
-
-/// Where a token stands in the text that it was cut from: code points of the text as given, [begin, end). Each broken
-/// sequence of UTF-8 counts as the one U+FFFD that Python reads for it.
-struct TokenSpan {
-  std::int32_t begin = 0;
-  std::int32_t end = 0;
-
-  bool operator==(const TokenSpan&) const = default;
-};
 
 /// BERT's WordPiece: text to token ids, id for id those of `BertTokenizerFast` of Hugging Face transformers.
 ///
@@ -37,14 +29,6 @@ struct TokenSpan {
 /// Holds no state that encoding changes: one object serves any number of threads.
 class WordPiece {
  public:
-  /// Tokens and where they stand: spans[i] is that of ids[i]. Neither begins nor ends ever descend.
-  struct Pieces {
-    std::vector<std::int32_t> ids;
-    std::vector<TokenSpan> spans;
-
-    bool operator==(const Pieces&) const = default;
-  };
-
   /// Reads the vocabulary: a vocab.txt, whose line n (from 0) is token n, or a tokenizer.json (by its extension).
   ///
   /// Throws InvalidInput that names file, line and rule where a line is empty or repeats another, where [PAD], [UNK],
@@ -63,7 +47,7 @@ class WordPiece {
   /// A span reaches from the first to the last character that the piece was made of. Characters dropped between them
   /// lie inside, those before or after outside ("e" and a combining accent: the accent belongs to no span). Pieces of
   /// one character, such as the letters of a Hangul syllable, all have its span.
-  Pieces encode_with_spans(std::string_view utf8) const;
+  SpannedTokens encode_with_spans(std::string_view utf8) const;
 
   int vocabulary_size() const { return vocabulary_size_; }
   std::int32_t padding_id() const { return padding_id_; }

@@ -14,14 +14,22 @@ constexpr std::int64_t kMostAnswerTokens = 30;
 /// In at least single precision.
 at::Tensor precise(const at::Tensor& logits) { return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat); }
 
-/// Losses of the tokens foretold, 0 elsewhere. [samples, tokens - 1]
+/// Losses of the tokens foretold, each where its logits are; 0 elsewhere. [samples, tokens] Labels move, not logits: those are large, and are not copied.
 at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing) {
-  const std::int64_t samples = logits.size(0), foretold = logits.size(1) - 1, vocabulary = logits.size(2);
-  const at::Tensor before = precise(logits.narrow(1, 0, foretold)).reshape({-1, vocabulary}), said = labels.narrow(1, 1, foretold).reshape({-1});
-  return at::cross_entropy_loss(before, said, {}, at::Reduction::None, kIgnored, label_smoothing).view({samples, foretold});
+  const at::Tensor said = at::constant_pad_nd(labels.narrow(1, 1, labels.size(1) - 1), {0, 1}, kIgnored);
+  return at::cross_entropy_loss(precise(logits).flatten(0, 1), said.flatten(), {}, at::Reduction::None, kIgnored, label_smoothing).view_as(labels);
 }
 
 at::Tensor num_foretold(const at::Tensor& labels) { return (labels.narrow(1, 1, labels.size(1) - 1) != kIgnored).sum(1).clamp_min(1); }
+
+/// Loss, tokens foretold, tokens foretold rightly. One sample after the other: beside all logits there is room for one's losses only.
+at::Tensor causal_answers(const at::Tensor& logits, const at::Tensor& labels) {
+  const at::Tensor counts = num_foretold(labels), foretold = logits.narrow(1, 0, labels.size(1) - 1).argmax(2);
+  const at::Tensor hits = (foretold == labels.narrow(1, 1, labels.size(1) - 1)).sum(1);
+  std::vector<at::Tensor> losses;
+  for (std::int64_t i = 0; i < labels.size(0); ++i) losses.push_back(token_losses(logits.narrow(0, i, 1), labels.narrow(0, i, 1), 0).sum(1));
+  return at::stack({(at::cat(losses) / counts).to(at::kDouble), counts.to(at::kDouble), hits.to(at::kDouble)}, 1).to(at::kCPU);
+}
 
 at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
   const at::Tensor masked = precise(logits).masked_fill(batch.mask.unsqueeze(2) == 0, std::numeric_limits<float>::lowest());
@@ -29,7 +37,8 @@ at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
           at::cross_entropy_loss(masked.select(2, 1), batch.labels.select(1, 1), {}, at::Reduction::None)) / 2;
 }
 
-at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch) {
+/// `is_closed`: the second segment ends with a token that is not of the context.
+at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is_closed) {
   const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(), types = batch.token_types.to(at::kCPU);
   const std::int64_t samples = ends.size(0), tokens = ends.size(1);
   at::Tensor best = at::empty({samples, 3}, at::kDouble);
@@ -37,12 +46,12 @@ at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch) {
     const double* const logit = ends.data_ptr<double>() + sample * tokens * 2;
     const std::int64_t* const type = types.data_ptr<std::int64_t>() + sample * tokens;
     const std::int64_t begin = std::find(type, type + tokens, 1) - type;
-    const std::int64_t separator = std::find(type + begin, type + tokens, 0) - type - 1;  // closes the second segment; padding is of type 0
+    const std::int64_t end = std::find(type + begin, type + tokens, 0) - type - (is_closed ? 1 : 0);  // padding is of type 0
     double* const answer = best.data_ptr<double>() + sample * 3;
     answer[0] = answer[1] = -1;
     answer[2] = -std::numeric_limits<double>::infinity();
-    for (std::int64_t first = begin; first < separator; ++first) {
-      for (std::int64_t last = first; last < std::min(separator, first + kMostAnswerTokens); ++last) {
+    for (std::int64_t first = begin; first < end; ++first) {
+      for (std::int64_t last = first; last < std::min(end, first + kMostAnswerTokens); ++last) {
         const double score = logit[2 * first] + logit[2 * last + 1];
         if (score <= answer[2]) continue;
         answer[0] = static_cast<double>(first);
@@ -66,17 +75,10 @@ at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch
 
 int answer_size(Task task) { return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 1; }
 
-at::Tensor answers_of(Task task, const at::Tensor& logits, const MicroBatch& batch) {
-  switch (task) {
-    case Task::question_answering: return best_spans(logits, batch);
-    case Task::causal_language_modeling: {
-      const std::int64_t foretold = logits.size(1) - 1;
-      const at::Tensor said = batch.labels.narrow(1, 1, foretold);
-      const at::Tensor hits = (logits.narrow(1, 0, foretold).argmax(2) == said).sum(1);
-      const at::Tensor counts = num_foretold(batch.labels);
-      const at::Tensor losses = token_losses(logits, batch.labels, 0).sum(1) / counts;
-      return at::stack({losses.to(at::kDouble), counts.to(at::kDouble), hits.to(at::kDouble)}, 1).to(at::kCPU);
-    }
+at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch) {
+  switch (config.task) {
+    case Task::question_answering: return best_spans(logits, batch, config.family == Family::bert);
+    case Task::causal_language_modeling: return causal_answers(logits, batch.labels);
     default: return logits.argmax(1, /*keepdim=*/true).to(at::kCPU, at::kDouble);
   }
 }

@@ -16,6 +16,6 @@ int answer_size(Task task);
 ///   classification  the class
 ///   answers         first and last token of the best span of the second segment with at most 30 tokens, its score (sum of both logits); -1, -1, -inf without one
 ///   causal          the loss of the text, tokens foretold, tokens foretold rightly
-at::Tensor answers_of(Task task, const at::Tensor& logits, const MicroBatch& batch);
+at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch);
 
 }  // namespace frostpipe

@@ -3,6 +3,7 @@ test samples; a saved folder holds exactly its family's tensors; a run through t
 
 import json
 import random
+import shutil
 import struct
 import sys
 import unittest
@@ -53,15 +54,21 @@ def write_questions(path, count):
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "made up", "paragraphs": paragraphs}]}))
 
 
+def write_model(folder, config, vocabulary):
+    files = {"config.json": config}
+    if vocabulary == "words":
+        files["vocab.txt"] = "\n".join(tiny_model.vocabulary()) + "\n"
+    elif vocabulary == "bytes":
+        files["vocab.json"] = {token: i for i, token in enumerate([*byte_alphabet(), "ab", "<|endoftext|>"])}
+        files["merges.txt"] = "#version: 0.2\na b\n"
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
 class FamiliesTest(EndToEndTest):
     def write_model(self, name, config, vocabulary):
-        self.write(f"{name}/config.json", config)
-        if vocabulary == "words":
-            self.write(f"{name}/vocab.txt", "\n".join(tiny_model.vocabulary()) + "\n")
-        elif vocabulary == "bytes":
-            tokens = [*byte_alphabet(), "ab", "<|endoftext|>"]
-            self.write(f"{name}/vocab.json", {token: i for i, token in enumerate(tokens)})
-            self.write(f"{name}/merges.txt", "#version: 0.2\na b\n")
+        write_model(self.folder / name, config, vocabulary)
 
     def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=()):
         """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
@@ -89,6 +96,9 @@ class FamiliesTest(EndToEndTest):
 
     def test_pictures_with_vit(self):
         self.write_model("vit", VIT, None)
+        own = {"image_mean": [0.5, 0.25, 0.5], "image_std": [0.5, 0.5, 0.25], "somebody's": "own"}
+        self.write("vit/preprocessor_config.json", {"feature_extractor_type": "ViTFeatureExtractor", "do_center_crop": True, "do_resize": False, "do_normalize": False, "size": 224,
+                                                    "resample": 3, "rescale_factor": 1, **own})
         write_pictures(self.folder / "pictures", 24)
         write_pictures(self.folder / "unseen", 8)
         run = self.train_family("vit", "pictures", "--test-data", "unseen", "--label-smoothing", 0.1, "--decay", "cosine")
@@ -98,21 +108,49 @@ class FamiliesTest(EndToEndTest):
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
         self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
+        # Oracle: what docs/file_formats.md says is computed, in transformers' words; mean, deviation and what else there is are the folder's own.
+        computed = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "do_rescale": True, "do_normalize": True, "size": {"height": 8, "width": 8},
+                    "resample": 2, "rescale_factor": 1 / 255}
+        self.assertEqual(self.read("run/model/preprocessor_config.json"), {**computed, "do_center_crop": False, **own})
         self.check_round_trip("pictures")
         # Pictures that change from epoch to epoch cannot be cached.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
-        self.run_tool("train", "off.json", "--data", "pictures", "-o", "changing", "--flip", "--crop-padding", 1, "--epochs", 1, timeout=60)
+        (self.folder / "vit/preprocessor_config.json").unlink()
+        changing = ("train", "off.json", "--data", "pictures", "--flip", "--crop-padding", 1, "--epochs", 1)
+        self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2, timeout=60)
+        self.assertEqual(self.read("changing/model/preprocessor_config.json"), {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
+        self.check_other_pictures_are_not_resumed(changing)
         self.edit("off.json", lambda plan: plan["phases"][0].update(cache={**plan["phases"][0]["cache"], "on": True}))
         self.assertIn("--cache off", self.run_tool("train", "off.json", "--data", "pictures", "-o", "refused", "--flip", code=2).stderr)
 
+    def check_other_pictures_are_not_resumed(self, changing):
+        """Oracle: with the same pictures, changed in the same way, the same checkpoint is taken."""
+        resume = ("--resume", "changing/checkpoints", "-o", "resumed")
+        shutil.copytree(self.folder / "pictures", self.folder / "others")
+        write_png(self.folder / "others/blue/001.png", 12, COLOURS["blue"], random.Random(7))  # same name, label and number of pictures
+        for others in (changing[:4] + changing[5:], (*changing[:-3], 2, *changing[-2:]), ("train", "off.json", "--data", "others", *changing[4:])):
+            with self.subTest(others):
+                done = self.run_tool(*others, *resume, code=1)
+                self.assertRegex(done.stderr, r"changing/checkpoints/step-\d+: is of another run: data_fingerprint: .* in the checkpoint, .* now")
+        self.run_tool(*changing, *resume)
+        self.assertGreater(self.read("resumed/summary.json")["recoveries"][0]["step"], 0)
+
     def test_questions_with_bert(self):
         self.write_model("bert", BERT, "words")
+        self.answer_questions("bert", "BertForQuestionAnswering", 20)
+
+    def test_questions_with_gpt2(self):
+        self.write_model("gpt2", {**GPT2, "n_positions": 40}, "bytes")
+        self.answer_questions("gpt2", "GPT2ForQuestionAnswering", 40)
+
+    def answer_questions(self, model, architecture, max_tokens):
+        window = ("--max-tokens", max_tokens, "--window-overlap", 4)
         write_questions(self.folder / "questions.json", 160)
         write_questions(self.folder / "unseen.json", 40)
-        run = self.train_family("bert", "questions.json", "--test-data", "unseen.json", "--max-tokens", 20, "--window-overlap", 4, epochs=3)
+        run = self.train_family(model, "questions.json", "--test-data", "unseen.json", *window, epochs=3)
         self.assertEqual(run["test_metric"], "F1")
         self.assertEqual([other["name"] for other in run["test_others"]], ["exact match"])
-        done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", "--max-tokens", 20, "--window-overlap", 4, "--predictions", "answers.json", "--format", "json")
+        done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", *window, "--predictions", "answers.json", "--format", "json")
         found = json.loads(done.stdout)
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         # Every question is answered, by words of its context; the score is worked out again.
@@ -120,21 +158,24 @@ class FamiliesTest(EndToEndTest):
         for paragraph in self.read("unseen.json")["data"][0]["paragraphs"]:
             for question in paragraph["qas"]:
                 self.assertIn(answers[question["id"]], paragraph["context"])
+                self.assertEqual(answers[question["id"]], answers[question["id"]].strip())
                 hits += answers[question["id"]] == question["answers"][0]["text"]
         self.assertAlmostEqual(found["exact_match"], hits / 40, delta=1e-12)
-        self.assertEqual(self.read("run/model/config.json")["architectures"], ["BertForQuestionAnswering"])
+        self.assertEqual(self.read("run/model/config.json")["architectures"], [architecture])
         self.assertIn("qa_outputs.bias", self.saved_names())
-        self.check_round_trip("questions.json", "--max-tokens", 20, "--window-overlap", 4)
+        self.check_round_trip("questions.json", *window)
 
     def test_text_alone_with_gpt2_cuts_the_tie_when_layers_freeze(self):
-        self.write_model("gpt2", GPT2, "bytes")
+        self.write_model("gpt2", {**GPT2, "problem_type": "regression"}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
         run = self.train_family("gpt2", "text.txt", "--max-tokens", 32, epochs=3)
         self.assertEqual(run["test_metric"], "next-token accuracy")
         self.assertGreater(run["test_accuracy"], 0.2)
         self.assertFalse(self.read("run/model/config.json")["tie_word_embeddings"])
+        self.assertNotIn("problem_type", self.read("run/model/config.json"))
         self.assertIn("lm_head.weight", self.saved_names())
         self.check_round_trip("text.txt", "--max-tokens", 32)
+        self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))  # names of labels mean nothing to text alone
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32, "--format", "json").stdout)
         self.assertGreater(found["value"], 0.2)
         # Without freezing the tie holds to the end, and one matrix is saved.
@@ -144,11 +185,26 @@ class FamiliesTest(EndToEndTest):
         self.assertNotIn("lm_head.weight", tiny_model.read_safetensors(self.folder / "tied/model/model.safetensors"))
 
     def test_labelled_text_with_gpt2_and_dropout(self):
-        self.write_model("gpt2", {**GPT2, "n_positions": 128}, "bytes")
+        # More rows than tokens: <|endoftext|>, which texts are padded with, is not the last one.
+        self.write_model("gpt2", {**GPT2, "n_positions": 128, "vocab_size": 264, "problem_type": "multi_label_classification"}, "bytes")
         run = self.train_family("gpt2", "data.tsv", "--dropout", 0.1)
         self.assertEqual(run["label_names"], tiny_model.LABELS)
-        self.assertEqual(self.read("run/model/config.json")["pad_token_id"], 257)
+        self.assertEqual(self.read("run/model/config.json")["pad_token_id"], self.read("gpt2/vocab.json")["<|endoftext|>"])
+        self.assertEqual(self.read("run/model/config.json")["problem_type"], "single_label_classification")
         self.check_round_trip("data.tsv")
+
+    def test_no_length_beyond_the_models_positions_is_measured(self):
+        """Ten texts that are cut to the model's 24 positions and a short one, each a mini-batch: the 10th and the 90th percentile of their lengths are one, and a second length must
+        lie below. Without data, 16 and 32 would be measured."""
+        self.write_model("gpt2", {**GPT2, "n_positions": 24}, "bytes")
+        self.write("long.tsv", "text\tlabel\nshort\ta\n" + "".join(f"{'word ' * 20}\t{label}\n" for label in "ab" * 5))
+        for data in (("--data", "long.tsv", "--test-data", "long.tsv", "--global-batch", 1), ()):
+            with self.subTest(data):
+                self.run_tool("profile", "--model", "gpt2", *data, "--nproc-per-node", 1, "--micro-batch-sizes", 1, "-o", "p.json")
+                profile = self.read("p.json")
+                lengths = {measurement["key"]["tokens"] for measurement in profile["measurements"]}
+                self.assertEqual((len(lengths), max(lengths)), (2, 24))
+                self.assertEqual(profile["workload"]["longest_tokens"] if data else 24, 24)
 
     def test_what_does_not_fit_is_named(self):
         self.write_model("vit", VIT, None)

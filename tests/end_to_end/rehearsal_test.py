@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import families_test
 from end_to_end import EndToEndTest, processes_naming, rank_of_process
 
 
@@ -68,6 +69,31 @@ class RehearsalTest(EndToEndTest):
         os.kill(ranks[2], signal.SIGKILL)
         self.assertEqual(started.ended_within(10), 1)
         self.assertIn("rank 2", started.stderr)
+
+    def test_a_measured_model_with_tied_embeddings(self):
+        """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout and bytes of the plan; after a loss, every step once."""
+        families_test.write_model(self.folder / "gpt2", families_test.GPT2, "bytes")
+        self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
+        self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16, "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4,
+                      "--cluster", "c.json", "-o", "p.json")
+        for stages, replicas in ((4, 1), (1, 4)):
+            with self.subTest(stages=stages):
+                self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--method", "static", "--pp", stages, "--fix", "m=2", "--steps", 12,
+                              "-o", f"{stages}.json")
+                _, run = self.rehearse(f"{stages}.json", f"run-{stages}", "--emulated-shrink", 7)
+                phase, planned = run["phases"][0], self.read(f"{stages}.json")["phases"][0]["predicted"]["peak_memory_bytes"]
+                self.assertEqual((phase["stages"], phase["replicas"], phase["num_steps"], len(run["steps"])), (stages, replicas, 12, 12))
+                for measured, expected in zip(phase["measured_peak_memory_bytes"], planned, strict=True):
+                    self.assertLess(abs(measured - expected), 0.5 * expected)  # what the ends exchange is not predicted
+
+        started = self.start("train", "4.json", "--device", "emulated", "--emulated-shrink", 7, "--epochs", 14, "--checkpoint-steps", 20, "-o", self.folder / "dead")
+        self.wait_until(lambda: any((self.folder / "dead/checkpoints").glob("step-????????")), 30, lambda: started.stderr)
+        os.kill({rank_of_process(pid): pid for pid in processes_naming(self.folder / "dead")}[2], signal.SIGKILL)
+        self.assertEqual(started.ended_within(30), 0, started.stderr)
+        run = self.read("dead/summary.json")
+        self.assertEqual([(recovery["world_size"], recovery["step"] % 20) for recovery in run["recoveries"]], [(3, 0)], "from a checkpoint, on the ranks that are left")
+        self.assertIn("rank 2", run["recoveries"][0]["cause"])
+        self.assertEqual([step["step"] for step in run["steps"]], list(range(168)))
 
     def test_bench_keeps_its_budget_and_does_not_repeat_runs(self):
         bench = ("bench", "rehearsal", "-o", self.folder / "out", "--epochs", 1, "--only", "data_parallel", "--budget", "2s")

@@ -107,7 +107,7 @@ void expect_close(const at::Tensor& values, const Json& expected, const std::str
 
 TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
   const Json& reference = test::reference_data("models_reference.json");
-  ASSERT_EQ(reference["models"].size(), 5u);
+  ASSERT_EQ(reference["models"].size(), 6u);
   for (const Json& recorded : reference["models"]) {
     const std::string architecture = recorded["config"]["architectures"][0];
     SCOPED_TRACE(architecture);
@@ -154,6 +154,20 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
       }
     }
   }
+}
+
+/// Worked out by hand: the question is token 0, the context 1 to 3, the padding 4. Token 3 closes BERT's second segment; GPT-2's has no such token.
+TEST(Answers, BestSpanIsOfTheContextAlone) {
+  MicroBatch batch;
+  batch.token_types = at::tensor({0, 1, 1, 1, 0}, at::kLong).view({1, 5});
+  batch.mask = at::tensor({1.f, 1.f, 1.f, 1.f, 0.f}).view({1, 5});
+  const at::Tensor logits = at::tensor({9.f, 9.f, 1.f, 0.f, 2.f, 3.f, 0.f, 5.f, 9.f, 9.f}).view({1, 5, 2});  // start and end of each token
+  const auto best = [&](Family family) {
+    const at::Tensor answer = answers_of({.family = family, .task = Task::question_answering}, logits, batch);
+    return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 3);
+  };
+  EXPECT_EQ(best(Family::bert), (std::vector<double>{2, 2, 5}));
+  EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7}));
 }
 
 TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {

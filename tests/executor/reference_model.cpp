@@ -89,6 +89,7 @@ at::Tensor ReferenceModel::head(const at::Tensor& x, const MicroBatch& batch) co
   }
   if (config_.family == Family::vit) return product(normed(x.select(1, 0), layer, 2), v(0)) + v(1);
   if (config_.task == Task::causal_language_modeling) return product(normed(x, layer, 1), v(0));
+  if (config_.task == Task::question_answering) return product(normed(x, layer, 1), v(0)) + v(3);
   std::vector<at::Tensor> last;
   for (std::int64_t i = 0; i < x.size(0); ++i) last.push_back(x[i][batch.mask[i].sum().item<std::int64_t>() - 1]);
   return product(normed(at::stack(last), layer, 1), v(0));

@@ -24,7 +24,7 @@ inline TransformerConfig small_config(Family family = Family::bert, Task task = 
 /// Every head that a family has.
 inline std::vector<TransformerConfig> small_configs() {
   return {small_config(), small_config(Family::bert, Task::question_answering), small_config(Family::vit, Task::image_classification),
-          small_config(Family::gpt2, Task::causal_language_modeling), small_config(Family::gpt2, Task::sequence_classification)};
+          small_config(Family::gpt2, Task::causal_language_modeling), small_config(Family::gpt2, Task::sequence_classification), small_config(Family::gpt2, Task::question_answering)};
 }
 
 inline std::string name_of(const TransformerConfig& config) { return std::string(to_string(config.family)) + " " + to_string(config.task); }

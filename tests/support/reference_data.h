@@ -32,6 +32,15 @@ inline std::string text_of(const nlohmann::json& one) {
   return text;
 }
 
+/// Writes vocab.json and merges.txt of the small byte-level vocabulary that byte_level_bpe_reference.json holds.
+inline void write_small_byte_level_vocabulary(const std::filesystem::path& folder) {
+  const nlohmann::json& reference = reference_data("byte_level_bpe_reference.json");
+  std::ofstream(folder / "vocab.json") << reference.at("small_vocabulary");
+  std::ofstream merges(folder / "merges.txt");
+  merges << "#version: 0.2\n";
+  for (const nlohmann::json& merge : reference.at("small_merges")) merges << merge.get<std::string>() << "\n";
+}
+
 /// The folder of all-MiniLM-L6-v2: FROSTPIPE_MODEL_DIR of the environment, or where scripts/setup puts it. Nothing if
 /// that has none.
 inline std::optional<std::filesystem::path> minilm_folder() {

@@ -468,14 +468,24 @@ void expect_ids_of_transformers(const ByteLevelBpe& b, const char* vocabulary) {
 }
 
 TEST_F(ByteLevelBpeTest, HardStringsGetTheIdsOfTransformers) {
-  const Json& merges = test::reference_data("byte_level_bpe_reference.json").at("small_merges");
-  std::string lines = "#version: 0.2\n";
-  for (const Json& merge : merges) lines += merge.get<std::string>() + "\n";
-  file("vocab.json", test::reference_data("byte_level_bpe_reference.json").at("small_vocabulary").dump());
-  file("merges.txt", lines);
+  test::write_small_byte_level_vocabulary(folder_);
   const ByteLevelBpe b(folder_);
   EXPECT_EQ(b.vocabulary_size(), 600);
   expect_ids_of_transformers(b, "small");
+}
+
+TEST_F(ByteLevelBpeTest, HardStringsGetTheSpansOfTransformers) {
+  test::write_small_byte_level_vocabulary(folder_);
+  const ByteLevelBpe b(folder_);
+  const Json& cases = test::reference_data("squad_reference.json").at("byte_level_spans");
+  EXPECT_GE(cases.size(), 110u);
+  for (const Json& one : cases) {
+    const SpannedTokens tokens = b.encode_with_spans(test::text_of(one));
+    EXPECT_EQ(tokens.ids, one.at("ids").get<Ids>()) << one.at("name");
+    std::vector<std::pair<int, int>> spans;
+    for (const TokenSpan& span : tokens.spans) spans.emplace_back(span.begin, span.end);
+    EXPECT_EQ(spans, (one.at("spans").get<std::vector<std::pair<int, int>>>())) << one.at("name");
+  }
 }
 
 TEST_F(ByteLevelBpeTest, ReadsTheFileThatTransformersWrites) {

@@ -145,11 +145,11 @@ using Spans = std::vector<TokenSpan>;
 TEST_F(WordPieceTest, SpansCountCodePointsOfTheTextAsGiven) {
   const WordPiece w = tokenizer({"a", "##b", "##bc", "e", "!", "中"});
   EXPECT_EQ(w.encode_with_spans("ab  Abc!"),
-            (WordPiece::Pieces{{5, 6, 5, 7, 9}, {{0, 1}, {1, 2}, {4, 5}, {5, 7}, {7, 8}}}));
+            (SpannedTokens{{5, 6, 5, 7, 9}, {{0, 1}, {1, 2}, {4, 5}, {5, 7}, {7, 8}}}));
   EXPECT_EQ(w.encode_with_spans("éa É中e").spans, (Spans{{0, 2}, {3, 4}, {4, 5}, {5, 6}}));  // "éa" is unknown
   EXPECT_EQ(w.encode_with_spans("a[MASK]b").spans, (Spans{{0, 1}, {1, 7}, {7, 8}}));
   EXPECT_EQ(w.encode_with_spans("😀 a").spans, (Spans{{0, 1}, {2, 3}}));
-  EXPECT_EQ(w.encode_with_spans(" "), WordPiece::Pieces{});
+  EXPECT_EQ(w.encode_with_spans(" "), SpannedTokens{});
 }
 
 TEST_F(WordPieceTest, DroppedCharactersCountButBelongToASpanOnlyFromWithin) {
@@ -167,7 +167,7 @@ TEST_F(WordPieceTest, PiecesOfOneCharacterShareItsSpan) {
   const WordPiece w = tokenizer({"\u110B", "##\u1161", "##\u11AB", "i", "##\u0307"});
   EXPECT_EQ(w.encode_with_spans("\uC548").spans, (Spans{{0, 1}, {0, 1}, {0, 1}}));
   const WordPiece with_accents = tokenizer({"i", "##\u0307", "##x"}, {.strip_accents = false});
-  EXPECT_EQ(with_accents.encode_with_spans("\u0130x"), (WordPiece::Pieces{{5, 6, 7}, {{0, 1}, {0, 1}, {1, 2}}}));
+  EXPECT_EQ(with_accents.encode_with_spans("\u0130x"), (SpannedTokens{{5, 6, 7}, {{0, 1}, {0, 1}, {1, 2}}}));
 }
 
 TEST_F(WordPieceTest, MarksThatChangePlacesTakeThePositionsInOrder) {
@@ -334,7 +334,7 @@ TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
   const Json cases = test::reference_data("squad_reference.json").at("spans");
   EXPECT_GE(cases.size(), 60u);
   for (const Json& one : cases) {
-    const WordPiece::Pieces pieces = w.encode_with_spans(test::text_of(one));
+    const SpannedTokens pieces = w.encode_with_spans(test::text_of(one));
     EXPECT_EQ(pieces.ids, one.at("ids").get<Ids>()) << one.at("name");
     std::vector<std::pair<int, int>> spans;
     for (const TokenSpan& span : pieces.spans) spans.emplace_back(span.begin, span.end);
