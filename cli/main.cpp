@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/commands.h"
+#include "cli/hand_over.h"
 #include "cli/output.h"
 #include "executor/job/membership.h"
 #include "profiles/error.h"
@@ -59,6 +60,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace frostpipe;
+  hand_over_to_executor(argc, argv);
   try {
     const int exit_code = run(argc, argv);
     // A result that could not be written (full disk, closed pipe) is no result.

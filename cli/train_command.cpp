@@ -54,6 +54,7 @@ int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int 
 
 /// What the training asks of us.
 struct Answers {
+  InputsFound inputs;  // of a rank
   Replan replan, recover;
 };
 
@@ -67,7 +68,7 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
     if (display) display->clear();
     print_note(sentence);
   };
-  train(membership, train_options, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
+  train(membership, train_options, answers.inputs, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
 }
 
 /// Finds out before the training, not after it.
@@ -141,7 +142,8 @@ Answers prepare(TrainCommandOptions& options) {
     form_nodes(cluster, nodes);
     return cluster;
   };
-  Answers answers{.replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
+  Answers answers{.inputs = {}, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
+  if (std::getenv("RANK")) answers.inputs = found;  // the launcher lets go of it
   if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, steps_per_epoch);
   return answers;
 }

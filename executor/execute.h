@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -118,8 +119,12 @@ struct TrainOptions {
   int num_nodes = 0;
 };
 
+class Subject;
+
 /// What a look at a run's inputs tells.
 struct InputsFound {
+  std::shared_ptr<const Subject> subject;  // model and data as read, for train()
+  Nanoseconds reading_ns = 0;
   int num_training_samples = 0;
   std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
 };
@@ -131,7 +136,9 @@ InputsFound check_inputs(const TrainOptions& options);
 /// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the membership allows it: from what they hold in memory
 /// where that is whole, else from the newest checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or
 /// a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a memory limit is exceeded.
-void train(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks);
+///
+/// `inputs`: what check_inputs found with these options, but for the number of epochs.
+void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
 
 struct MeasureOptions {
   std::filesystem::path model;

@@ -5,23 +5,22 @@
 
 namespace frostpipe {
 
-std::unique_ptr<Subject> load_subject(const TrainOptions& options) {
-  std::unique_ptr<Subject> subject = make_subject(options);
+InputsFound check_inputs(const TrainOptions& options) {
+  const Nanoseconds begin = steady_now_ns();
+  std::shared_ptr<const Subject> subject = make_subject(options);
   require_same_model(options.plan, subject->model(), options.plan_source);
   for (const Phase& phase : options.plan.phases)
     if (phase.layout.tensor_parallel_size > 1)
       throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size", "must be 1 to train: this version has no tensor parallelism but in the simulator",
                          std::to_string(phase.layout.tensor_parallel_size));
   validate(options.plan, subject->model(), options.plan_source);
-  return subject;
+  FreezeController(options.freeze, num_blocks(subject->model()), 1);
+  const int num_training_samples = static_cast<int>(subject->dataset().split.train.size());
+  return {.subject = subject, .reading_ns = steady_now_ns() - begin, .num_training_samples = num_training_samples, .starts_at_random = subject->starts_at_random()};
 }
 
-void train(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks) { TrainingRun(membership, options, callbacks).train(); }
-
-InputsFound check_inputs(const TrainOptions& options) {
-  const std::unique_ptr<Subject> subject = load_subject(options);
-  FreezeController(options.freeze, num_blocks(subject->model()), 1);
-  return {static_cast<int>(subject->dataset().split.train.size()), subject->starts_at_random()};
+void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks) {
+  TrainingRun(membership, options, inputs, callbacks).train();
 }
 
 }  // namespace frostpipe

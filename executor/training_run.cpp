@@ -36,8 +36,8 @@ Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
 
 Nanoseconds steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks)
-    : membership_(membership), options_(options), callbacks_(callbacks), started_ns_(steady_now_ns()), subject_(load_subject(options)),
+TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks)
+    : membership_(membership), options_(options), callbacks_(callbacks), started_ns_(steady_now_ns() - inputs.reading_ns), subject_(inputs.subject),
       steps_per_epoch_((static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size),
       num_steps_(steps_per_epoch_ * options.epochs),
       device_(options.emulation ? make_emulated_device(options.emulation->shrink) : make_device(options.device, membership.local_rank())),

@@ -18,16 +18,13 @@
 
 namespace frostpipe {
 
-/// What a run reads, checked against its plan. Throws InvalidInput.
-std::unique_ptr<Subject> load_subject(const TrainOptions& options);
-
 /// One process's part of a training run, through all formings of the job.
 ///
 /// A forming begins with join() (connections) and a moment of the run from which all go on: a Checkpoint, from a folder, from the survivors' memory, or the
 /// beginning. resume_from() makes it the present: layers, phases, freeze rule, figures. Then step by step to the end.
 class TrainingRun {
  public:
-  TrainingRun(Membership& membership, const TrainOptions& options, const TrainCallbacks& callbacks);
+  TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
   /// Returns at the run's end, or, in a spare that was not needed, the job's.
   void train();
 
@@ -86,7 +83,7 @@ class TrainingRun {
   const TrainOptions& options_;
   const TrainCallbacks& callbacks_;
   Nanoseconds started_ns_;
-  std::unique_ptr<Subject> subject_;
+  std::shared_ptr<const Subject> subject_;
   const Dataset& dataset_ = subject_->dataset();
   const Model& model_ = subject_->model();
   int steps_per_epoch_ = 0, num_steps_ = 0;

@@ -2,16 +2,13 @@
 #include "executor/rendezvous.h"
 #include "profiles/error.h"
 
-// Stands in for the whole executor where LibTorch is left out, so that no caller needs to know: planning and simulating
-// work, what needs tensors says how to get them.
+// Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors says how to get them.
 
 namespace frostpipe {
 namespace {
 
 [[noreturn]] void left_out(const char* purpose) {
-  throw RuntimeFailure(std::string("this frostpipe was built without the LibTorch executor; build the preset 'default' "
-                                   "(scripts/setup) to ") +
-                       purpose);
+  throw RuntimeFailure(std::string("the LibTorch executor, frostpipe-executor, is not beside this program; build the preset 'default' (scripts/setup) to ") + purpose);
 }
 
 }  // namespace
@@ -24,7 +21,7 @@ InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 
 void check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
 
-void train(Membership&, const TrainOptions&, const TrainCallbacks&) { left_out("train"); }
+void train(Membership&, const TrainOptions&, const InputsFound&, const TrainCallbacks&) { left_out("train"); }
 
 MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {
   left_out("measure a profile");
