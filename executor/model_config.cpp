@@ -196,7 +196,7 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   json["dtype"] = "float32";
   json.erase("torch_dtype");
   for (const char* key : {"num_labels", "id2label", "label2id"}) json.erase(key);
-  if (config.family == Family::gpt2) json["tie_word_embeddings"] = is_tied;
+  if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = is_tied;
   // By it transformers finds a text's last token.
   if (config.family == Family::gpt2 && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null()) json["pad_token_id"] = config.padding_id;
   json.erase("problem_type");
