@@ -17,7 +17,7 @@
 #include "executor/job/safetensors.h"
 #include "executor/data/byte_level_bpe.h"
 #include "executor/data/images.h"
-#include "executor/data/squad.h"
+#include "executor/data/question_windows.h"
 #include "executor/data/text_data.h"
 #include "executor/data/wordpiece.h"
 #include "plan/plan.h"
@@ -361,6 +361,27 @@ TEST(Fuzz, Questions) {
       if (set.contexts.at(question.context).find(question.answers.at(0)) == std::string::npos) throw std::logic_error("an answer outside its context");
     }
   });
+}
+
+/// Every window fits, and what it holds of the context is a piece of it.
+TEST(Fuzz, WindowsOfAnyText) {
+  ScratchFolder folder;
+  folder.write("vocab.json", byte_level_vocabulary());
+  const ByteLevelBpe byte_level(folder.write("merges.txt", "#version: 0.2\na b\n"));
+  const WordPiece word_piece(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\nfilm\n##s\n,\n") / "vocab.txt");
+  Mutator mutate(10);
+  for (const PairTokenizer& tokenizer : {pair_tokenizer(word_piece), pair_tokenizer(byte_level)}) {
+    for (int i = 0; i < num_cases(); ++i) {
+      const QuestionSet set{.contexts = {mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull")}, .questions = {{.id = "q", .question = mutate("how fine?")}}};
+      for (const Window& window : windows_of(set, tokenizer, 16, 3)) {
+        ASSERT_LE(window.ids.size(), 16u);
+        ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.behind.size());
+        if (window.spans.empty()) continue;
+        const int last = window.num_question_tokens + static_cast<int>(window.spans.size()) - 1;
+        ASSERT_NE(set.contexts[0].find(answer_text(set, window, window.num_question_tokens, last)), std::string::npos);
+      }
+    }
+  }
 }
 
 TEST(Fuzz, CifarRecords) {
