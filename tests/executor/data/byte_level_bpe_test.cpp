@@ -18,6 +18,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "tests/support/code_points.h"
+#include "tests/executor/data/reference_spans.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 
@@ -476,16 +477,7 @@ TEST_F(ByteLevelBpeTest, HardStringsGetTheIdsOfTransformers) {
 
 TEST_F(ByteLevelBpeTest, HardStringsGetTheSpansOfTransformers) {
   test::write_small_byte_level_vocabulary(folder_);
-  const ByteLevelBpe b(folder_);
-  const Json& cases = test::reference_data("squad_reference.json").at("byte_level_spans");
-  EXPECT_GE(cases.size(), 110u);
-  for (const Json& one : cases) {
-    const SpannedTokens tokens = b.encode_with_spans(test::text_of(one));
-    EXPECT_EQ(tokens.ids, one.at("ids").get<Ids>()) << one.at("name");
-    std::vector<std::pair<int, int>> spans;
-    for (const TokenSpan& span : tokens.spans) spans.emplace_back(span.begin, span.end);
-    EXPECT_EQ(spans, (one.at("spans").get<std::vector<std::pair<int, int>>>())) << one.at("name");
-  }
+  test::expect_spans_of_transformers(ByteLevelBpe(folder_), "byte_level_spans");
 }
 
 TEST_F(ByteLevelBpeTest, ReadsTheFileThatTransformersWrites) {

@@ -17,6 +17,7 @@
 
 #include "profiles/error.h"
 #include "tests/support/code_points.h"
+#include "tests/executor/data/reference_spans.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 
@@ -330,16 +331,7 @@ TEST(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
 TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
-  const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
-  const Json cases = test::reference_data("squad_reference.json").at("spans");
-  EXPECT_GE(cases.size(), 60u);
-  for (const Json& one : cases) {
-    const SpannedTokens pieces = w.encode_with_spans(test::text_of(one));
-    EXPECT_EQ(pieces.ids, one.at("ids").get<Ids>()) << one.at("name");
-    std::vector<std::pair<int, int>> spans;
-    for (const TokenSpan& span : pieces.spans) spans.emplace_back(span.begin, span.end);
-    EXPECT_EQ(spans, (one.at("spans").get<std::vector<std::pair<int, int>>>())) << one.at("name");
-  }
+  test::expect_spans_of_transformers(WordPiece(*folder / "vocab.txt", wordpiece_options_from(*folder)), "spans");
 }
 
 TEST(WordPieceReference, OptionsActAsInTransformers) {
