@@ -60,8 +60,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace frostpipe;
-  hand_over_to_executor(argc, argv);
   try {
+    hand_over_to_executor(argc, argv);
     const int exit_code = run(argc, argv);
     // A result that could not be written (full disk, closed pipe) is no result.
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw RuntimeFailure("stdout: cannot be written");

@@ -24,7 +24,7 @@ std::string stage_terms_text(const Phase& phase, const Profile& profile, const C
     const auto limit = cluster.devices[rank_of(phase.layout, stage, 0)].memory_limit_bytes;
     const RankMemory& need = memory[stage];
     std::pair<Bytes, std::string> most = {need.weights, "weights"};
-    for (const auto& [bytes, name] : {std::pair(need.gradients, "gradients"), {need.optimizer_state, "optimizer"}, {need.stash, "stash"}, {need.workspace, "workspace"}, {need.cache, "cache"}})
+    for (const auto& [bytes, name] : {std::pair(need.gradients, "gradients"), {need.optimizer_state, "optimizer"}, {need.stash, "stash"}, {need.workspace, "workspace"}, {need.exchange, "exchange"}, {need.cache, "cache"}})
       if (bytes > most.first) most = {bytes, name};
     table.add_row({std::to_string(stage), fmt::format("[{},{})", phase.partition[stage].begin, phase.partition[stage].end),
                    fmt::format("{} {}", in_milliseconds(std::max(terms.to_ns, terms.update_ns)), terms.to_ns >= terms.update_ns ? "filling" : "update"), in_milliseconds(terms.work_ns),

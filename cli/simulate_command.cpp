@@ -58,6 +58,7 @@ constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {{"weight
                                                                         {"optimizer_state", &RankMemory::optimizer_state},
                                                                         {"stash", &RankMemory::stash},
                                                                         {"workspace", &RankMemory::workspace},
+                                                                        {"exchange", &RankMemory::exchange},
                                                                         {"cache", &RankMemory::cache}};
 
 /// Of every rank that is used, phase by phase.

@@ -54,7 +54,7 @@ int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int 
 
 /// What the training asks of us.
 struct Answers {
-  InputsFound inputs;  // of a rank
+  InputsFound inputs;
   Replan replan, recover;
 };
 
@@ -142,8 +142,7 @@ Answers prepare(TrainCommandOptions& options) {
     form_nodes(cluster, nodes);
     return cluster;
   };
-  Answers answers{.inputs = {}, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
-  if (std::getenv("RANK")) answers.inputs = found;  // the launcher lets go of it
+  Answers answers{.inputs = found, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
   if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, steps_per_epoch);
   return answers;
 }
@@ -156,17 +155,23 @@ void print_run(const TrainCommandOptions& options) {
 }
 
 int run_train(TrainCommandOptions& options) {
-  const Answers answers = prepare(options);
-  if (options.num_ranks != options.train.plan.world_size && !std::getenv("RANK")) {
-    throw InvalidInput("--nproc-per-node",
-                       fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
-                                   options.train.plan.world_size, options.plan),
-                       std::to_string(options.num_ranks));
+  if (!std::getenv("RANK")) {
+    prepare(options);  // what is wrong is said once, before any rank is started
+    if (options.num_ranks != options.train.plan.world_size) {
+      throw InvalidInput("--nproc-per-node",
+                         fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
+                                     options.train.plan.world_size, options.plan),
+                         std::to_string(options.num_ranks));
+    }
   }
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
-                       .work = [&](Membership& membership) { train_rank(options.train, answers, membership); },
+                       .work =
+                           [&](Membership& membership) {
+                             const Answers answers = prepare(options);
+                             train_rank(options.train, answers, membership);
+                           },
                        .print_result = [&] { print_run(options); }});
 }
 

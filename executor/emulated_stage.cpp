@@ -74,11 +74,10 @@ class EmulatedStage final : public StageCompute {
         kept += stashed_bytes(segment, costs);
       }
     }
-    {
-      const at::Tensor transient = shrunk_bytes(workspace);
-      if (trains_) in_flight_[micro_batch] = {size, std::move(input), shrunk_bytes(kept)};
-    }
-    at::Tensor output = is_last_ ? at::Tensor() : make_activation(size, batch_->tokens);
+    const at::Tensor stash = trains_ ? shrunk_bytes(kept) : at::Tensor();
+    { const at::Tensor transient = shrunk_bytes(workspace); }
+    if (trains_) in_flight_[micro_batch] = {size, std::move(input), stash};
+    at::Tensor output = is_last_ ? at::Tensor() : output_of(stash, size);
     deadline.wait();
     return output;
   }
@@ -124,6 +123,14 @@ class EmulatedStage final : public StageCompute {
     int size = 0;
     at::Tensor input, kept;
   };
+
+  /// A part of the stash, as a layer's output is, where it has room.
+  at::Tensor output_of(const at::Tensor& stash, int size) const {
+    const std::vector<std::int64_t> sizes{size, batch_->tokens, shrunk_hidden_size(profile_.model, shrink_)};
+    const std::int64_t bytes = sizes[0] * sizes[1] * sizes[2] * static_cast<std::int64_t>(options_.dtype().itemsize());
+    if (!stash.defined() || stash.numel() < bytes) return make_activation(size, batch_->tokens);
+    return stash.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view(sizes).zero_();
+  }
 
   Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
     Bytes bytes = 0;

@@ -19,6 +19,9 @@
 
 namespace frostpipe {
 
+/// False in a program whose executor only says that it is not there.
+bool executor_is_linked();
+
 /// Receives one line of progress; `fraction` of the whole in [0, 1].
 using Progress = std::function<void(double fraction, const std::string& line)>;
 

@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "executor/memory_meter.h"
 #include "profiles/error.h"
@@ -12,6 +14,7 @@ namespace frostpipe {
 namespace {
 
 constexpr std::size_t kReceivesAhead = 2;
+constexpr std::size_t kSendsAhead = 2;  // of a stage that gets nothing back
 constexpr int kTiedTag = 1 << 20;  // beyond every micro-batch
 
 /// Both directions have a group of their own, so the micro-batch alone tells messages apart.
@@ -45,7 +48,7 @@ struct StageRunner::Iteration {
   std::map<int, at::Tensor> received{};          // activations or gradients by micro-batch, from RECV to use
   std::deque<Action> forward_receives{}, backward_receives{};                // not posted yet
   std::deque<std::pair<int, Transfer>> posted_forward{}, posted_backward{};  // micro-batch, transfer
-  std::vector<Transfer> sends{};
+  std::map<int, Transfer> forward_sends{}, backward_sends{};                 // by micro-batch, until they are known to have arrived
 
   /// Undefined where nothing is received: at the ends of the pipeline.
   at::Tensor take_received(int micro_batch) {
@@ -62,6 +65,14 @@ StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::
   const Schedule schedule = schedule_of(phase);
   FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
   body_ = schedule.body[place_.position];
+  gets_gradients_ = std::any_of(body_.begin(), body_.end(), [](const Action& action) { return action.kind == ActionKind::recv_backward; });
+  if (place_.position > 0) {
+    std::vector<int> received;
+    for (const Action& action : schedule.body[place_.position - 1]) {
+      if (action.kind == ActionKind::recv_backward) received.push_back(*action.micro_batch);
+      if (action.kind == ActionKind::send_forward) arrived_before_[*action.micro_batch] = std::exchange(received, {});
+    }
+  }
   range_ = phase.partition[place_.position];
 }
 
@@ -95,8 +106,14 @@ void StageRunner::send(Iteration& iteration, const Action& action) {
   const bool is_forward = action.kind == ActionKind::send_forward;
   auto& source = is_forward ? iteration.outputs : iteration.input_gradients;
   Group& group = is_forward ? groups_.forward : groups_.backward;
-  iteration.sends.push_back(group.send(source.at(micro_batch), neighbour(is_forward ? 1 : -1), tag_of(action), to_string(action)));
+  auto& sends = is_forward ? iteration.forward_sends : iteration.backward_sends;
+  if (is_forward && !gets_gradients_ && sends.size() >= kSendsAhead) finish_send(sends, sends.begin()->first);
+  sends.emplace(micro_batch, group.send(source.at(micro_batch), neighbour(is_forward ? 1 : -1), tag_of(action), to_string(action)));
   source.erase(micro_batch);
+}
+
+void StageRunner::finish_send(std::map<int, Transfer>& sends, int micro_batch) {
+  if (auto found = sends.extract(micro_batch); !found.empty()) found.mapped().wait();
 }
 
 void StageRunner::post_receives(Iteration& iteration, bool is_forward, std::size_t up_to) {
@@ -121,6 +138,11 @@ void StageRunner::receive(Iteration& iteration, const Action& action) {
   posted.pop_front();
   transfer.wait();
   iteration.received[*action.micro_batch] = transfer.tensor();
+  if (is_forward) {
+    for (const int micro_batch : arrived_before_[*action.micro_batch]) finish_send(iteration.backward_sends, micro_batch);
+  } else {
+    finish_send(iteration.forward_sends, *action.micro_batch);
+  }
   post_receives(iteration, is_forward, receives_ahead_);
 }
 
@@ -156,7 +178,7 @@ void StageRunner::reduce_tied() {
   Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own, peer, kTiedTag, what);
   Transfer receiving = (is_first ? groups_.backward : groups_.forward).receive(at::empty_like(own), peer, kTiedTag, what);
   receiving.wait();
-  sending.wait();
+  sending.wait();  // the message is read from where the sum will stand
   own.add_(receiving.tensor());
 }
 
@@ -234,7 +256,8 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
     device_.mark();
     performed.push_back(action);
   }
-  for (Transfer& transfer : iteration.sends) transfer.wait();
+  for (auto* const sends : {&iteration.forward_sends, &iteration.backward_sends})
+    for (auto& [micro_batch, transfer] : *sends) transfer.wait();
   device_.synchronize();
   const std::vector<Nanoseconds> marks = device_.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i) trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});

@@ -25,7 +25,8 @@ struct IterationResult {
 };
 
 /// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are posted two
-/// messages ahead of their use (on CUDA when needed); sends are waited for at the end of the iteration.
+/// messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that it has arrived: the gradient that comes
+/// back for an activation, or an activation that the stage below sends behind the gradient's receipt; the last ones until the iteration's end.
 class StageRunner {
  public:
   /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner. `tied_values`: see RankSession::tie.
@@ -53,6 +54,8 @@ class StageRunner {
   void backward(Iteration& iteration, const Action& action);
   void send(Iteration& iteration, const Action& action);
   void receive(Iteration& iteration, const Action& action);
+  /// Waits for this send, if it is under way, and lets go of its tensor.
+  static void finish_send(std::map<int, Transfer>& sends, int micro_batch);
   void reduce_gradient(Iteration& iteration);
   /// Gives both ends of the pipeline the sum of their tied gradients.
   void reduce_tied();
@@ -72,6 +75,8 @@ class StageRunner {
   Place place_;
   LayerRange range_;
   std::vector<Action> body_;
+  bool gets_gradients_ = false;
+  std::map<int, std::vector<int>> arrived_before_;  // by micro-batch: gradients that the stage below has before it sends this micro-batch's activation
   std::map<int, LayerState>& layers_;
   StageCompute& compute_;
   ActiveGroups& groups_;

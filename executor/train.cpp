@@ -1,4 +1,3 @@
-#include "executor/data_shards.h"
 #include "executor/dataset.h"
 #include "executor/training_run.h"
 #include "profiles/error.h"
@@ -19,7 +18,10 @@ InputsFound check_inputs(const TrainOptions& options) {
   return {.subject = subject, .reading_ns = steady_now_ns() - begin, .num_training_samples = num_training_samples, .starts_at_random = subject->starts_at_random()};
 }
 
+bool executor_is_linked() { return true; }
+
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks) {
+  FROSTPIPE_CHECK(inputs.subject, "a rank has looked at its inputs");
   TrainingRun(membership, options, inputs, callbacks).train();
 }
 

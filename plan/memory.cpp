@@ -48,8 +48,14 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 }
 
 StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
-    : frame_(frame), model_(model), kept_bytes_(kept_bytes_per_value(dtype)), rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0), moments_(optimizer_moments(optimizer)) {
+    : frame_(frame), model_(model), kept_bytes_(kept_bytes_per_value(dtype)), rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0), moments_(optimizer_moments(optimizer)),
+      exchange_(tied_gradient_bytes(frame, model, dtype)) {
   for (const Layer& layer : model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
+}
+
+Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype) {
+  if (phase.layout.pipeline_parallel_size < 2 || phase.first_trainable_layer > 0) return 0;
+  return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 
 RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const {
@@ -74,12 +80,7 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
-  const bool begins = stage.begin == 0, ends = stage.end == static_cast<int>(model_.layers.size());
-  if (begins != ends && frame_.first_trainable_layer == 0) {
-    // Both ends of a pipeline take in the other's tied gradients, when nothing is in flight.
-    const Bytes exchanged = model_.tied_parameter_count * kept_bytes_ / frame_.layout.tensor_parallel_size;
-    memory.workspace = std::max(memory.workspace, exchanged - memory.stash);
-  }
+  if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
   if (stage.begin == 0 && frame_.cache.on) memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
   return memory;
 }
@@ -150,10 +151,10 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(
-          "stage {} needs {} (weights {}, gradients {}, optimizer {}, stash {}, workspace {}), rank {} has {}",
+          "stage {} needs {} (weights {}, gradients {}, optimizer {}, stash {}, workspace {}{}), rank {} has {}",
           position, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
-          format_bytes(need.optimizer_state), format_bytes(need.stash), format_bytes(need.workspace), rank,
-          format_bytes(*limit));
+          format_bytes(need.optimizer_state), format_bytes(need.stash), format_bytes(need.workspace),
+          need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank, format_bytes(*limit));
     }
   }
   return "";

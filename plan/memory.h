@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +17,13 @@ struct RankMemory {
   Bytes gradients = 0;        // trainable layers only
   Bytes optimizer_state = 0;  // trainable layers only: two moments for AdamW, none for SGD
   Bytes stash = 0;            // activations between forward and backward, peak over the schedule
-  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations; or what an exchange of tied gradients needs beyond the stash
+  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
+  Bytes exchange = 0;         // tied gradients as they come from the pipeline's other end, when nothing is in flight
   Bytes cache = 0;            // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  Bytes total() const { return weights + gradients + optimizer_state + stash + workspace + cache; }
+  Bytes total() const { return lasting() + std::max(stash + workspace, exchange); }
+  Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
+  /// The part that never falls as a stage grows.
+  Bytes rising() const { return lasting() + stash; }
   bool operator==(const RankMemory&) const = default;
 };
 
@@ -52,8 +57,12 @@ class StageMemory {
   const Model& model_;
   Bytes kept_bytes_, rounded_bytes_;  // per weight; rounded: the copy that bfloat16 computes with
   int moments_;
+  Bytes exchange_;
   std::vector<bool> recomputed_;  // by layer
 };
+
+/// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until the tie is cut; 0 without a tie or a pipeline.
+Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
 /// `global_batch_size`, padded to the run's longest sample.
@@ -71,7 +80,7 @@ struct MemoryChange {
 
 /// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its position, `peak_in_flight` the micro-batches that its
 /// stash is of, `timeline` the simulated iteration. A micro-batch's activations live from the begin of its F to the end of its B, and an action's workspace
-/// while it runs; the rest lives throughout. Empty for a rank that computes nothing.
+/// while it runs, an exchange while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, double peak_in_flight, bool trains);
 
 /// Where it is largest, the first time. Requires changes.

@@ -101,7 +101,7 @@ bool CandidateMaker::may_fit(const Phase& frame) {
     const auto& layers = layers_on(frame, position);
     const auto fits = [&](int end) {
       const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
-      return need.total() - need.workspace <= *limit;
+      return need.rising() <= *limit;
     };
     int end = begin;
     while (end < n && fits(end + 1)) ++end;
@@ -120,7 +120,7 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
     const auto& layers = layers_on(frame, position);
     for (int end = begin + 1; end <= n; ++end) {
       const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
-      if (limit && need.total() - need.workspace > *limit) return;  // that part never falls as the stage grows
+      if (limit && need.rising() > *limit) return;
       if (limit && need.total() > *limit) continue;
       const StageBound::Terms terms = bound.terms(position, {begin, end});
       if (!visit(end, terms.total_ns(), terms.rising_ns())) return;

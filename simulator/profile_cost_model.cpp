@@ -209,8 +209,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes, side_by_side));
     if (!gradients.empty()) reduce_gradient_.back().duration_ns = exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
   }
-  if (stages > 1 && phase.first_trainable_layer == 0 && profile.model.tied_parameter_count > 0) {
-    const Bytes bytes = profile.model.tied_parameter_count * kept_bytes_per_value(dtype) / layout.tensor_parallel_size;
+  if (const Bytes bytes = tied_gradient_bytes(phase, profile.model, dtype); bytes > 0) {
     for (int replica = 0; replica < data_parallel_size_; ++replica)
       reduce_tied_.push_back(all_reduce(cluster, {rank_of(layout, 0, replica), rank_of(layout, stages - 1, replica)}, bytes, side_by_side));
   }

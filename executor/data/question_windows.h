@@ -47,8 +47,11 @@ struct Window {
 /// context in common. Windows are in the order of the questions, then of the context. Never padded.
 ///
 /// They are those of Hugging Face transformers with truncation="only_second", max_length, stride and
-/// return_overflowing_tokens=True, and their positions those of its example run_qa, with three exceptions:
+/// return_overflowing_tokens=True, and their positions those of its example run_qa, with these exceptions:
 ///
+/// - Where a window does not hold the answer, both positions are 0: [CLS], GPT-2's first token (run_qa: the first
+///   <|endoftext|> where GPT-2's window has one, as padding or in the text).
+/// - Questions keep the spaces they begin with (run_qa strips them, which a byte-level tokenizer sees).
 /// - A question that leaves no room for stride + 1 tokens of a context that does not fit (transformers fails) is cut to
 ///   its first max_tokens / 2 tokens, or to fewer, so that this room is there.
 /// - An answer that begins in the last token of a window starts there (run_qa: at the [SEP] behind it, or at the last

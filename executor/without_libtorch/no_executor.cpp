@@ -13,6 +13,8 @@ namespace {
 
 }  // namespace
 
+bool executor_is_linked() { return false; }
+
 std::unique_ptr<Rendezvous> open_rendezvous_store() { left_out("run ranks"); }
 
 FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }

@@ -8,8 +8,13 @@ import unittest
 from pathlib import Path
 
 FROSTPIPE = os.environ.get("FROSTPIPE", "frostpipe")
+NO_EXECUTOR = "the LibTorch executor, frostpipe-executor, is not beside this program"
 NUM_BLOCKS = 6
 MIB = 1 << 20
+
+
+def has_executor():
+    return Path(FROSTPIPE + "-executor").exists()
 
 
 def synthetic_model():

@@ -1,7 +1,10 @@
+import shutil
+import subprocess
 import unittest
 import xml.etree.ElementTree
+from pathlib import Path
 
-from support import CliTest
+from support import FROSTPIPE, NO_EXECUTOR, CliTest
 
 COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench"]
 
@@ -22,6 +25,21 @@ class UsageTest(CliTest):
 
     def test_version(self):
         self.assertRegex(self.run_tool("--version").stdout, r"^frostpipe \d+\.\d+\.\d+\n$")
+
+    def test_the_tool_without_its_executor_does_all_but_compute(self):
+        """Alone, by a link, and without LibTorch."""
+        alone = shutil.copy(FROSTPIPE, self.folder / "alone")
+        (self.folder / "link").symlink_to(alone)
+        self.assertNotIn(b"libtorch", Path(alone).read_bytes())
+        done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(done.stdout, self.run_tool("schedule", "1F1B", "--format", "text").stdout)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual((refused.returncode, NO_EXECUTOR in refused.stderr), (1, True), refused.stderr)
+        Path(f"{alone}-executor").write_text("no program")
+        Path(f"{alone}-executor").chmod(0o755)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("alone-executor: cannot be started: Exec format error", refused.stderr)
 
     def test_wrong_use_is_exit_code_2_with_a_hint(self):
         for arguments, says in [

@@ -45,6 +45,15 @@ class RehearsalTest(EndToEndTest):
         for measured, expected in zip(phase["measured_peak_memory_bytes"], predicted["peak_memory_bytes"]):
             self.assertLess(abs(measured - expected), 0.1 * expected)
 
+    def test_what_has_been_sent_is_let_go_of(self):
+        """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of the iteration."""
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32, "--method", "static", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
+        _, run = self.rehearse("many.json", "run", "--epochs", 1)
+        phase, message = run["phases"][0], 2 * 197 * 768 * 4
+        self.assertEqual((phase["stages"], phase["num_micro_batches"]), (4, 16))
+        for measured, expected in zip(phase["measured_peak_memory_bytes"], self.read("many.json")["phases"][0]["predicted"]["peak_memory_bytes"]):
+            self.assertLess(measured - expected, 6 * message)
+
     def test_freezing_changes_layout_and_uses_the_cache(self):
         _, run = self.rehearse("pipetransformer-published.json", "published", "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
         layouts = [(phase["stages"], phase["replicas"]) for phase in run["phases"]]
@@ -72,7 +81,7 @@ class RehearsalTest(EndToEndTest):
 
     def test_a_measured_model_with_tied_embeddings(self):
         """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout and bytes of the plan; after a loss, every step once."""
-        families_test.write_model(self.folder / "gpt2", families_test.GPT2, "bytes")
+        families_test.write_model(self.folder / "gpt2", {**families_test.GPT2, "vocab_size": 4096}, "bytes")  # the first stage needs most for the exchange
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
         self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16, "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4,
                       "--cluster", "c.json", "-o", "p.json")
@@ -84,7 +93,7 @@ class RehearsalTest(EndToEndTest):
                 phase, planned = run["phases"][0], self.read(f"{stages}.json")["phases"][0]["predicted"]["peak_memory_bytes"]
                 self.assertEqual((phase["stages"], phase["replicas"], phase["num_steps"], len(run["steps"])), (stages, replicas, 12, 12))
                 for measured, expected in zip(phase["measured_peak_memory_bytes"], planned, strict=True):
-                    self.assertLess(abs(measured - expected), 0.5 * expected)  # what the ends exchange is not predicted
+                    self.assertLess(abs(measured - expected), 0.1 * expected)
 
         started = self.start("train", "4.json", "--device", "emulated", "--emulated-shrink", 7, "--epochs", 14, "--checkpoint-steps", 20, "-o", self.folder / "dead")
         self.wait_until(lambda: any((self.folder / "dead/checkpoints").glob("step-????????")), 30, lambda: started.stderr)

@@ -50,16 +50,23 @@ TEST(Memory, IsThatOfTheLongestSample) {
 
 TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
   Profile profile = flat_profile(chain_model(2), 4, 16);
-  const auto workspaces = [&](std::int64_t tied, int first_trainable_layer) {
+  const auto memory_with = [&](std::int64_t tied, int first_trainable_layer) {
     profile.model.tied_parameter_count = tied;
     Phase phase = two_stages();
     phase.first_trainable_layer = first_trainable_layer;
-    const auto positions = memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
-    return std::vector<Bytes>{positions[0].workspace, positions[1].workspace};
+    return memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
   };
-  EXPECT_EQ(workspaces(750, 0), (std::vector<Bytes>{110, 110}));                            // 3000 B take the stashes' place
-  EXPECT_EQ(workspaces(2000, 0), (std::vector<Bytes>{2000 * 4 - 6000, 2000 * 4 - 3100}));
-  EXPECT_EQ(workspaces(2000, 1), (std::vector<Bytes>{110 + 100, 110}));                     // the tie is cut: layer 0 is frozen
+  EXPECT_EQ(memory_with(750, 0)[1].exchange, 3000);
+  EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // takes the place of the stash
+  const auto positions = memory_with(2000, 0);
+  EXPECT_EQ(positions[0].total(), 4 * 2200 * 4 + 8000);
+  EXPECT_EQ(positions[1].total(), 4 * 1230 * 4 + 8000);
+  EXPECT_EQ(memory_with(2000, 1)[0].exchange, 0);  // the tie is cut: layer 0 is frozen
+
+  const Trace timeline{.spans = {{0, 0, {.kind = ActionKind::forward}, 0, 10}, {0, 0, {.kind = ActionKind::backward}, 10, 30}, {0, 0, {.kind = ActionKind::reduce_gradient}, 30, 40}}};
+  const MemoryChange peak = largest(memory_over_time(timeline, 0, positions[0], 2, /*trains=*/true));
+  EXPECT_EQ(peak.action.kind, ActionKind::reduce_gradient);
+  EXPECT_EQ(peak.bytes, positions[0].total());
 }
 
 TEST(Memory, SgdHasNoMoments) { EXPECT_EQ(memory(two_stages(), "sgd")[0].optimizer_state, 0); }
