@@ -34,7 +34,8 @@ class Group {
  public:
   Group() = default;
   const std::vector<int>& ranks() const { return ranks_; }
-  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks.
+  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until the transfer is waited for, what is
+  /// sent must not change.
   Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
   Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
   /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.

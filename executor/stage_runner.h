@@ -26,7 +26,8 @@ struct IterationResult {
 
 /// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are posted two
 /// messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that it has arrived: the gradient that comes
-/// back for an activation, or an activation that the stage below sends behind the gradient's receipt; the last ones until the iteration's end.
+/// back for an activation, or an activation that the stage below sends behind the gradient's receipt; the last ones until the iteration's end. A frozen
+/// stage, which gets nothing back, has two messages under way and waits for the older one before it sends another.
 class StageRunner {
  public:
   /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner. `tied_values`: see RankSession::tie.
