@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "executor/job/launch.h"
-#include "executor/rendezvous.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -39,8 +38,7 @@ int run_on_ranks(const RankedCommand& command) {
   const int exit_code = launch_local_ranks({.command = own_command_line(),
                                             .num_ranks = command.num_ranks,
                                             .num_spares = command.num_spares,
-                                            .max_restarts = command.max_restarts,
-                                            .open_rendezvous = open_rendezvous_store});
+                                            .max_restarts = command.max_restarts});
   if (exit_code == 0) command.print_result();
   return exit_code;
 }

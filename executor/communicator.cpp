@@ -5,17 +5,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "executor/heartbeat.h"
+#include "executor/job/peer_connections.h"
 #include "executor/link_pacer.h"
+#include "executor/local_group.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -35,6 +41,8 @@ auto guarded(int self, const std::string& what, Call call) {
     return call();
   } catch (const RuntimeFailure&) {
     throw;  // out of memory, say
+  } catch (const InternalError&) {
+    throw;
   } catch (const std::exception& error) {
     wait_for_the_culprit();
     throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));
@@ -182,16 +190,18 @@ void Group::barrier() {
 struct Communicator::State {
   RankEnvironment self;
   ComputeDevice* device = nullptr;
-  c10::intrusive_ptr<c10d::TCPStore> store;
+  std::shared_ptr<PeerConnections> peers;  // null where our launcher did not make them
+  c10::intrusive_ptr<c10d::Store> store;   // by which other groups find their ranks
   std::unique_ptr<Heartbeat> heartbeat;
+  std::filesystem::path store_folder;  // of a store in a file; empty on all ranks but the first
   bool through_host = false;
-  int generation = 0;
+  int num_groups = 0;
   Group everyone, movers;
   std::string posted;                // by this rank
   std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
-  /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no schedule can turn into a
-  /// deadlock. Cheap on Gloo. Both ends of the pipeline may have tied parameters.
+  /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
+  /// schedule can turn into a deadlock. Cheap elsewhere. Both ends of the pipeline may have tied parameters.
   void connect_pairs(const ParallelLayout& layout, const Place& place, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
@@ -214,8 +224,13 @@ struct Communicator::State {
     device->synchronize();
   }
 
-  /// At the store, which lets go of everybody when it ends: some ranks may have much to load. Each says whether it shares its device.
-  void wait_for_all() {
+  ~State() {
+    std::error_code ignored;
+    if (!store_folder.empty()) std::filesystem::remove_all(store_folder, ignored);
+  }
+
+  /// For ranks that our launcher did not connect. Some may have much to load. Each says whether it shares its device.
+  void meet_at_store() {
     std::vector<std::string> arrivals;
     for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
     store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
@@ -225,7 +240,7 @@ struct Communicator::State {
 
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making a group does not wait long for anybody.
   Group make_group(std::vector<int> ranks, bool host_memory) {
-    const std::string prefix = store_key(self, fmt::format("group/{}/", generation++));
+    const int number = num_groups++;
     Group group;
     const auto found = std::find(ranks.begin(), ranks.end(), self.rank);
     if (found == ranks.end()) return group;
@@ -235,9 +250,17 @@ struct Communicator::State {
     if (size < 2) return group;
     if (!host_memory) group.pacer_ = pacer.get();
     group.through_host_ = !host_memory && through_host;
-    const auto scoped = c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+    const bool in_host_memory = host_memory || through_host;
+    if (peers && (in_host_memory || device->torch_device().is_cpu())) {
+      group.link_ = std::make_shared<Group::Link>(
+          Group::Link{make_local_group(peers, static_cast<std::uint32_t>(number), group.ranks_, index)});
+      return group;
+    }
     group.link_ = guarded(self.rank, "building a process group", [&] {
-      return std::make_shared<Group::Link>(Group::Link{host_memory || through_host ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
+      const auto scoped =
+          c10::make_intrusive<c10d::PrefixStore>(store_key(self, fmt::format("group/{}/", number)), store);
+      return std::make_shared<Group::Link>(
+          Group::Link{in_host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size)});
     });
     return group;
   }
@@ -253,25 +276,49 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   state.device = &device;
   std::vector<int> all(self.world_size);
   for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
-  if (self.world_size > 1) {
+  if (self.world_size > 1 && self.peer_sockets) {
+    state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
+  } else if (self.world_size > 1) {
     state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port), [&] {
       return connect_store(self, /*may_host=*/true);
     });
-    if (!self.watched_by_launcher) state.heartbeat = std::make_unique<Heartbeat>(self);
-    guarded(self.rank, "waiting for all ranks", [&] { state.wait_for_all(); });
+    state.heartbeat = std::make_unique<Heartbeat>(self);
+    guarded(self.rank, "waiting for all ranks", [&] { state.meet_at_store(); });
   }
   state.everyone = state.make_group(all, /*host_memory=*/true);
+  if (state.peers) {
+    state.through_host = communicator->sum({device.is_shared() ? 1.0 : 0.0}).front() > 0;
+    if (!device.torch_device().is_cpu() && !state.through_host) communicator->open_store_in_file();
+  }
   state.movers = state.make_group(all, /*host_memory=*/false);
   return communicator;
 }
 
 Communicator::~Communicator() = default;
 
+/// NCCL asks for a store: a file in a folder that nobody but this user can open.
+void Communicator::open_store_in_file() {
+  std::string folder;
+  if (rank() == 0) {
+    folder = (std::filesystem::temp_directory_path() / "frostpipe-XXXXXX").string();
+    if (!mkdtemp(folder.data()))
+      throw RuntimeFailure(fmt::format("{}: cannot be made: {}", folder, std::strerror(errno)));
+    state_->store_folder = folder;
+  }
+  folder = broadcast(folder, 0);
+  state_->store = c10::make_intrusive<c10d::FileStore>(folder + "/store", world_size());
+  state_->store->setTimeout(std::chrono::seconds(kSilenceLimitSeconds));
+}
+
 int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
 bool Communicator::talks_through_host() const { return state_->through_host; }
 Group& Communicator::everyone() { return state_->everyone; }
 Group& Communicator::movers() { return state_->movers; }
+
+void Communicator::sever() {
+  if (state_->peers) state_->peers->sever();
+}
 
 void Communicator::pace(const Cluster& cluster, int shrink) {
   state_->pacer = std::make_unique<LinkPacer>(cluster, shrink, rank());
@@ -323,10 +370,13 @@ std::vector<std::string> Communicator::gather(const std::string& text) {
 
 void Communicator::post(const std::string& line) {
   state_->posted = line;
-  if (world_size() > 1) guarded(rank(), "posting progress", [&] { state_->store->set(store_key(state_->self, "progress"), {line.begin(), line.end()}); });
+  if (state_->peers) return state_->peers->post(line);
+  if (world_size() > 1)
+    guarded(rank(), "posting progress", [&] { state_->store->set(store_key(state_->self, "progress"), line); });
 }
 
 std::string Communicator::posted() {
+  if (state_->peers) return state_->peers->posted();
   if (world_size() < 2 || !state_->posted.empty()) return state_->posted;
   return guarded(rank(), "reading progress", [&] {
     if (!state_->store->check({store_key(state_->self, "progress")})) return std::string();

@@ -63,7 +63,9 @@ struct ActiveGroups {
   Group norm;      // all ranks that train: the global gradient norm
 };
 
-/// Connection of this rank to the job: the rendezvous store, a heartbeat, and the groups.
+/// Connection of this rank to the job. Ranks that our launcher has started talk over the sockets that it gave them
+/// (local_group.h) and, on GPUs of their own, by NCCL. Others find each other by a store at the master's address, watch
+/// each other by a heartbeat, and talk by Gloo or NCCL.
 class Communicator {
  public:
   /// Called by all ranks. Where no launcher of ours watches, starts a Heartbeat.
@@ -73,7 +75,7 @@ class Communicator {
 
   int rank() const;
   int world_size() const;
-  /// Some rank shares its device with another one: messages between devices go through host memory, by Gloo.
+  /// Some rank shares its device with another one: messages between devices go through host memory.
   bool talks_through_host() const;
   /// All ranks, host memory: decisions, figures. The message group.
   Group& everyone();
@@ -91,12 +93,16 @@ class Communicator {
   std::vector<std::string> gather(const std::string& text);
   /// Sum over all ranks of equally long lists.
   std::vector<double> sum(std::vector<double> values);
+  /// Ends all connections to other ranks, where our launcher made them: whoever waits at one, here or at its other end,
+  /// gets an error at once. After a loss ranks would otherwise wait for each other in a ring that nobody breaks.
+  void sever();
   /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written last, "" before that.
   void post(const std::string& line);
   std::string posted();
 
  private:
   Communicator();
+  void open_store_in_file();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -53,7 +53,8 @@ std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_ra
 /// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole bytes.
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);
 
-/// A Gloo group: the CPU device's, and the message group's on every device.
+/// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
+/// device.
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
 
 }  // namespace frostpipe

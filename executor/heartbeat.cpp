@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -36,16 +39,24 @@ constexpr int kSilenceAfterLossSeconds = 3;
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-/// Whether somebody listens at this port of this host.
-bool is_listening(int port) {
+/// A socket bound to this port of the loopback interface, for a job whose ranks are all on this host: c10d itself would
+/// listen on every interface. None if the master's address is another one.
+std::optional<int> loopback_socket(const RankEnvironment& self) {
+  if (self.master_address != "127.0.0.1" && self.master_address != "localhost") return std::nullopt;
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_port = htons(static_cast<std::uint16_t>(self.master_port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool answers = descriptor >= 0 && connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  if (descriptor >= 0) close(descriptor);
-  return answers;
+  const int yes = 1;
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (descriptor < 0 || bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    throw std::runtime_error(
+        fmt::format("port {} of this host cannot be listened on: {}", self.master_port, std::strerror(error)));
+  }
+  return descriptor;
 }
 
 /// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
@@ -60,10 +71,9 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
   options.port = static_cast<std::uint16_t>(self.master_port);
   options.isServer = may_host && self.rank == 0 && !self.store_is_external;
   options.waitWorkers = false;
+  if (options.isServer) options.masterListenFd = loopback_socket(self);
   const std::chrono::minutes for_late_ranks(5);
-  // The launcher's store is there before its ranks are: where it is gone, the launcher is about to form the job anew. c10d would go on asking, and say so.
-  if (self.watched_by_launcher && !is_listening(self.master_port)) throw std::runtime_error("the rendezvous store of this forming is gone");
-  options.timeout = self.watched_by_launcher ? std::chrono::milliseconds(1000) : for_late_ranks;
+  options.timeout = for_late_ranks;
   auto store = c10::make_intrusive<c10d::TCPStore>(self.master_address, options);
   store->setTimeout(for_late_ranks);
   return store;

@@ -4,7 +4,6 @@
 
 #include "executor/data_shards.h"
 #include "executor/job/seats.h"
-#include "executor/job/sever_connections.h"
 #include "executor/training_run.h"
 #include "plan/memory.h"
 #include "profiles/error.h"
@@ -61,7 +60,7 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
 
 /// Gives up every connection of the forming, and keeps what is whole.
 void TrainingRun::leave() {
-  sever_connections();
+  if (communicator_) communicator_->sever();
   if (keeper_) {
     keeper_->give_up();
     given_up_keepers_.push_back(std::move(keeper_));

@@ -36,30 +36,56 @@ ControlChannel::~ControlChannel() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool ControlChannel::send(const std::string& text) {
+bool ControlChannel::send(const std::string& text, int descriptor) {
   FROSTPIPE_CHECK(!text.empty() && text.size() <= kLongestText, "texts are short, and an empty one would look like the end");
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> attachment{};
+  if (descriptor >= 0) {
+    message.msg_control = attachment.data();
+    message.msg_controllen = attachment.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
   while (!closed_) {
-    if (::send(descriptor_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+    if (sendmsg(descriptor_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
     if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
+    // Too many references: descriptors that nobody has taken yet are on their way.
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS) return false;
     closed_ = true;
   }
   return false;
 }
 
-std::optional<std::string> ControlChannel::receive(std::chrono::milliseconds wait) {
+std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wait) {
   if (closed_) return std::nullopt;
   pollfd entry{descriptor_, POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(wait.count())) <= 0) return std::nullopt;
   std::string text(kLongestText, '\0');
-  const ssize_t got = recv(descriptor_, text.data(), text.size(), MSG_DONTWAIT);
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> attachment{};
+  message.msg_control = attachment.data();
+  message.msg_controllen = attachment.size();
+  const ssize_t got = recvmsg(descriptor_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (got <= 0) {
     closed_ = true;
     return std::nullopt;
   }
   text.resize(static_cast<std::size_t>(got));
-  return text;
+  int descriptor = -1;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return ControlText{std::move(text), OwnedDescriptor(descriptor)};
 }
 
 }  // namespace frostpipe

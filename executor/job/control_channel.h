@@ -5,7 +5,15 @@
 #include <string>
 #include <utility>
 
+#include "executor/job/owned_descriptor.h"
+
 namespace frostpipe {
+
+/// What one end says to the other.
+struct ControlText {
+  std::string text;
+  OwnedDescriptor descriptor;  // that came with it, if one did; not inherited by programs that are started
+};
 
 /// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or not at all. One thread may send
 /// while another receives.
@@ -20,10 +28,11 @@ class ControlChannel {
   ~ControlChannel();
 
   int descriptor() const { return descriptor_; }
-  /// Never blocks. False if the other end is gone, or has not read for so long that there is no room.
-  bool send(const std::string& text);
+  /// Never blocks. False if the other end is gone, or has not read for so long that there is no room. `descriptor` goes
+  /// along if it is >= 0: the other end gets one of its own for the same thing.
+  bool send(const std::string& text, int descriptor = -1);
   /// The next text, if one is there or comes in time; nothing either if the other end is gone, see closed().
-  std::optional<std::string> receive(std::chrono::milliseconds wait);
+  std::optional<ControlText> receive(std::chrono::milliseconds wait);
   bool closed() const { return closed_; }
 
  private:

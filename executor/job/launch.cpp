@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -69,7 +71,7 @@ std::string name_of(const Member& member) {
 
 Member start_member(const LaunchOptions& options, int id) {
   auto [ours, theirs] = ControlChannel::make_pair();
-  // Everything that allocates happens before fork: the store's threads are running.
+  // Everything that allocates happens before fork: other threads may be running.
   std::map<std::string, std::string> variables{{"RANK", std::to_string(id)},
                                                {"LOCAL_RANK", std::to_string(id)},
                                                {"WORLD_SIZE", std::to_string(options.num_ranks)},
@@ -107,7 +109,7 @@ class Launcher {
   int run() {
     std::signal(SIGINT, remember_signal);
     std::signal(SIGTERM, remember_signal);
-    rendezvous_ = options_.open_rendezvous();
+    std::signal(SIGPIPE, SIG_IGN);  // whoever reads what is printed may leave; the job goes on
     for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
       members_.push_back(start_member(options_, id));
       if (id < options_.num_ranks) members_.back().rank = members_.back().seat = id;
@@ -164,11 +166,11 @@ class Launcher {
     }
     look_before_ = std::exchange(last_look_, Clock::now());
     for (Member& member : members_) {
-      while (const std::optional<std::string> text = member.channel.receive(0ms)) {
+      while (const std::optional<ControlText> said = member.channel.receive(0ms)) {
         member.last_beat = Clock::now();
         member.has_beaten = true;
-        if (*text == messages::kDone) member.done = true;
-        if (messages::parse_stopped(*text) == generation_) member.stopped = true;
+        if (said->text == messages::kDone) member.done = true;
+        if (messages::parse_stopped(said->text) == generation_) member.stopped = true;
       }
       const std::chrono::seconds limit(member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
       if (member.running && !member.done && !member.silent && Clock::now() - member.last_beat > limit) {
@@ -252,7 +254,6 @@ class Launcher {
     }
     noticed_at_ = Clock::now();
     ++num_restarts_;
-    rendezvous_.reset();  // whoever waits at it for a rank that is gone is released
   }
 
   /// Forms the job anew once all that are left have stopped.
@@ -297,11 +298,36 @@ class Launcher {
     if (taken == 0 || !free_seats.empty()) sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
     std::fprintf(stderr, "frostpipe: %s; %s (restart %d of %d)\n", cause_.c_str(), sentence.c_str(), num_restarts_, options_.max_restarts);
     ++generation_;
-    rendezvous_ = options_.open_rendezvous();
     announce();
     cause_.clear();
     first_stop_.reset();
     return std::nullopt;
+  }
+
+  /// A pair of sockets for every two ranks: each gets its end, and nobody else has one. A rank that dies closes its
+  /// ends, also those that it had not taken yet.
+  void connect_ranks() {
+    for (Member& one : members_) {
+      for (Member& other : members_) {
+        if (one.rank < 0 || other.rank <= one.rank) continue;
+        std::array<int, 2> ends{};
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+          throw RuntimeFailure(
+              fmt::format("connecting ranks {} and {}: {}", one.rank, other.rank, std::strerror(errno)));
+        }
+        const OwnedDescriptor to_other(ends[0]), to_one(ends[1]);
+        hand_over(one, other.rank, to_other);
+        hand_over(other, one.rank, to_one);
+      }
+    }
+  }
+
+  /// A rank that reads nothing for so long is stuck, and is found to be so later.
+  static void hand_over(Member& member, int peer_rank, const OwnedDescriptor& socket) {
+    for (const auto until = Clock::now() + 5s; !member.channel.send(messages::peer(peer_rank), socket.number()) &&
+                                               !member.channel.closed() && Clock::now() < until;) {
+      std::this_thread::sleep_for(1ms);
+    }
   }
 
   void announce() {
@@ -312,7 +338,7 @@ class Launcher {
       formation.seats[member.rank] = member.seat;
     }
     formation.self.world_size = static_cast<int>(formation.seats.size());
-    formation.self.master_port = rendezvous_->port();
+    connect_ranks();
     for (Member& member : members_) {
       member.stopped = false;
       formation.self.rank = member.rank;
@@ -321,7 +347,6 @@ class Launcher {
   }
 
   const LaunchOptions& options_;
-  std::unique_ptr<Rendezvous> rendezvous_;
   std::vector<Member> members_;
   int generation_ = 0, num_restarts_ = 0;
   std::string cause_;  // why the job is being formed anew; empty while it is not

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -60,10 +61,15 @@ std::string stopped(int generation) { return "stopped " + std::to_string(generat
 
 int parse_stopped(const std::string& text) { return text.starts_with("stopped ") ? std::atoi(text.c_str() + 8) : -1; }
 
+std::string peer(int rank) { return "peer " + std::to_string(rank); }
+
+int parse_peer(const std::string& text) { return text.starts_with("peer ") ? std::atoi(text.c_str() + 5) : -1; }
+
 std::string form(const Formation& formation) {
-  return nlohmann::json{{"generation", formation.generation}, {"rank", formation.self.rank},   {"world_size", formation.self.world_size},
-                        {"port", formation.self.master_port}, {"seats", formation.seats},      {"cause", formation.cause},
-                        {"lost_ns", formation.lost_ns},       {"noticed_ns", formation.noticed_ns}}
+  return nlohmann::json{
+      {"generation", formation.generation}, {"rank", formation.self.rank}, {"world_size", formation.self.world_size},
+      {"seats", formation.seats},           {"cause", formation.cause},    {"lost_ns", formation.lost_ns},
+      {"noticed_ns", formation.noticed_ns}}
       .dump();
 }
 
@@ -72,7 +78,7 @@ std::optional<Formation> parse_form(const std::string& text) {
   if (!json.is_object()) return std::nullopt;
   Formation formation;
   formation.generation = json.at("generation");
-  formation.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .master_port = json.at("port"), .store_is_external = true, .watched_by_launcher = true};
+  formation.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
   formation.seats = json.at("seats").get<std::vector<int>>();
   formation.cause = json.at("cause");
   formation.lost_ns = json.at("lost_ns");
@@ -89,6 +95,7 @@ struct Membership::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Formation> formations;
+  std::map<int, OwnedDescriptor> sockets;  // of the forming to come, by rank
   bool ended = false, leaving = false;
   std::thread thread;
 
@@ -99,15 +106,27 @@ struct Membership::State {
         channel->send(messages::kBeat);
         next_beat = std::chrono::steady_clock::now() + 1s;
       }
-      const std::optional<std::string> text = channel->receive(50ms);
+      std::optional<ControlText> said = channel->receive(50ms);
       const std::lock_guard lock(mutex);
       if (leaving) return;
       if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks go with it
-      if (!text) continue;
-      if (*text == messages::kEnd) ended = true;
-      if (auto formation = messages::parse_form(*text)) formations.push_back(std::move(*formation));
+      if (!said) continue;
+      if (said->text == messages::kEnd) ended = true;
+      if (const int rank = messages::parse_peer(said->text); rank >= 0)
+        sockets.insert_or_assign(rank, std::move(said->descriptor));
+      if (auto formation = messages::parse_form(said->text)) add(std::move(*formation));
       changed.notify_all();
     }
+  }
+
+  void add(Formation formation) {
+    auto by_rank = std::make_shared<std::vector<OwnedDescriptor>>(formation.self.world_size);
+    for (auto& [rank, socket] : sockets) {
+      if (rank < formation.self.world_size) (*by_rank)[rank] = std::move(socket);
+    }
+    sockets.clear();
+    formation.self.peer_sockets = std::move(by_rank);
+    formations.push_back(std::move(formation));
   }
 
   void send_surely(const std::string& text) {
@@ -119,11 +138,11 @@ Membership::Membership() : state_(std::make_unique<State>()) {}
 
 std::unique_ptr<Membership> Membership::join() {
   std::unique_ptr<Membership> membership(new Membership);
+  std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
   State& state = *membership->state_;
   if (std::getenv(kControlVariable)) {
     state.channel.emplace(integer_variable(kControlVariable));
     state.may_re_form = std::getenv(kMayReFormVariable) != nullptr;
-    std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
     state.thread = std::thread([&state] { state.serve(); });
     return membership;
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/job/owned_descriptor.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -21,6 +22,9 @@ struct RankEnvironment {
   bool store_is_external = false;
   /// Our launcher watches the ranks; else they watch each other.
   bool watched_by_launcher = false;
+  /// By rank: sockets that our launcher has made and whose other ends these ranks have (PeerConnections takes them).
+  /// Null where somebody else has launched: the ranks then find each other by a store at the master's address.
+  std::shared_ptr<std::vector<OwnedDescriptor>> peer_sockets;
 };
 
 /// A process that has been silent for so long is dead or stuck.
@@ -72,9 +76,13 @@ inline constexpr const char* kBeat = "beat";
 inline constexpr const char* kDone = "done";
 inline constexpr const char* kEnd = "end";
 std::string stopped(int generation);
+/// With a socket that leads to that rank, before the forming that it is for.
+std::string peer(int rank);
 std::string form(const Formation& formation);
 /// The generation of stopped(); -1 if the text is something else.
 int parse_stopped(const std::string& text);
+/// The rank of peer(); -1 if the text is something else.
+int parse_peer(const std::string& text);
 std::optional<Formation> parse_form(const std::string& text);
 }  // namespace messages
 

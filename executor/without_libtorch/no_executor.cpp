@@ -1,5 +1,4 @@
 #include "executor/execute.h"
-#include "executor/rendezvous.h"
 #include "profiles/error.h"
 
 // Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors says how to get them.
@@ -14,8 +13,6 @@ namespace {
 }  // namespace
 
 bool executor_is_linked() { return false; }
-
-std::unique_ptr<Rendezvous> open_rendezvous_store() { left_out("run ranks"); }
 
 FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
 

@@ -94,7 +94,7 @@ class LostRankTest(RecoveryCase):
         self.assert_same_run(run, reference, weights)
 
     def test_a_rank_is_lost_before_the_others_have_joined(self):
-        """They find the store of that forming gone, and come to the next."""
+        """The others lose their connection to it, and come to the next forming."""
         started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--spares", 1))
         self.wait_until(lambda: 1 in self.ranks_of(started), 10, "rank 1 was not started")
         os.kill(self.ranks_of(started)[1], signal.SIGKILL)

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "executor/job/launch.h"
-#include "executor/rendezvous.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {
@@ -24,7 +23,8 @@ RegisterRankTest::RegisterRankTest(std::string name, RankTest body) { registered
 
 bool passes_on_ranks(const std::string& name, int num_ranks) {
   setenv("FROSTPIPE_RANK_TEST", name.c_str(), 1);
-  return launch_local_ranks({.command = {std::filesystem::read_symlink("/proc/self/exe")}, .num_ranks = num_ranks, .open_rendezvous = open_rendezvous_store}) == 0;
+  return launch_local_ranks({.command = {std::filesystem::read_symlink("/proc/self/exe")}, .num_ranks = num_ranks}) ==
+         0;
 }
 
 void fail_rank(const char* file, int line, const std::string& text) {

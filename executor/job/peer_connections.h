@@ -1,0 +1,70 @@
+#pragma once
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/job/owned_descriptor.h"
+
+namespace frostpipe {
+
+/// Which messages between two ranks belong together: those of one channel arrive in the order in which they were sent.
+struct MessageChannel {
+  std::uint32_t group = 0;
+  std::uint32_t tag = 0;
+  auto operator<=>(const MessageChannel&) const = default;
+};
+
+/// A message on its way, see PeerConnections.
+class Message {
+ public:
+  /// Returns when a sent message has left this process, or a received one is here. Throws std::runtime_error when the
+  /// connection is lost, or when it takes longer than `limit` (0 = no limit).
+  void wait(std::chrono::milliseconds limit = std::chrono::milliseconds(0)) const;
+  bool is_done() const;
+
+ private:
+  friend class PeerConnections;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// The connections of a rank to all others of its job, on one host: for each a UNIX stream socket whose other end only
+/// that rank has (the launcher makes the pairs and hands them out). Nothing listens and nothing has a name, so nobody
+/// else can connect.
+///
+/// A message is sent when its receiver has asked for it: a receiver that falls behind holds its sender up, and nothing
+/// is stored on the way. A thread of this object moves the bytes. All functions may be called from any thread.
+class PeerConnections {
+ public:
+  /// `sockets`: by rank; none for `self`.
+  PeerConnections(int self, std::vector<OwnedDescriptor> sockets);
+  /// What is still on its way is lost.
+  ~PeerConnections();
+  PeerConnections(const PeerConnections&) = delete;
+  PeerConnections& operator=(const PeerConnections&) = delete;
+
+  /// Neither blocks. `owner` keeps the memory alive until the message is done; what is sent must not change before.
+  Message send(int to_rank, MessageChannel channel, std::span<const std::byte> bytes,
+               std::shared_ptr<const void> owner);
+  /// `into` has the size of what is sent; else both ends' messages fail.
+  Message receive(int from_rank, MessageChannel channel, std::span<std::byte> into, std::shared_ptr<const void> owner);
+
+  /// A line for whoever looks, to all other ranks; nobody waits for it.
+  void post(const std::string& line);
+  /// What was posted last, by any rank; "" before that.
+  std::string posted() const;
+
+  /// Ends all connections: whoever waits at one, here or at its other end, gets an error at once.
+  void sever();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace frostpipe
