@@ -73,11 +73,10 @@ class FamiliesTest(EndToEndTest):
     def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=()):
         """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
         shape = [value for name in ("--max-tokens", "--window-overlap") if name in options for value in (name, options[options.index(name) + 1])]
-        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json",
-                      timeout=120)
+        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs, "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",
                       "family.json")
-        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs, *options, timeout=120)
+        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs, *options)
         run = self.read("run/summary.json")
         self.assertGreater(run["phases"][-1]["frozen_layers"], 0)
         self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
@@ -85,7 +84,7 @@ class FamiliesTest(EndToEndTest):
 
     def check_round_trip(self, data, *options):
         """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the config."""
-        self.run_tool("train", "family.json", "--model", "run/model", "--data", data, "-o", "again", "--epochs", 1, "--learning-rate", 0, *options, timeout=60)
+        self.run_tool("train", "family.json", "--model", "run/model", "--data", data, "-o", "again", "--epochs", 1, "--learning-rate", 0, *options)
         before, after = self.contents("run/model"), self.contents("again/model")
         self.assertEqual(set(before), set(after))
         for name in before:
@@ -117,7 +116,7 @@ class FamiliesTest(EndToEndTest):
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
         (self.folder / "vit/preprocessor_config.json").unlink()
         changing = ("train", "off.json", "--data", "pictures", "--flip", "--crop-padding", 1, "--epochs", 1)
-        self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2, timeout=60)
+        self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2)
         self.assertEqual(self.read("changing/model/preprocessor_config.json"), {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
         self.check_other_pictures_are_not_resumed(changing)
         self.edit("off.json", lambda plan: plan["phases"][0].update(cache={**plan["phases"][0]["cache"], "on": True}))
@@ -180,7 +179,7 @@ class FamiliesTest(EndToEndTest):
         self.assertGreater(found["value"], 0.2)
         # Without freezing the tie holds to the end, and one matrix is saved.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1, "--method", "static", "--pp", 2, "-o", "static2.json")
-        self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1, timeout=60)
+        self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1)
         self.assertTrue(self.read("tied/model/config.json")["tie_word_embeddings"])
         self.assertNotIn("lm_head.weight", tiny_model.read_safetensors(self.folder / "tied/model/model.safetensors"))
 

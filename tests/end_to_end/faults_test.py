@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import NOT_FOR_USERS, EndToEndTest, is_alive, limit_file_size, processes_naming, rank_of_process
+from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, is_alive, limit_file_size, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 15  # within which every other process has ended
 LONG = ("--epochs", 2000, "--max-restarts", 0)  # never reached
@@ -30,7 +30,8 @@ class FaultTest(EndToEndTest):
     def start_training(self, plan="static.json", *options):
         """The launcher, and the process of each rank, in mid-run."""
         launcher = self.start(*self.train_arguments(plan, "run", *LONG, *options), name="launcher")
-        self.wait_until(lambda: self.is_training(launcher) or launcher.ended_within(0) is not None, 60, lambda: "first progress:\n" + launcher.stderr)
+        self.wait_until(lambda: self.is_training(launcher) or launcher.ended_within(0) is not None, HANG_SECONDS,
+                        lambda: "first progress:\n" + launcher.stderr)
         self.assertIsNone(launcher.ended_within(0), launcher.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
         self.assertEqual(set(ranks), {0, 1})
@@ -43,7 +44,8 @@ class FaultTest(EndToEndTest):
         ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
                  for rank in (0, 1)]
         if not options:
-            self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, 60, lambda: "first progress:\n" + ranks[0].stderr)
+            self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                            lambda: "first progress:\n" + ranks[0].stderr)
             for rank in ranks:
                 self.assertIsNone(rank.ended_within(0), rank.stderr)
         return ranks
@@ -101,7 +103,7 @@ class DeathTest(FaultTest):
             with self.subTest(number.name):
                 launcher, _ = self.start_training()
                 os.kill(launcher.pid, number)
-                self.assertIn(launcher.ended_within(5), (1, 128 + number, -number), launcher.stderr)
+                self.assertIn(launcher.ended_within(LIMIT_SECONDS), (1, 128 + number, -number), launcher.stderr)
                 self.assert_said(launcher, rf"frostpipe: stopped by signal {int(number)}\b")
                 self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
                 self.assert_no_process_within(1)
@@ -110,7 +112,7 @@ class DeathTest(FaultTest):
         """Ctrl-C is sent to the ranks too; the launcher still says what happened, not that a rank was killed."""
         launcher, _ = self.start_training()
         os.killpg(launcher.pid, signal.SIGINT)
-        self.assertIn(launcher.ended_within(5), (1, 128 + signal.SIGINT, -signal.SIGINT), launcher.stderr)
+        self.assertIn(launcher.ended_within(LIMIT_SECONDS), (1, 128 + signal.SIGINT, -signal.SIGINT), launcher.stderr)
         self.assert_said(launcher, r"frostpipe: stopped by signal 2\b")
         self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
         self.assert_no_process_within(1)
@@ -197,7 +199,7 @@ class TorchrunTest(FaultTest):
             with self.subTest(name=name, value=value):
                 variables = {**good, name: value}
                 environment = self.environment(**{key: v for key, v in variables.items() if v is not None})
-                done = self.run_tool(*self.train_arguments("static.json", "run"), environment=environment, code=1, timeout=20)
+                done = self.run_tool(*self.train_arguments("static.json", "run"), environment=environment, code=1)
                 self.assertIn(name, done.stderr)
                 self.assertIn("not set" if value is None else value, done.stderr)
 
@@ -247,7 +249,7 @@ class TooSmallTest(FaultTest):
                 self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=64 << 20) for device in cluster["devices"]])
                 self.edit("cluster.json", lambda cluster: cluster["devices"][victim].update(memory_limit_bytes=limit))
                 arguments = self.train_arguments("static.json", f"run-{victim}", "--cluster", "cluster.json")
-                done = self.run_tool(*arguments, code=1, timeout=20)
+                done = self.run_tool(*arguments, code=1)
                 self.assertEqual(done.stdout, "")
                 lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
                 self.assertEqual(len(lines), 1, done.stderr)
@@ -275,7 +277,7 @@ class TooSmallTest(FaultTest):
         for limit in (20_000, 120_000):
             with self.subTest(limit=limit):
                 arguments = self.train_arguments("static.json", f"run-{limit}", "--epochs", 1)
-                done = self.run_tool(*arguments, code=1, timeout=20, prepare=limit_file_size(limit))
+                done = self.run_tool(*arguments, code=1, prepare=limit_file_size(limit))
                 self.assert_disk_error(done, self.folder / f"run-{limit}")
                 self.assertFalse((self.folder / f"run-{limit}/model/model.safetensors").exists(), "half a model looks like a model")
 
@@ -290,7 +292,7 @@ class TooSmallTest(FaultTest):
                     print(f"\nSKIPPED LOUDLY: a full disk needs a tmpfs, and so root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
                     self.skipTest("cannot mount a tmpfs")
                 try:
-                    done = self.run_tool(*self.train_arguments("static.json", "tiny/run", "--epochs", 2), code=1, timeout=30)
+                    done = self.run_tool(*self.train_arguments("static.json", "tiny/run", "--epochs", 2), code=1)
                     self.assert_disk_error(done, mount)
                     self.assertFalse((mount / "run/summary.json").exists(), "a summary says that the run is complete")
                 finally:
@@ -299,9 +301,8 @@ class TooSmallTest(FaultTest):
     def test_a_folder_that_cannot_be_made_is_found_before_training(self):
         """Not after hours of it."""
         self.write("occupied", "a file")
-        begin = time.monotonic()
-        done = self.run_tool(*self.train_arguments("static.json", "occupied/run", *LONG), code=1, timeout=20)
-        self.assertLess(time.monotonic() - begin, 15)
+        done = self.run_tool(*self.train_arguments("static.json", "occupied/run", *LONG), code=1)
+        self.assertNotIn("train ", done.stderr)
         self.assertRegex(done.stderr, r"frostpipe: .*occupied/run.*(Not a directory|cannot be)")
         self.assertEqual((self.folder / "occupied").read_text(), "a file")
 

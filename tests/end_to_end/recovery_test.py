@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
+from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30         # 300 steps, some 3 seconds
@@ -39,7 +39,7 @@ class RecoveryCase(EndToEndTest):
     def start_until(self, seconds, plan, *options, out="run", name="launcher"):
         """The launcher, so many seconds after its ranks have begun to train."""
         launcher = self.start(*self.train_arguments(plan, out, *options), name=name)
-        self.wait_until(lambda: "train " in launcher.stderr or launcher.ended_within(0) is not None, 60, lambda: launcher.stderr)
+        self.wait_until(lambda: "train " in launcher.stderr or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
         time.sleep(seconds)
         return launcher
 
@@ -96,15 +96,14 @@ class LostRankTest(RecoveryCase):
     def test_a_rank_is_lost_before_the_others_have_joined(self):
         """The others lose their connection to it, and come to the next forming."""
         started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--spares", 1))
-        self.wait_until(lambda: 1 in self.ranks_of(started), 10, "rank 1 was not started")
+        self.wait_until(lambda: 1 in self.ranks_of(started), HANG_SECONDS, "rank 1 was not started")
         os.kill(self.ranks_of(started)[1], signal.SIGKILL)
         run = self.assert_ended_well(started)
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2], started.stderr)
         self.assertNotIn("did not stop", started.stderr)
 
     def test_a_rank_that_fails_by_itself_is_not_started_again(self):
-        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1,
-                             timeout=LIMIT_SECONDS)
+        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1)
         self.assertIn("diverged", done.stderr)
         self.assertNotIn("restart", done.stderr)
 
@@ -170,7 +169,7 @@ class ResumeTest(InterruptedCase):
                                           ("--label-smoothing", 0.2, "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
             named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)  # by its folder, and by itself
             with self.subTest(option):
-                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", EPOCHS, option, value), code=1, timeout=LIMIT_SECONDS)
+                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", EPOCHS, option, value), code=1)
                 self.assertRegex(done.stderr, rf"{named[-1]}.*/step-\d+: is of another run: {difference}.*--resume no")
         run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
         self.assertEqual(run["num_steps"], 10)
@@ -178,7 +177,7 @@ class ResumeTest(InterruptedCase):
 
     def test_a_folder_that_takes_no_checkpoints_costs_only_them(self):
         self.write("run/checkpoints", "a file")
-        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-steps", 10), timeout=60)
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-steps", 10))
         self.assertRegex(done.stderr, r"the checkpoint of step 10 was not written: .*; training goes on")
         self.assertTrue((self.folder / "run/summary.json").exists())
 
@@ -204,7 +203,7 @@ class LongResumeTest(InterruptedCase):
         inspected = self.run_tool("inspect", newest, code=1)
         self.assertIn("DAMAGED", inspected.stdout)
         self.assertIn("layer-003.safetensors", inspected.stderr)
-        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS), timeout=60)
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS))
         self.assertRegex(done.stderr, r"a checkpoint is passed over: .*layer-003\.safetensors")
         self.assert_same_run(self.read("run/summary.json"), reference, weights)
 
@@ -273,7 +272,7 @@ class GuardTest(RecoveryCase):
             for folder in ("run", "never"):
                 shutil.rmtree(self.folder / folder, ignore_errors=True)
             freezing = ("--freeze", "fixed:2", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15, "--accuracy-guard", 0)
-            done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing, timeout=90)
+            done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing)
             run = self.read("run/summary.json")
             self.assertEqual([step["step"] for step in run["steps"]], list(range(200)))
             taken_back = [one for one in run.get("recoveries", []) if "before the freeze" in one["cause"]]
@@ -281,7 +280,7 @@ class GuardTest(RecoveryCase):
                 break
         self.assertTrue(taken_back, done.stderr)
         self.assertIn("the freeze is taken back, nothing freezes before step", done.stderr)
-        self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "never", timeout=90)
+        self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "never")
         never = self.read("never/summary.json")
         frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_layers"] > 0), 200)
         self.assertGreaterEqual(frozen_from, taken_back[0]["step"] + taken_back[0]["lost_steps"])

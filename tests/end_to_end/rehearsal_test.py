@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import families_test
-from end_to_end import EndToEndTest, processes_naming, rank_of_process
+from end_to_end import HANG_SECONDS, EndToEndTest, processes_naming, rank_of_process
 
 
 class RehearsalTest(EndToEndTest):
@@ -73,10 +73,10 @@ class RehearsalTest(EndToEndTest):
 
     def test_a_dead_rank_ends_the_rehearsal(self):
         started = self.start("train", "static.json", "--device", "emulated", "--epochs", 100, "--max-restarts", 0, "-o", self.folder / "run")
-        self.wait_until(lambda: "step" in started.stderr, 30, lambda: started.stderr)
+        self.wait_until(lambda: "step" in started.stderr, HANG_SECONDS, lambda: started.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
         os.kill(ranks[2], signal.SIGKILL)
-        self.assertEqual(started.ended_within(10), 1)
+        self.assertEqual(started.ended_within(30), 1)
         self.assertIn("rank 2", started.stderr)
 
     def test_a_measured_model_with_tied_embeddings(self):
@@ -96,7 +96,8 @@ class RehearsalTest(EndToEndTest):
                     self.assertLess(abs(measured - expected), 0.1 * expected)
 
         started = self.start("train", "4.json", "--device", "emulated", "--emulated-shrink", 7, "--epochs", 14, "--checkpoint-steps", 20, "-o", self.folder / "dead")
-        self.wait_until(lambda: any((self.folder / "dead/checkpoints").glob("step-????????")), 30, lambda: started.stderr)
+        checkpoints = self.folder / "dead/checkpoints"
+        self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: started.stderr)
         os.kill({rank_of_process(pid): pid for pid in processes_naming(self.folder / "dead")}[2], signal.SIGKILL)
         self.assertEqual(started.ended_within(30), 0, started.stderr)
         run = self.read("dead/summary.json")
@@ -106,13 +107,13 @@ class RehearsalTest(EndToEndTest):
 
     def test_bench_keeps_its_budget_and_does_not_repeat_runs(self):
         bench = ("bench", "rehearsal", "-o", self.folder / "out", "--epochs", 1, "--only", "data_parallel", "--budget", "2s")
-        first = self.run_tool(*bench, timeout=120)
+        first = self.run_tool(*bench)
         self.assertIn("not run, out of budget: bert-large/data_parallel seed 1", first.stdout)
         table = self.read("out/table.json")
         self.assertEqual((table["format"], [row["configuration"] for row in table["rows"]]), ("frostpipe.bench", ["data_parallel"]))
         self.assertEqual((self.folder / "out/table.txt").read_text(), first.stdout)
         begin = (self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns
-        second = self.run_tool(*bench[:-1], "0.0001s", timeout=60)
+        second = self.run_tool(*bench[:-1], "0.0001s")
         self.assertIn("data_parallel", second.stdout)
         self.assertEqual((self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns, begin)
 
