@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
-EPOCHS = 30         # 300 steps, some 3 seconds
+EPOCHS = 30         # 300 steps, some 3 seconds on two cores
 
 
 class RecoveryCase(EndToEndTest):
@@ -36,11 +36,16 @@ class RecoveryCase(EndToEndTest):
     def ranks_of(self, launcher):
         return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
 
-    def start_until(self, seconds, plan, *options, out="run", name="launcher"):
-        """The launcher, so many seconds after its ranks have begun to train."""
-        launcher = self.start(*self.train_arguments(plan, out, *options), name=name)
-        self.wait_until(lambda: "train " in launcher.stderr or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
-        time.sleep(seconds)
+    def start_until(self, steps, plan, *options, name="launcher"):
+        """The launcher, once so many steps are done: told by steps, the moment comes before the end on a fast machine, and
+        behind the first checkpoints on a slow one."""
+        launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
+        scalars = self.folder / "run/scalars.jsonl"
+
+        def is_there():
+            return scalars.exists() and scalars.read_text().count('"loss"') >= steps
+
+        self.wait_until(lambda: is_there() or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
         return launcher
 
     def assert_ended_well(self, launcher):
@@ -67,9 +72,9 @@ class RecoveryCase(EndToEndTest):
 
 
 class LostRankTest(RecoveryCase):
-    def lose(self, victim, plan, *options, seconds=0.5, number=signal.SIGKILL):
+    def lose(self, victim, plan, *options, steps=50, number=signal.SIGKILL):
         options = ("--epochs", EPOCHS, *options)
-        launcher = self.start_until(seconds, plan, *options)
+        launcher = self.start_until(steps, plan, *options)
         os.kill(self.ranks_of(launcher)[victim], number)
         run = self.assert_ended_well(launcher)
         self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
@@ -126,20 +131,21 @@ class LongLostRankTest(LostRankTest):
     def test_losses_in_a_run_that_freezes_and_caches(self):
         plan = "pipetransformer.json"
         reference, weights = self.reference(plan, "--epochs", EPOCHS)
-        run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, seconds=0.3)
+        run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, steps=30)
         self.assert_same_run(run, reference, weights, bits=False)  # what was cached, and what is computed again, differ by rounding: other samples beside them
         self.assertEqual(run["phases"][-1]["frozen_layers"], reference["phases"][-1]["frozen_layers"])
 
 
 class InterruptedCase(RecoveryCase):
-    def interrupt(self, plan, *options, seconds=0.8):
-        """Kills the launcher of a run with checkpoints: all of it is gone at once."""
-        launcher = self.start_until(seconds, plan, "--epochs", EPOCHS, "--checkpoint-steps", 10, *options, name="interrupted")
+    def interrupt(self, plan, *options, steps=80):
+        """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
+        launcher = self.start_until(steps, plan, "--epochs", EPOCHS, "--checkpoint-steps", 10, *options, name="interrupted")
+        checkpoints = self.folder / "run/checkpoints"
+        self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
         launcher.process.wait()
         self.assert_no_process_within(5)
         self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
-        self.wait_until(lambda: any((self.folder / "run/checkpoints").glob("step-????????")), 1, "no checkpoint")
 
     def resume(self, plan, *options):
         return self.train(plan, "run", "--epochs", EPOCHS, *options)
@@ -221,7 +227,7 @@ class LongResumeTest(InterruptedCase):
             with self.subTest(rule):
                 options = ("--freeze", rule, "--freeze-warm-up", 0.1)
                 reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
-                self.interrupt("static.json", *options, seconds=1.2)
+                self.interrupt("static.json", *options, steps=120)
                 run = self.resume("static.json", *options)
                 self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1], run["phases"][-1]["frozen_layers"])
                 self.assert_same_run(run, reference, weights)
@@ -324,7 +330,8 @@ class ChaosTest(RecoveryCase):
             plan, *options = jobs[index % len(jobs)]
             spares = numbers.choice(spares_to_have)
             reference, weights = self.reference(plan, "--epochs", EPOCHS)
-            launcher = self.start_until(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0), plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
+            launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
+            time.sleep(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0))
             ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < num_ranks}
             what = f"{index}: {plan} {options}, {spares} spares"
             if ranks:
