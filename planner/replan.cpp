@@ -58,6 +58,15 @@ std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Clus
     with_forecast.forecast = request.forecast;
     return replan(profile, cluster, with_forecast, request, content);
   }
+  if (request.from_step >= options.num_steps) {
+    PlanOptions one_more = options;
+    one_more.num_steps = request.from_step + 1;
+    one_more.use_cache = false;
+    one_more.forecast.emplace();
+    auto result = replan_along_forecast(profile, cluster, one_more, request, content);
+    if (auto* found = std::get_if<ReplanResult>(&result)) found->why_no_cache = "no step is left";
+    return result;
+  }
   if (request.measured_iteration_ns == 0) return replan_along_forecast(profile, cluster, options, request, content);
   const Nanoseconds predicted =
       simulated_iteration_ns(request.current, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);

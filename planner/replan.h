@@ -25,11 +25,15 @@ struct ReplanResult {
   std::string why_no_cache;              // empty if there was one to choose
 };
 
-/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast (options.forecast; the cap's by options.freeze where there is none)
-/// of what freezes after the request. `content`: what the cache holds at the request's step.
+/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast
+/// (options.forecast; the cap's by options.freeze where there is none) of what freezes after the request. `content`:
+/// what the cache holds at the request's step.
 ///
-/// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase first (at least 1/2, at
-/// most 2): the machine as it is. Infeasible if no layout has memory enough.
+/// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase
+/// first (at least 1/2, at most 2): the machine as it is. Infeasible if no layout has memory enough.
+///
+/// Behind the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
+/// to save with: they get the layout in which one more step would end first, without a cache.
 std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                               const ReplanRequest& request, const CacheContent& content);
 

@@ -311,6 +311,9 @@ std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vecto
     first.first_trainable_layer = start_.current->first_trainable_layer;
     kept.push_back(first.layout);
   }
+  FROSTPIPE_CHECK(std::all_of(windows.begin(), windows.end(),
+                              [](const RunWindow& window) { return window.from_step < window.end_step; }),
+                  "a window has steps");
   std::vector<std::vector<State>> states = {{first}};
   for (const RunWindow& window : windows) {
     std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), only_best);

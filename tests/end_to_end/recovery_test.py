@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
 from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
@@ -111,6 +112,36 @@ class LostRankTest(RecoveryCase):
         done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1)
         self.assertIn("diverged", done.stderr)
         self.assertNotIn("restart", done.stderr)
+
+
+class LossBehindTheLastStepTest(RecoveryCase):
+    OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose last evaluation takes long enough to be hit
+
+    def make_elastic_plan(self):
+        """Replicas throughout, which freeze and cache: whoever is left has the whole model, and no step is done again."""
+        tiny_model.write_data(self.folder / "many.tsv", 30000)
+        plan = self.read("data-parallel.json")
+        limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
+        cached = {**plan["phases"][0], "from_step": 5, "first_trainable_layer": 5, "cache": {"on": True, "found": []}}
+        plan.update(method="pipetransformer", cache=limits, phases=[plan["phases"][0], cached])
+        self.write("elastic.json", plan)
+
+    def test_the_one_that_is_left_evaluates_and_saves(self):
+        """Behind the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's to the bit."""
+        self.make_elastic_plan()
+        reference, weights = self.reference("elastic.json", *self.OPTIONS)
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                launcher = self.start(*self.train_arguments("elastic.json", "run", *self.OPTIONS))
+                self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None, 60, lambda: launcher.stderr)
+                os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
+                run = self.assert_ended_well(launcher)
+                self.assertEqual([(one["step"], one["lost_steps"], one["world_size"]) for one in run["recoveries"]], [(reference["num_steps"], 0, 1)], launcher.stderr)
+                self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
+                self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
+                self.assertEqual(run["evaluations"][-1]["step"], reference["num_steps"])
+                self.run_tool("compare", "elastic.json", "run/summary.json")
+                shutil.rmtree(self.folder / "run")
 
 
 class LongLostRankTest(LostRankTest):

@@ -135,6 +135,29 @@ TEST(Replan, SaysWhyThereIsNoCache) {
   for (const Continuation& way : example.run().candidates) EXPECT_TRUE(way.parts.empty());
 }
 
+TEST(Replan, BehindTheLastStepGivesTheOthersALayout) {
+  // Lost where nothing is left to train: the one that is left gets the only layout of one rank, without a cache.
+  Example example;
+  example.cluster = test::free_cluster(1);
+  example.options.num_steps = 40;
+  example.request.from_step = 40;
+  example.request.layout_is_lost = true;
+  example.request.forecast = std::vector<FreezeEvent>{};
+  const ReplanResult result = example.run();
+  ASSERT_EQ(result.chosen.phases.size(), 1U);
+  const Phase& phase = result.chosen.phases.front();
+  EXPECT_EQ(phase.from_step, 40);
+  EXPECT_EQ(phase.first_trainable_layer, example.request.first_trainable_layer);
+  EXPECT_EQ(num_ranks(phase.layout), 1);
+  EXPECT_FALSE(phase.cache.on);
+  EXPECT_THAT(result.chosen.later, ::testing::IsEmpty());
+  // Of several layouts it is the one with the fastest iteration.
+  example.cluster = test::free_cluster(2);
+  const ReplanResult of_two = example.run();
+  for (const Continuation& way : of_two.candidates)
+    EXPECT_LE(of_two.chosen.phases.front().predicted.iteration_ns, way.phases.front().predicted.iteration_ns);
+}
+
 TEST(Replan, TakesTheMachineAsItIs) {
   // Measured at twice the prediction: every predicted iteration is twice as long (messages are free here).
   Example example;
