@@ -22,7 +22,8 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
           in_milliseconds(first.predicted.transformation_ns), format_duration(way.predicted_ns)};
 }
 
-/// After how many hit steps the fill has paid, in words.
+/// What filling costs and a hit saves in the layout that the cached way begins with, and after how many hit steps the
+/// fill has paid; empty where that layout was not considered without a cache.
 std::string break_even(const Continuation& cached, const std::vector<Continuation>& ways) {
   const Phase& fill = cached.phases.front();
   const Phase& hit = cached.phases.back();
@@ -32,11 +33,28 @@ std::string break_even(const Continuation& cached, const std::vector<Continuatio
     const Nanoseconds extra = fill.predicted.iteration_ns - plain.predicted.iteration_ns;
     const Nanoseconds saved = plain.predicted.iteration_ns - hit.predicted.iteration_ns;
     const int fill_steps = cached.parts.front().end_step - cached.parts.front().from_step;
-    const std::string costs = fmt::format("filling costs {} ms a step over {} steps, a hit saves {} ms", in_milliseconds(extra), fill_steps, in_milliseconds(saved));
-    if (saved <= 0) return costs + ": the cache never pays";
+    const std::string costs = fmt::format("; filling costs {} ms a step over {} steps, a hit saves {} ms",
+                                          in_milliseconds(extra), fill_steps, in_milliseconds(saved));
+    if (saved <= 0) return costs;
     return costs + fmt::format(": paid back after {:.1f} hit steps", std::max(0.0, static_cast<double>(extra) * fill_steps / static_cast<double>(saved)));
   }
   return {};
+}
+
+/// Whether the chosen way uses the cache, and why: what decides is the predicted time of all that is left.
+std::string cache_text(const ReplanResult& result) {
+  if (!result.why_no_cache.empty()) return "no cache: " + result.why_no_cache + "\n";
+  const Continuation *cached = nullptr, *plain = nullptr;  // the best of each
+  for (const Continuation& way : result.candidates) {
+    const Continuation*& best = way.parts.empty() ? plain : cached;
+    if (!best || way.predicted_ns < best->predicted_ns) best = &way;
+  }
+  if (!cached) return "no cache: no layout with it fits\n";
+  const bool is_used = !result.chosen.parts.empty();
+  if (!plain) return "the cache is used: no layout without it fits\n";
+  return fmt::format("the cache is {}: what is left takes {} with it, {} without{}\n", is_used ? "used" : "not used",
+                     format_duration(cached->predicted_ns), format_duration(plain->predicted_ns),
+                     break_even(*cached, result.candidates));
 }
 
 }  // namespace
@@ -46,14 +64,9 @@ std::string explanation_of(const ReplanRequest& request, const ReplanResult& res
   Table table({{"", left}, {"stages x replicas", right}, {"partition", left}, {"micro-batches", right}, {"cache", left},
                {"iteration [ms]", left}, {"change [ms]", right}, {"time left", right}});
   for (const Continuation& way : result.candidates) table.add_row(row_of(way, way.phases == result.chosen.phases));
-  std::string text = fmt::format("\nstep {}: {} layers frozen; * is done\n{}", request.from_step,
-                                 frozen_blocks(model, request.first_trainable_layer), table.to_string());
-  if (!result.why_no_cache.empty()) return text + "no cache: " + result.why_no_cache + "\n";
-  const auto cached = std::min_element(result.candidates.begin(), result.candidates.end(), [](const Continuation& a, const Continuation& b) {
-    return std::pair(a.parts.empty(), a.predicted_ns) < std::pair(b.parts.empty(), b.predicted_ns);
-  });
-  const std::string words = cached->parts.empty() ? "" : break_even(*cached, result.candidates);
-  return words.empty() ? text : text + words + "\n";
+  const std::string text = fmt::format("\nstep {}: {} layers frozen; * is done\n{}", request.from_step,
+                                       frozen_blocks(model, request.first_trainable_layer), table.to_string());
+  return text + cache_text(result);
 }
 
 }  // namespace frostpipe

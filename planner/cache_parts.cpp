@@ -51,6 +51,10 @@ std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int
   return parts;
 }
 
+bool find_something(const std::vector<CachePart>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [](const CachePart& part) { return !part.use.found.empty(); });
+}
+
 double cache_capacity(const CacheLimits& limits, const Profile& profile) {
   if (!profile.workload || profile.workload->num_samples == 0) return 0;
   const Workload& workload = *profile.workload;

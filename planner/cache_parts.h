@@ -29,6 +29,9 @@ struct CachePart {
 /// have a slot.
 std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch, double capacity, CacheContent content);
 
+/// Whether any sample is found in any of them: a cache that is only filled costs and saves nothing.
+bool find_something(const std::vector<CachePart>& parts);
+
 /// Fraction of the samples that fit: limits against samples x mean tokens x hidden size.
 double cache_capacity(const CacheLimits& limits, const Profile& profile);
 

@@ -21,7 +21,7 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& prof
   auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;
-  result.why_no_cache = request.first_trainable_layer == 0 ? "nothing is frozen" : planner.why_no_cache();
+  result.why_no_cache = planner.why_no_cache(windows.front());
   std::set<std::tuple<int, bool, bool>> seen;  // pipeline length, the current partition, with the cache
   for (RunPath& path : std::get<std::vector<RunPath>>(planned)) {
     const Phase& first = path.phases.front().front();

@@ -54,9 +54,13 @@ struct RunPlanner::State {
   int first_trainable_layer = 0;
   CacheContent content;
   Nanoseconds cost = 0;
+  int cached_windows = 0;
   int first_choice = 0;  // which of the first window's ways it began with
   int before = 0;        // index into the states before the window
   std::vector<std::pair<CachePart, int>> parts;  // of its window
+
+  /// The least is the best: a cache must save something.
+  std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
 
 std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable, const std::vector<FreezeEvent>& events, int num_steps) {
@@ -84,10 +88,18 @@ void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_windo
 
 RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start)
     : profile_(profile), cluster_(cluster), options_(options), start_(std::move(start)), costs_(profile, options.dtype) {
-  if (why_no_cache().empty()) capacity_ = cache_capacity(options.cache, profile);
+  if (why_no_cache_at_all().empty()) capacity_ = cache_capacity(options.cache, profile);
 }
 
-std::string RunPlanner::why_no_cache() const {
+std::string RunPlanner::why_no_cache(const RunWindow& first) const {
+  if (first.first_trainable_layer == 0) return "nothing is frozen";
+  if (std::string why = why_no_cache_at_all(); !why.empty()) return why;
+  const auto parts = cache_parts(first.first_trainable_layer, first.from_step, options_.num_steps,
+                                 options_.steps_per_epoch, capacity_, start_.content);
+  return find_something(parts) ? "" : "the run ends before a sample comes again";
+}
+
+std::string RunPlanner::why_no_cache_at_all() const {
   if (!options_.use_cache) return "the cache is switched off";
   if (options_.steps_per_epoch == 0) return "the length of an epoch is not known";
   if (!profile_.cache) return "the profile has not measured a cache; profile again";
@@ -217,7 +229,7 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
   Step step{.cost = 0, .parts = {}, .content = state.content};
   std::vector<CachePart> parts = {{.from_step = window.from_step, .end_step = options_.num_steps, .use = {}}};
   if (cached) parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch, capacity_, state.content);
-  if (parts.size() < 2 && last_layout != layout) return std::nullopt;
+  if ((cached && !find_something(parts)) || (parts.size() < 2 && last_layout != layout)) return std::nullopt;
   int before = state.layout, frozen_before = state.first_trainable_layer;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const int now = i + 1 < parts.size() ? layout : last_layout;
@@ -245,13 +257,25 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
     const auto consider = [&](int layout, int last_layout, bool cached, int way) {
       auto made = step(window, state, layout, last_layout, cached);
       if (!made) return;
-      State next{.layout = made->parts.front().second, .first_trainable_layer = window.first_trainable_layer, .content = std::move(made->content), .cost = state.cost + made->cost,
-                 .first_choice = only_best ? 0 : is_first ? way : state.first_choice, .before = i, .parts = std::move(made->parts)};
+      State next{.layout = made->parts.front().second,
+                 .first_trainable_layer = window.first_trainable_layer,
+                 .content = std::move(made->content),
+                 .cost = state.cost + made->cost,
+                 .cached_windows = state.cached_windows + cached,
+                 .first_choice = only_best  ? 0
+                                 : is_first ? way
+                                            : state.first_choice,
+                 .before = i,
+                 .parts = std::move(made->parts)};
       for (const auto& [part, used] : next.parts)
         if (part.from_step < window.end_step) next.layout = used;
       std::vector<State>& same = kept[{next.first_choice, next.layout}];
-      if (std::any_of(same.begin(), same.end(), [&](const State& other) { return other.cost <= next.cost && covers(other.content, next.content); })) return;
-      std::erase_if(same, [&](const State& other) { return next.cost <= other.cost && covers(next.content, other.content); });
+      if (std::any_of(same.begin(), same.end(), [&](const State& other) {
+            return other.rank() <= next.rank() && covers(other.content, next.content);
+          }))
+        return;
+      std::erase_if(
+          same, [&](const State& other) { return next.rank() <= other.rank() && covers(next.content, other.content); });
       same.push_back(std::move(next));
     };
     int way = 0;
@@ -269,7 +293,7 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
   }
   std::vector<State> next;
   for (auto& [key, same] : kept) std::move(same.begin(), same.end(), std::back_inserter(next));
-  std::stable_sort(next.begin(), next.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+  std::stable_sort(next.begin(), next.end(), [](const State& a, const State& b) { return a.rank() < b.rank(); });
   if (next.size() > kMostStates) next.resize(kMostStates);
   return next;
 }

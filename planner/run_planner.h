@@ -45,11 +45,15 @@ struct RunPath {
 
 /// Plans a whole run along a forecast of freezes, by dynamic programming over its windows.
 ///
-/// Layouts: for every window the best phase (search_phase) of every pipeline length, without the cache and with all samples found in it; each of them may be kept in, or
-/// taken early for, another window, if it is among the fastest there. A window takes one layout without the cache, or one with it, or one while the cache fills and one of the
-/// three fastest behind that; the next window's length divides the last's (pipelines shrink, never grow). State: the layout and what the cache holds. Of two states with one layout the
-/// one that costs more and has no activation cached behind a later layer is dropped. Exact over these layouts where no window has more than kMostLayouts of them that are
-/// worth a look and no state is dropped for want of room (kMostStates, the cheapest stay); transitions are priced by the simulator and its transformation costs.
+/// Layouts: for every window the best phase (search_phase) of every pipeline length, without the cache and with all
+/// samples found in it; each of them may be kept in, or taken early for, another window, if it is among the fastest
+/// there. A window takes one layout without the cache, or one with it, or one while the cache fills and one of the
+/// three fastest behind that; the next window's length divides the last's (pipelines shrink, never grow). State: the
+/// layout and what the cache holds. Of two states with one layout the one that costs more and has no activation cached
+/// behind a later layer is dropped. The cache is used only where samples are found in it before the run ends, and of
+/// two ways that cost the same the one that uses it in fewer windows is taken. Exact over these layouts where no window
+/// has more than kMostLayouts of them that are worth a look and no state is dropped for want of room (kMostStates, the
+/// cheapest stay); transitions are priced by the simulator and its transformation costs.
 class RunPlanner {
  public:
   RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start);
@@ -58,14 +62,16 @@ class RunPlanner {
   /// Infeasible names the window's frozen layers and what does not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
-  /// Why nothing is cached; empty if something may be.
-  std::string why_no_cache() const;
+  /// Why nothing is cached in a first window like this; empty if something may be.
+  std::string why_no_cache(const RunWindow& first) const;
 
  private:
   struct State;
   struct Step;
   using Use = std::vector<std::pair<int, double>>;
 
+  /// The reasons that hold for every window.
+  std::string why_no_cache_at_all() const;
   int layout_index(Phase phase);
   std::vector<int> lengths() const;
   const std::vector<int>& layouts_for(int first_trainable_layer);

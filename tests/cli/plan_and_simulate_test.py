@@ -1,5 +1,6 @@
 import json
 import math
+import re
 import shutil
 import unittest
 
@@ -64,6 +65,21 @@ class PlanTest(CliTest):
         self.edit("profile.json", lambda profile: profile.update(cache={"read": slow, "write": slow}))
         self.plan("slow.json", "pipetransformer", "--epochs", 300)
         self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
+
+    def explained(self, *options):
+        """The sentences of --explain on the cache, and whether phases of the plan use it; a cache that takes no time."""
+        self.edit("profile.json", lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0} for way in ("read", "write")}))
+        done = self.plan("plan.json", "pipetransformer", *options, "--explain")
+        return re.findall(r"^(?:the|no) cache.*", done.stdout, re.MULTILINE), [phase["cache"]["on"] for phase in self.read("plan.json")["phases"]]
+
+    def test_the_explanation_says_what_the_plan_does_with_the_cache(self):
+        reasons, uses = self.explained("--epochs", 1)
+        self.assertGreater(len(uses), 1)
+        self.assertFalse(any(uses), "one epoch cannot hit")
+        self.assertEqual(set(reasons), {"no cache: the run ends before a sample comes again"})
+        reasons, uses = self.explained("--epochs", 300)
+        self.assertTrue(uses[-1])
+        self.assertRegex(reasons[-1], r"^the cache is used: what is left takes .* with it, .* without; filling costs")
 
     def test_no_cache_without_its_measurement_and_when_off(self):
         done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")

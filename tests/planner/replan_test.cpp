@@ -135,6 +135,37 @@ TEST(Replan, SaysWhyThereIsNoCache) {
   for (const Continuation& way : example.run().candidates) EXPECT_TRUE(way.parts.empty());
 }
 
+TEST(CacheParts, FindSomethingWhereASampleComesAgain) {
+  EXPECT_FALSE(find_something(cache_parts(5, 3, 10, 10, 1.0, {})));
+  EXPECT_TRUE(find_something(cache_parts(5, 3, 11, 10, 1.0, {})));
+  EXPECT_TRUE(find_something(cache_parts(5, 13, 20, 10, 1.0, {.waiting = {{3, 1}}, .come = {}})));
+  EXPECT_FALSE(find_something({}));
+}
+
+TEST(Replan, FillsNoCacheThatNobodyReads) {
+  // Frozen in the last epoch: entries could be written for nothing (writing takes no time here), and none would be
+  // found before the run ends.
+  Example example;
+  example.profile.cache = CacheSpeed{.read = {0, 0}, .write = {0, 0}};
+  example.options.num_steps = 20;
+  const ReplanResult result = example.run();
+  EXPECT_THAT(result.why_no_cache, ::testing::HasSubstr("before a sample comes again"));
+  for (const Continuation& way : result.candidates) EXPECT_THAT(way.parts, ::testing::IsEmpty());
+  example.options.num_steps = 30;  // one more epoch
+  EXPECT_THAT(example.run().why_no_cache, ::testing::IsEmpty());
+  EXPECT_TRUE(example.run().chosen.phases.back().cache.on);
+}
+
+TEST(Replan, UsesNoCacheThatSavesNothing) {
+  // A frozen forward takes no time, and neither does the cache: with it and without it the run takes as long.
+  Example example;
+  for (Measurement& measurement : example.profile.measurements) measurement.cost.frozen_forward_ns = 0;
+  example.profile.cache = CacheSpeed{.read = {0, 0}, .write = {0, 0}};
+  const ReplanResult result = example.run();
+  EXPECT_THAT(result.chosen.parts, ::testing::IsEmpty());
+  EXPECT_THAT(result.why_no_cache, ::testing::IsEmpty());
+}
+
 TEST(Replan, BehindTheLastStepGivesTheOthersALayout) {
   // Lost where nothing is left to train: the one that is left gets the only layout of one rank, without a cache.
   Example example;
