@@ -92,7 +92,9 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
   const std::string& type = cluster.devices.front().type;
   if (std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& device) { return device.type != type; }))
     throw InvalidInput(options.cluster + ": devices", "must be of one type for --model, which estimates one device; give a --profile", "several types");
-  EstimateOptions estimate_options{.num_ranks = static_cast<int>(cluster.devices.size()), .global_batch_size = options.plan.global_batch_size, .device_type = type};
+  EstimateOptions estimate_options{.ranks_per_node = static_cast<int>(cluster.devices.size()),
+                                   .global_batch_size = options.plan.global_batch_size,
+                                   .device_type = type};
   if (!options.hardware.empty()) estimate_options.rates = rates_of(find_hardware(options.hardware));
   return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
 }

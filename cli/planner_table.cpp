@@ -55,7 +55,12 @@ struct Workplace {
 
 Workplace workplace(const std::string& what, const TransformerShape& shape, const std::string& hardware, int ranks, int nodes, int batch, int samples, std::vector<int> tensor_sizes = {1}) {
   const Hardware device = find_hardware(hardware);
-  const EstimateOptions options{.rates = rates_of(device), .num_ranks = ranks, .num_nodes = nodes, .global_batch_size = batch, .num_samples = samples, .memory_limit_bytes = device.memory_bytes,
+  const EstimateOptions options{.rates = rates_of(device),
+                                .num_nodes = nodes,
+                                .ranks_per_node = ranks / nodes,
+                                .global_batch_size = batch,
+                                .num_samples = samples,
+                                .memory_limit_bytes = device.memory_bytes,
                                 .tensor_parallel_sizes = std::move(tensor_sizes)};
   return {fmt::format("{}, {} x {}, batch {}", what, ranks, hardware, batch), estimate(shape, options), batch};
 }
@@ -186,7 +191,8 @@ std::string imported_text(const std::string& data) {
   Table large({{"GPUs", right}, {"stages x replicas x tensor", right}, {"iteration [ms]", right}, {"above the bound [%]", right}, {"planned in [s]", right}});
   for (const int gpus : {8, 64, 512, 2048}) {
     Estimate on{.profile = import_profile(read_text_file(piper), piper.string(), {.measured_samples = 1, .global_batch_size = 1920}), .cluster = {}};
-    on.cluster = estimated_cluster({.num_ranks = gpus, .num_nodes = std::max(1, gpus / 8), .memory_limit_bytes = Bytes{8} << 30}, on.profile.measurements.front().key.device_type);
+    on.cluster = estimated_cluster({.num_nodes = gpus / 8, .ranks_per_node = 8, .memory_limit_bytes = Bytes{8} << 30},
+                                   on.profile.measurements.front().key.device_type);
     PlanOptions options{.method = "auto", .global_batch_size = 1920, .num_steps = 1};
     options.tokens = 1;
     const Timed made = planned(on, options);

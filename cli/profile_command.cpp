@@ -32,7 +32,8 @@ struct ProfileOptions {
   std::string like, hardware, graph;
   int graph_samples = 1;
   EstimateOptions estimate;
-  int num_ranks = 2;
+  int num_nodes = 0;  // 0 = not given: one
+  int num_ranks = 2;  // on each node
   MeasureOptions measure;
   std::string format;
 };
@@ -133,6 +134,12 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                             link_text(cluster.intra_node.collective));
 }
 
+/// As many emulated devices on each node as torchrun would start ranks.
+void spread_over_nodes(ProfileOptions& options) {
+  options.estimate.num_nodes = std::max(1, options.num_nodes);
+  options.estimate.ranks_per_node = options.num_ranks;
+}
+
 /// Without a machine: from counted operations.
 int run_estimate(ProfileOptions& options) {
   const TransformerShape shape = find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
@@ -142,7 +149,7 @@ int run_estimate(ProfileOptions& options) {
     options.estimate.memory_limit_bytes = hardware.memory_bytes;
   }
   if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  options.estimate.num_ranks = options.num_ranks;
+  spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   const Estimate made = estimate(shape, options.estimate);
   if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(made.cluster));
@@ -154,7 +161,7 @@ int run_estimate(ProfileOptions& options) {
 /// From what others measured.
 int run_import(ProfileOptions& options) {
   if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  options.estimate.num_ranks = options.num_ranks;
+  spread_over_nodes(options);
   const Profile profile = import_profile(read_text_file(options.graph), options.graph,
                                          {.measured_samples = options.graph_samples, .global_batch_size = options.measure.global_batch_size,
                                           .num_samples = options.estimate.num_samples});
@@ -169,6 +176,12 @@ int run_profile(ProfileOptions& options) {
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
   if (!options.graph.empty()) return run_import(options);
   if (!options.like.empty()) return run_estimate(options);
+  if (options.num_nodes > 0) {
+    throw UsageError(
+        "--nodes: is for --like and --import, whose devices are emulated; --model measures the ranks that are there, "
+        "on this machine or, started by torchrun, on several. "
+        "To train with ranks of one machine as virtual nodes, give --nodes to train");
+  }
   options.measure.model = options.model;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
@@ -208,7 +221,11 @@ Command add_profile_command(CLI::App& app) {
       ->type_name("FILE");
   add_count_option(*command, "--import-samples", options->graph_samples, "With --import: samples that the graph's times and sizes are of");
   add_count_option(*command, "--samples", options->estimate.num_samples, "With --like and --import: training samples");
-  add_count_option(*command, "--nodes", options->estimate.num_nodes, "With --like and --import: machines that the ranks are spread over");
+  command
+      ->add_option("--nodes", options->num_nodes,
+                   "With --like and --import: machines, each with --nproc-per-node devices; default: 1")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
   add_counts_option(*command, "--tensor-parallel", options->estimate.tensor_parallel_sizes, "With --like: tensor-parallel sizes to estimate");
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
@@ -217,7 +234,8 @@ Command add_profile_command(CLI::App& app) {
       ->type_name("DATA");
   add_sample_options(*command, options->measure.samples);
   add_count_option(*command, "--global-batch", options->measure.global_batch_size, "Samples per optimizer step");
-  add_count_option(*command, "--nproc-per-node", options->num_ranks, "Ranks to start; all measure at the same time")
+  add_count_option(*command, "--nproc-per-node", options->num_ranks,
+                   "Ranks to start, which all measure at the same time; with --like and --import: devices of each node")
       ->check(CLI::Range(1, 1024).description(""));
   command
       ->add_option("--memory-limit", options->memory_limit,

@@ -47,7 +47,8 @@ void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOp
   command.add_flag("--emulated-links", options.links, "Emulated: messages take the times of the cluster's links");
   command
       .add_option("--nodes", train.num_nodes,
-                  "Group the ranks into so many virtual nodes, each with its own cache and part of the data; default: one per host")
+                  "Group the ranks into so many virtual nodes of equal size, each with its own cache and part of the "
+                  "data; default: one per host")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
 }
@@ -66,7 +67,9 @@ void require_consistent(const RehearsalOptions& options, const TrainOptions& tra
 void form_nodes(Cluster& cluster, int num_nodes) {
   if (num_nodes == 0) return;
   const int num_ranks = static_cast<int>(cluster.devices.size());
-  if (num_ranks % num_nodes != 0) throw UsageError(fmt::format("--nodes: must divide the {} ranks evenly, is {}", num_ranks, num_nodes));
+  if (num_ranks % num_nodes != 0)
+    throw UsageError(
+        fmt::format("--nodes: must divide the {} ranks into nodes of equal size, is {}", num_ranks, num_nodes));
   for (int rank = 0; rank < num_ranks; ++rank) cluster.devices[rank].node = rank * num_nodes / num_ranks;
 }
 

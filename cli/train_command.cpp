@@ -27,7 +27,8 @@ struct TrainCommandOptions {
   std::string plan, data, model, output;
   SourceOverrides sources;
   int epochs = 0;     // 0 = the plan's length
-  int num_ranks = 0;  // 0 = the plan's world size
+  int ranks_per_node = 0;  // 0 = what the plan's world size asks for
+  int num_ranks = 0;       // to start on this machine
   std::string freeze = "plan";
   FreezeOptions freeze_options;
   int num_spares = 0, max_restarts = 3;
@@ -123,7 +124,8 @@ Answers prepare(TrainCommandOptions& options) {
     if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
     if (!std::getenv("RANK")) require_writable(train.cache_folder);
   }
-  if (options.num_ranks == 0) options.num_ranks = train.plan.world_size;
+  const int virtual_nodes = std::max(1, train.num_nodes);
+  options.num_ranks = options.ranks_per_node > 0 ? virtual_nodes * options.ranks_per_node : train.plan.world_size;
   train.plan_source = options.plan;
   if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train)) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
@@ -157,11 +159,15 @@ void print_run(const TrainCommandOptions& options) {
 int run_train(TrainCommandOptions& options) {
   if (!std::getenv("RANK")) {
     prepare(options);  // what is wrong is said once, before any rank is started
-    if (options.num_ranks != options.train.plan.world_size) {
-      throw InvalidInput("--nproc-per-node",
-                         fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
-                                     options.train.plan.world_size, options.plan),
-                         std::to_string(options.num_ranks));
+    const int world_size = options.train.plan.world_size, nodes = options.train.num_nodes;
+    if (options.num_ranks != world_size) {
+      throw InvalidInput(
+          "--nproc-per-node",
+          nodes > 0 ? fmt::format("must be {}: on {} nodes (--nodes) that makes {}, the world size of {}",
+                                  world_size / nodes, nodes, world_size, options.plan)
+                    : fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
+                                  world_size, options.plan),
+          std::to_string(options.ranks_per_node));
     }
   }
   return run_on_ranks({.num_ranks = options.num_ranks,
@@ -264,8 +270,8 @@ Command add_train_command(CLI::App& app) {
   add_freeze_options(*command, options->freeze_options);
   add_learning_options(*command, options->train);
   command
-      ->add_option("--nproc-per-node", options->num_ranks,
-                   "Ranks to start; default: the plan's world size, which it must equal")
+      ->add_option("--nproc-per-node", options->ranks_per_node,
+                   "Ranks to start, with --nodes for each node; in all the plan's world size, which is the default")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
   add_safety_options(*command, *options);

@@ -19,7 +19,7 @@ class Estimator {
  public:
   Estimator(const TransformerShape& shape, const EstimateOptions& options) : shape_(shape), options_(options) {
     const int largest = *std::max_element(options.tensor_parallel_sizes.begin(), options.tensor_parallel_sizes.end());
-    node_ = estimated_cluster({.num_ranks = largest}, options.device_type);
+    node_ = estimated_cluster({.ranks_per_node = largest}, options.device_type);
   }
 
   Estimate run() {
@@ -102,12 +102,14 @@ const std::vector<TransformerShape>& known_shapes() {
 Estimate estimate(const TransformerShape& shape, const EstimateOptions& options) { return Estimator(shape, options).run(); }
 
 Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type) {
-  Cluster cluster{.name = std::to_string(options.num_ranks) + " estimated devices",
+  const int num_ranks = options.num_nodes * options.ranks_per_node;
+  Cluster cluster{.name = std::to_string(num_ranks) + " estimated devices",
                   .devices = {},
                   .intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}},
                   .inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}}};
-  for (int rank = 0; rank < options.num_ranks; ++rank) {
-    cluster.devices.push_back({.type = device_type, .node = rank * options.num_nodes / options.num_ranks, .memory_limit_bytes = options.memory_limit_bytes});
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    cluster.devices.push_back(
+        {.type = device_type, .node = rank / options.ranks_per_node, .memory_limit_bytes = options.memory_limit_bytes});
   }
   return cluster;
 }

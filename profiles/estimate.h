@@ -35,8 +35,8 @@ struct DeviceRates {
 
 struct EstimateOptions {
   DeviceRates rates;
-  int num_ranks = 8;
   int num_nodes = 1;
+  int ranks_per_node = 8;
   int global_batch_size = 256;
   int num_samples = 6144;
   std::optional<Bytes> memory_limit_bytes;

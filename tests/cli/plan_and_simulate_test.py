@@ -307,6 +307,15 @@ class EstimateTest(CliTest):
         self.assertGreater(slow, fast)
         self.assertEqual(self.read("A100.cluster.json")["devices"][0]["memory_limit_bytes"], 40_000_000_000)
 
+    def test_nodes_times_devices_per_node_as_torchrun_counts(self):
+        self.write("config.json", self.CONFIG)
+        for nodes, per_node in ((4, 4), (4, 6), (1, 3)):
+            self.run_tool("profile", "--like", "config.json", "--nodes", nodes, "--nproc-per-node", per_node, "--cluster", "c.json", "-o", "p.json")
+            self.assertEqual([device["node"] for device in self.read("c.json")["devices"]], [node for node in range(nodes) for _ in range(per_node)])
+
+    def test_ranks_of_this_machine_are_no_nodes_to_measure(self):
+        self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2, says=["--nodes", "--like", "torchrun"])
+
     def test_an_imported_graph_is_planned_and_simulated_but_not_rehearsed(self):
         (self.folder / "graph.txt").write_text("".join(
             f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, activation_size=1000.0, parameter_size=400.0\n" for i in range(1, 7))

@@ -122,7 +122,8 @@ class RehearsalTest(EndToEndTest):
         self.assert_refused("train", "static.json", code=2, says=["--data: is required"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--freeze", "paper", code=2, says=["--freeze", "no gradients"])
         self.assert_refused("train", "static.json", "--data", "d.tsv", "--emulated-links", code=2, says=["--emulated-links", "--device emulated"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks", "equal size"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 2, "--nproc-per-node", 4, says=["--nproc-per-node", "must be 2", "is 4"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2, says=["--emulated-shrink", "768"])
 
 

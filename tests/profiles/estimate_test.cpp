@@ -45,10 +45,12 @@ TEST(Estimate, ForwardOfViTBaseIsItsPublishedWork) {
 TEST(Estimate, IsAProfileLikeAnyOther) {
   EstimateOptions options;
   options.num_nodes = 2;
+  options.ranks_per_node = 4;
   options.memory_limit_bytes = Bytes{15} << 30;
   const Estimate made = estimate(shape(1), options);
   EXPECT_EQ(profile_from_json(to_json(made.profile), "estimate"), made.profile);
   EXPECT_EQ(cluster_from_json(to_json(made.cluster), "estimate"), made.cluster);
+  EXPECT_EQ(made.cluster.devices.size(), 8U);
   EXPECT_EQ(made.cluster.devices[3].node, 0);
   EXPECT_EQ(made.cluster.devices[4].node, 1);
   // Linear in the samples beyond the overhead: a size between two grid lines is exact.
