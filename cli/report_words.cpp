@@ -24,18 +24,23 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-bool differs_measurably(const PairedAccuracy& paired) { return paired.low > 0 || paired.high < 0; }
+/// The smallest difference that the paired items can tell from none at 95 %, in points: half the interval; where every
+/// item was right or wrong in both runs alike, the rule of three says so.
+double smallest_seen(const PairedAccuracy& paired, std::size_t num_items) {
+  const double half_width = 50 * (paired.high - paired.low);
+  return half_width > 0 ? half_width : 300.0 / static_cast<double>(std::max<std::size_t>(1, num_items));
+}
 
+/// Its difference to each of the others with the interval: whether it is none is for the reader to see.
 std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
   if (accuracies.empty()) return "";
   std::vector<std::string> parts;
   for (const PairedAccuracy& paired : accuracies) {
-    if (!differs_measurably(paired)) continue;
-    parts.push_back(fmt::format("{:.1f} points {} than {}", std::abs(100 * paired.difference),
-                                paired.difference < 0 ? "lower" : "higher", run_in_words(paired.baseline)));
+    parts.push_back(fmt::format("by {} points from {} (95 % interval {} to {})", signed_number(100 * paired.difference),
+                                run_in_words(paired.baseline), signed_number(100 * paired.low),
+                                signed_number(100 * paired.high)));
   }
-  if (parts.empty()) return ", with no measurable difference in accuracy";
-  return "; its accuracy is " + joined(parts);
+  return "; its accuracy differs " + joined(parts);
 }
 
 }  // namespace
@@ -68,14 +73,15 @@ std::string headline(const Comparison& comparison) {
 
 std::string accuracy_sentence(const Comparison& comparison) {
   if (comparison.accuracies.empty()) return "";
+  const RunSummary& last = comparison.runs.back();
   std::vector<std::string> parts;
-  for (const PairedAccuracy& paired : comparison.accuracies) {
-    parts.push_back(fmt::format("{} points against {} (95 % interval {} to {})", signed_number(100 * paired.difference),
-                                run_in_words(paired.baseline), signed_number(100 * paired.low),
-                                signed_number(100 * paired.high)));
-  }
-  return fmt::format("Accuracy {:.1f} %: {}, over the same {} test items.", 100 * comparison.runs.back().test_accuracy,
-                     joined(parts), grouped(comparison.runs.back().num_test_samples));
+  for (const PairedAccuracy& paired : comparison.accuracies)
+    parts.push_back(fmt::format("{:.1f} points from {}", smallest_seen(paired, last.test_items.size()),
+                                run_in_words(paired.baseline)));
+  return fmt::format(
+      "Accuracy {:.1f} %, over the same {} test items. So many can tell, at 95 %, differences of at least {}: a "
+      "smaller one may be there unseen.",
+      100 * last.test_accuracy, grouped(static_cast<long long>(last.test_items.size())), joined(parts));
 }
 
 std::string plural(long long count, std::string_view word) {

@@ -9,10 +9,11 @@ namespace frostpipe {
 /// How a sentence calls a run: "data parallelism alone", "the static pipeline", "the elastic run", "the run NAME".
 std::string run_in_words(std::string_view name);
 
-/// One sentence: what the last run brought against each of the others, in speed and in accuracy.
+/// One sentence: what the last run brought against each of the others, in speed and in accuracy, the latter with its
+/// intervals.
 std::string headline(const Comparison& comparison);
 
-/// The accuracy differences behind the headline, with their intervals; empty for a single run.
+/// How large a difference in accuracy the test items can show; empty for a single run.
 std::string accuracy_sentence(const Comparison& comparison);
 
 /// "1 step", "1,234 steps".

@@ -153,7 +153,9 @@ class CompareAndReportTest(CliTest):
         self.assertIn("report.html", done.stdout)
         text = self.check_page("report.html")
         self.assertRegex(text, r"The elastic run trained \d\.\d\d× as fast as")
-        self.assertIn("no measurable difference in accuracy", text)
+        # Right and wrong on the same items: by the rule of three 3 of 100 could be otherwise.
+        self.assertRegex(text, r"its accuracy differs by 0\.0 points from data parallelism alone \(95 % interval 0\.0 to 0\.0\) and by")
+        self.assertIn("So many can tell, at 95 %, differences of at least 3.0 points from data parallelism alone", text)
         self.assertIn("<script>alert('x')</script>", text)  # as text: it was escaped
         for part in ("Runs", "Prediction and measurement", "Over the run", "One iteration of each phase", "Peak memory", "What if"):
             self.assertIn(part, text)
@@ -162,6 +164,20 @@ class CompareAndReportTest(CliTest):
         self.assertIn("elastic, from step 0, 0 frozen, predicted: rank 1", names)
         self.assertIn("data_parallel, from step 0, 0 frozen, measured: rank 0", names)
         self.assertEqual(len(names), len({event["pid"] for event in events}))
+
+    def test_headline_gives_the_interval_and_what_could_be_seen(self):
+        """Of 100 items 4 are lost and 2 won: -2 points, variance 0.06 - 0.0004, 1.96 sqrt(0.0596 / 100) = 4.8 points to either side."""
+        pairs = self.make_runs()
+        def change(run):
+            for item in (1, 2, 3, 4, 10, 20):  # every tenth is wrong
+                run["test_predictions"][item] = 1 - run["test_predictions"][item]
+        self.edit("runs/elastic/summary.json", change)
+        self.run_tool("compare", *pairs, "-o", "summary.json")
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        text = self.check_page("report.html")
+        self.assertIn("−2.0 points from data parallelism alone (95 % interval −6.8 to +2.8)", text)
+        self.assertIn("differences of at least 4.8 points from data parallelism alone", text)
+        self.assertNotIn("no measurable", text)
 
     def test_report_of_one_run(self):
         self.make_runs()
