@@ -16,8 +16,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kStepsWorthJudging = 20;  // shorter phases are too few steps for a median
-
 std::string card(std::string_view title, std::string_view hint, const std::string& content) {
   if (content.empty()) return "";
   return fmt::format("<section class=\"card\"><h2>{}</h2>\n<p class=\"hint\">{}</p>\n{}</section>\n", title, hint,
@@ -39,17 +37,21 @@ std::string what_was_run(const Comparison& comparison) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-/// Largest error of a predicted iteration time among the phases that are long enough, as a fraction of the measured
-/// one.
-std::optional<double> worst_prediction_error(const Comparison& comparison) {
-  std::optional<double> worst;
+struct WorstPrediction {
+  double error = 0;  // as a fraction of the measured time
+  const RunSummary* run = nullptr;
+  const PhaseSummary* phase = nullptr;
+};
+
+/// Largest error of a predicted iteration time, over all phases: short ones count, and say how short they are.
+std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
+  std::optional<WorstPrediction> worst;
   for (const RunSummary& run : comparison.runs) {
     for (const PhaseSummary& phase : run.phases) {
-      if (phase.num_steps < kStepsWorthJudging || phase.predicted_iteration_ns <= 0 || phase.measured_iteration_ns <= 0)
-        continue;
+      if (phase.predicted_iteration_ns <= 0 || phase.measured_iteration_ns <= 0) continue;
       const double error = std::abs(static_cast<double>(phase.predicted_iteration_ns - phase.measured_iteration_ns)) /
                            static_cast<double>(phase.measured_iteration_ns);
-      worst = std::max(worst.value_or(0), error);
+      if (!worst || error > worst->error) worst = {.error = error, .run = &run, .phase = &phase};
     }
   }
   return worst;
@@ -84,10 +86,11 @@ std::string tiles(const Comparison& comparison) {
   html += tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
                fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric), escape_html(run.name),
                            100 * run.test_accuracy_standard_error));
-  if (const auto worst = worst_prediction_error(comparison)) {
+  if (const auto worst = worst_prediction(comparison)) {
     html += tile(
-        fmt::format("{:.1f} %", 100 * *worst),
-        fmt::format("largest error of a predicted iteration time<br>phases of at least {} steps", kStepsWorthJudging));
+        fmt::format("{:.1f} %", 100 * worst->error),
+        fmt::format("largest error of a predicted iteration time, of all phases<br>{} from step {}, {} long",
+                    escape_html(worst->run->name), worst->phase->from_step, plural(worst->phase->num_steps, "step")));
   }
   return html + "</div>\n";
 }

@@ -179,6 +179,17 @@ class CompareAndReportTest(CliTest):
         self.assertIn("differences of at least 4.8 points from data parallelism alone", text)
         self.assertNotIn("no measurable", text)
 
+    def test_largest_error_is_that_of_the_worst_phase_however_short(self):
+        pairs = self.make_runs()
+        def slow_down(run):
+            run["phases"][-1].update(num_steps=3, measured_iteration_ns=2 * run["phases"][-1]["measured_iteration_ns"])
+        self.edit("runs/elastic/summary.json", slow_down)
+        from_step = self.read("runs/elastic/summary.json")["phases"][-1]["from_step"]
+        self.run_tool("compare", *pairs, "-o", "summary.json")
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        # 1 - 1 / (2 x 1.05)
+        self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, 3 steps long", self.check_page("report.html"))
+
     def test_report_of_one_run(self):
         self.make_runs()
         self.run_tool("report", "runs/elastic/summary.json", "-o", "report.html")
