@@ -202,37 +202,30 @@ std::string memory_bars(const Comparison& comparison, const std::optional<Cluste
   for (const MemoryRow& row : rows) largest = std::max({largest, row.predicted, row.measured, row.limit});
   if (largest == 0) return "";
 
-  constexpr double kLeft = 250, kWidth = 820, kRight = 70, kRow = 19;
-  const double scale = (kWidth - kLeft - kRight) / static_cast<double>(largest);
-  std::string svg = fmt::format("<svg class=\"wide chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"memory\">\n",
-                                kWidth, coordinate(kRow * static_cast<double>(rows.size()) + 4));
-  double y = 2;
+  const auto percent = [&](Bytes bytes) {
+    return coordinate(100 * static_cast<double>(bytes) / static_cast<double>(largest));
+  };
+  std::string html = "<div class=\"memory\">\n";
   for (const MemoryRow& row : rows) {
-    svg += fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{}\">{}</text>", kLeft - 8, coordinate(y + 12),
-                       escape_html(row.label));
-    svg += fmt::format(
-        "<rect class=\"{} soft\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"13\" rx=\"2\"><title>measured "
-        "{}</title></rect>",
-        row.colour, kLeft, coordinate(y + 2), coordinate(static_cast<double>(row.measured) * scale),
-        format_bytes(row.measured));
-    if (row.predicted > 0) {
-      const std::string x = coordinate(kLeft + static_cast<double>(row.predicted) * scale);
-      svg += fmt::format(
-          "<line class=\"mark\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"><title>predicted {3}</title></line>", x,
-          coordinate(y + 1), coordinate(y + 16), format_bytes(row.predicted));
-    }
-    if (row.limit > 0) {
-      const std::string x = coordinate(kLeft + static_cast<double>(row.limit) * scale);
-      svg += fmt::format(
-          "<line class=\"limit\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"><title>limit {3}</title></line>", x,
-          coordinate(y - 1), coordinate(y + kRow - 1), format_bytes(row.limit));
-    }
-    svg += fmt::format("<text x=\"{}\" y=\"{}\"{}>{:.0f}</text>\n", kWidth - kRight + 14, coordinate(y + 12),
-                       row.limit > 0 && row.measured > row.limit ? " class=\"over\"" : "",
-                       static_cast<double>(row.measured) / (1 << 20));
-    y += kRow;
+    html += fmt::format(
+        "<span>{}</span><svg class=\"bar\" viewBox=\"0 0 100 19\" preserveAspectRatio=\"none\" role=\"img\" "
+        "aria-label=\"memory\">",
+        escape_html(row.label));
+    html += fmt::format(
+        "<rect class=\"{} soft\" x=\"0\" y=\"3\" width=\"{}\" height=\"13\"><title>measured {}</title></rect>",
+        row.colour, percent(row.measured), format_bytes(row.measured));
+    if (row.predicted > 0)
+      html += fmt::format(
+          "<line class=\"mark\" x1=\"{0}\" x2=\"{0}\" y1=\"2\" y2=\"17\"><title>predicted {1}</title></line>",
+          percent(row.predicted), format_bytes(row.predicted));
+    if (row.limit > 0)
+      html +=
+          fmt::format("<line class=\"limit\" x1=\"{0}\" x2=\"{0}\" y1=\"0\" y2=\"19\"><title>limit {1}</title></line>",
+                      percent(row.limit), format_bytes(row.limit));
+    html += fmt::format("</svg><b{}>{:.0f}</b>\n", row.limit > 0 && row.measured > row.limit ? " class=\"bad\"" : "",
+                        static_cast<double>(row.measured) / (1 << 20));
   }
-  return "<div class=\"scroll\">" + svg + "</svg></div>\n";
+  return html + "</div>\n";
 }
 
 std::string accuracy_intervals(const Comparison& comparison) {
@@ -241,36 +234,34 @@ std::string accuracy_intervals(const Comparison& comparison) {
   for (const PairedAccuracy& paired : comparison.accuracies) {
     extent = std::max({extent, std::abs(100 * paired.low), std::abs(100 * paired.high)});
   }
-  constexpr double kMiddle = 500, kHalf = 200, kRow = 24;
-  const auto x = [&](double points) { return kMiddle + points / extent * kHalf; };
-  const double bottom = kRow * static_cast<double>(comparison.accuracies.size()) + 4;
-  std::string svg = fmt::format(
-      "<svg class=\"wide chart\" viewBox=\"0 0 820 {}\" role=\"img\" aria-label=\"accuracy differences\">\n",
-      coordinate(bottom + 20));
-  const std::vector<double> ticks = nice_ticks(-extent, extent, 8);
-  for (const double tick : ticks) {
-    const std::string px = coordinate(x(tick));
-    svg += fmt::format(
-        "<line class=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"0\" y2=\"{}\"/><text class=\"tick middle\" x=\"{}\" "
-        "y=\"{}\">{}</text>",
-        std::abs(tick) < 1e-9 ? "axis" : "grid", px, px, coordinate(bottom), px, coordinate(bottom + 14),
-        tick_label(tick, ticks));
-  }
-  double y = kRow / 2;
+  // As wide as a telephone's page; the labels of the outermost ticks have room within.
+  constexpr double kMiddle = 170, kHalf = 146, kBar = 20;
+  const auto x = [&](double points) { return coordinate(kMiddle + points / extent * kHalf); };
+  const std::vector<double> ticks = nice_ticks(-extent, extent, 6);
+  const auto begin = [&](double height) {
+    return fmt::format(
+        "<svg class=\"chart interval\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"accuracy differences\">",
+        2 * kMiddle, height);
+  };
+  std::string html;
   for (const PairedAccuracy& paired : comparison.accuracies) {
-    svg += fmt::format("<text class=\"tick\" x=\"0\" y=\"{}\">{} − {}</text>", coordinate(y + 4),
-                       escape_html(paired.run), escape_html(paired.baseline));
-    svg += fmt::format("<rect class=\"run-2 soft\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"8\" rx=\"2\"/>",
-                       coordinate(x(100 * paired.low)), coordinate(y - 4),
-                       coordinate(std::max(2.0, x(100 * paired.high) - x(100 * paired.low))));
-    svg += fmt::format("<g class=\"run-2\"><circle cx=\"{}\" cy=\"{}\" r=\"5\"/></g>",
-                       coordinate(x(100 * paired.difference)), coordinate(y));
-    svg += fmt::format("<text x=\"712\" y=\"{}\">{} <tspan class=\"tick\">{} to {}</tspan></text>\n", coordinate(y + 4),
-                       signed_number(100 * paired.difference), signed_number(100 * paired.low),
-                       signed_number(100 * paired.high));
-    y += kRow;
+    html += fmt::format("<p class=\"interval\">{} − {}: <b>{}</b> <span class=\"muted\">({} to {})</span></p>\n",
+                        escape_html(paired.run), escape_html(paired.baseline), signed_number(100 * paired.difference),
+                        signed_number(100 * paired.low), signed_number(100 * paired.high));
+    html += begin(kBar);
+    for (const double tick : ticks)
+      html += fmt::format("<line class=\"{0}\" x1=\"{1}\" x2=\"{1}\" y1=\"0\" y2=\"{2}\"/>",
+                          std::abs(tick) < 1e-9 ? "axis" : "grid", x(tick), kBar);
+    const double low = kMiddle + 100 * paired.low / extent * kHalf, high = kMiddle + 100 * paired.high / extent * kHalf;
+    html += fmt::format(
+        "<rect class=\"run-2 soft\" x=\"{}\" y=\"6\" width=\"{}\" height=\"8\" rx=\"2\"/><g class=\"run-2\"><circle "
+        "cx=\"{}\" cy=\"10\" r=\"5\"/></g></svg>\n",
+        coordinate(low), coordinate(std::max(2.0, high - low)), x(100 * paired.difference));
   }
-  return "<div class=\"scroll\">" + svg + "</svg></div>\n";
+  html += begin(16);
+  for (const double tick : ticks)
+    html += fmt::format("<text class=\"tick middle\" x=\"{}\" y=\"12\">{}</text>", x(tick), tick_label(tick, ticks));
+  return html + "</svg>\n";
 }
 
 }  // namespace frostpipe

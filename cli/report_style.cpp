@@ -37,14 +37,14 @@ p { margin: 0 0 10px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
 .tile b { display: block; font-size: 1.45rem; font-weight: 650; line-height: 1.3; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--muted); font-size: .83rem; display: block; line-height: 1.4; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } .sideways { display: none; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .89rem; }
-th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 8px; vertical-align: bottom; font-size: .82rem;
+th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 7px; vertical-align: bottom; font-size: .82rem;
   white-space: nowrap; border-bottom: 1px solid var(--line); line-height: 1.3; }
-td { text-align: right; padding: 6px 8px; border-bottom: 1px solid var(--line); white-space: nowrap; }
-tr:last-child td { border-bottom: 0; }
+td { text-align: right; padding: 6px 7px; border-bottom: 1px solid var(--line); white-space: nowrap; }
+tbody tr:last-child td { border-bottom: 0; }
 th.l, td.l { text-align: left; }
-td.wrap { white-space: normal; min-width: 30ch; }
+td.wrap { white-space: normal; min-width: 30ch; } td.brief { white-space: normal; } td.l.brief { min-width: 18ch; }
 td small, th small { color: var(--muted); font-size: .92em; }
 td.strong { font-weight: 650; }
 .bad { color: var(--bad); }
@@ -85,12 +85,32 @@ svg .number { font-size: 10px; fill: var(--on-box); text-anchor: middle; pointer
 .run-4 circle, rect.run-4 { fill: var(--run-4); } .run-5 circle, rect.run-5 { fill: var(--run-5); }
 .soft { opacity: .45; }
 .mark { stroke: var(--ink); stroke-width: 2; } .limit { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }
-svg.inline { width: 120px; min-width: 120px; height: 16px; }
-svg.wide { max-width: 820px; min-width: 560px; }
+svg.inline { width: 100px; min-width: 100px; height: 16px; }
+svg.interval { max-width: 420px; }
+p.interval { margin: 8px 0 2px; font-size: .89rem; }
+.memory { display: grid; grid-template-columns: auto minmax(120px, 1fr) auto; gap: 0 10px; align-items: center; max-width: 820px; font-size: .82rem;
+  font-variant-numeric: tabular-nums; }
+.memory span { color: var(--muted); } .memory b { font-weight: 400; text-align: right; }
+svg.bar { height: 19px; } svg.bar line { vector-effect: non-scaling-stroke; }
 pre { font-size: .8rem; line-height: 1.35; margin: 6px 0; }
 details summary { cursor: pointer; color: var(--muted); font-size: .9rem; }
 dl { margin: 10px 0 0; font-size: .89rem; } dt { font-weight: 600; margin-top: 7px; } dd { margin: 0; color: var(--muted); max-width: 90ch; }
 footer { margin-top: 26px; color: var(--muted); font-size: .83rem; overflow-wrap: anywhere; }
+@media (max-width: 900px) {
+  .sideways { display: inline; }
+  main { padding: 20px 12px 40px; } h1 { font-size: 1.25rem; } .card { padding: 14px; }
+  table, tbody, tr, td { display: block; } thead { display: none; }
+  tr { padding: 6px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
+  td, td.l, td.l.brief { text-align: right; white-space: normal; min-width: 0; padding: 2px 0; border: 0; overflow: hidden; overflow-wrap: break-word; }
+  td.l.wrap { text-align: left; } td:empty { display: none; }
+  td::before { content: attr(data-label); float: left; margin-right: 12px; color: var(--muted); font-weight: 400; }
+  td.wrap::before { float: none; display: block; }
+  svg.inline { margin-left: auto; }
+}
+@media (max-width: 520px) {
+  .charts .chart text, .charts .chart .tick { font-size: 13px; } .charts .chart .chart-title { font-size: 16px; }
+  .memory { grid-template-columns: 1fr auto; } .memory span { grid-column: 1 / -1; margin-top: 5px; }
+}
 @media print { body { background: #fff; } .card { break-inside: avoid; } }
 )css";
 }

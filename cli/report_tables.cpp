@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/html_table.h"
 #include "cli/report_words.h"
 #include "cli/svg.h"
 #include "plan/time_terms.h"
@@ -75,18 +76,22 @@ std::string cache_cell(const PhaseSummary& phase) {
   return phase.cache_base_fraction > 0 ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction) : hits;
 }
 
-std::string phase_row(const PhaseSummary& phase, const std::string& label, const std::string& colour,
-                      Nanoseconds scale_ns) {
-  return fmt::format(
-      "<tr><td class=\"l\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-      "<td class=\"l\">{} × {}, {}, {}<br><small>layers {}, {} tokens</small></td>"
-      "<td>{}</td><td class=\"strong\">{}</td><td>{}</td><td class=\"l\">{}</td>"
-      "<td>{:.0f}</td><td>{}</td></tr>\n",
-      label, phase.from_step, phase.num_steps, phase.frozen_layers, cache_cell(phase), phase.stages, phase.replicas,
-      plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule), escape_html(phase.partition),
-      phase.tokens, milliseconds_or_dash(phase.predicted_iteration_ns),
-      milliseconds_or_dash(phase.measured_iteration_ns), error_cell(phase),
-      prediction_strip(phase, scale_ns, colour), phase.samples_per_second, transformation_cell(phase));
+std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string& label, const std::string& colour,
+                                   Nanoseconds scale_ns) {
+  return {label,
+          std::to_string(phase.from_step),
+          std::to_string(phase.num_steps),
+          std::to_string(phase.frozen_layers),
+          cache_cell(phase),
+          fmt::format("{} × {}, {}, {}<br><small>layers {}, {} tokens</small>", phase.stages, phase.replicas,
+                      plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
+                      escape_html(phase.partition), phase.tokens),
+          milliseconds_or_dash(phase.predicted_iteration_ns),
+          milliseconds_or_dash(phase.measured_iteration_ns),
+          error_cell(phase),
+          prediction_strip(phase, scale_ns, colour),
+          fmt::format("{:.0f}", phase.samples_per_second),
+          transformation_cell(phase)};
 }
 
 struct LabelCount {
@@ -120,72 +125,81 @@ std::string run_label(std::size_t index, std::size_t num_runs, std::string_view 
 
 std::string runs_table(const Comparison& comparison) {
   const bool compared = !comparison.speedups.empty();
-  std::string html =
-      "<div class=\"scroll\"><table><tr><th class=\"l\">run</th><th class=\"l\">freezing</th><th>throughput<br>"
-      "<small>samples/s</small></th>";
-  if (compared) {
-    html += fmt::format("<th>{}'s throughput<br>over this one's <small>10–90 %</small></th>",
-                        escape_html(comparison.runs.back().name));
-  }
-  html +=
-      "<th>training loop<br><small>s</small></th><th>of it changing<br>layout <small>s</small></th>"
-      "<th>start<br><small>s</small></th><th>evaluation<br><small>s</small></th>"
-      "<th>test accuracy<br><small>% ± s.e.</small></th><th>peak memory<br><small>MiB, largest "
-      "rank</small></th></tr>\n";
+  const std::string last = escape_html(comparison.runs.back().name);
+  std::vector<HtmlTable::Column> columns = {
+      {"run", "run", "l"},
+      {"freezing", "freezing", "l"},
+      {"throughput<br><small>samples/s</small>", "throughput, samples/s", "strong"}};
+  if (compared)
+    columns.push_back({fmt::format("{}'s throughput<br>over this one's <small>10–90 %</small>", last),
+                       comparison.runs.back().name + " / this one, 10–90 %", ""});
+  columns.insert(columns.end(),
+                 {{"training loop<br><small>s</small>", "training loop, s", ""},
+                  {"of it changing<br>layout <small>s</small>", "of it changing layout, s", ""},
+                  {"start<br><small>s</small>", "start, s", ""},
+                  {"evaluation<br><small>s</small>", "evaluation, s", ""},
+                  {"test accuracy<br><small>% ± s.e.</small>", "test accuracy, % ± s.e.", ""},
+                  {"peak memory<br><small>MiB, largest rank</small>", "peak memory, MiB, largest rank", ""}});
+  HtmlTable table(columns);
   const std::size_t n = comparison.runs.size();
   for (std::size_t i = 0; i < n; ++i) {
     const RunSummary& run = comparison.runs[i];
-    html += fmt::format("<tr><td class=\"l\">{}</td><td class=\"l\">{}</td><td class=\"strong\">{:.1f}</td>",
-                        run_label(i, n, run.name), escape_html(run.freeze), run.samples_per_second);
+    std::vector<std::string> cells = {run_label(i, n, run.name), escape_html(run.freeze),
+                                      fmt::format("{:.1f}", run.samples_per_second)};
     if (compared) {
       const Speedup* speedup = speedup_over(comparison, run.name);
-      html += speedup && i + 1 < n ? fmt::format("<td>{:.2f}× <small>{:.2f}–{:.2f}</small></td>", speedup->factor,
-                                                 speedup->low, speedup->high)
-                                   : "<td></td>";
+      cells.push_back(speedup && i + 1 < n ? fmt::format("{:.2f}× <small>{:.2f}–{:.2f}</small>", speedup->factor,
+                                                         speedup->low, speedup->high)
+                                           : "");
     }
     const Bytes peak = peak_memory_bytes(run);
-    html += fmt::format(
-        "<td>{:.1f}</td><td>{:.2f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f} ± {:.1f}</td><td>{}</td></tr>\n",
-        run.wall_seconds, static_cast<double>(total_transformation_ns(run)) / 1e9, run.start_seconds,
-        run.evaluation_seconds, 100 * run.test_accuracy, 100 * run.test_accuracy_standard_error,
-        peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–");
+    cells.insert(cells.end(),
+                 {fmt::format("{:.1f}", run.wall_seconds),
+                  fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
+                  fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
+                  fmt::format("{:.1f} ± {:.1f}", 100 * run.test_accuracy, 100 * run.test_accuracy_standard_error),
+                  peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–"});
+    table.add_row(cells);
   }
-  return html + "</table></div>\n";
+  return table.to_string();
 }
 
 std::string phases_table(const Comparison& comparison) {
-  std::string html =
-      "<div class=\"scroll\"><table><tr><th class=\"l\">run</th><th>from<br>step</th><th>steps</th>"
-      "<th>frozen<br>layers</th><th>cache<br><small>hits + earlier</small></th><th class=\"l\">stages × replicas</th>"
-      "<th>predicted<br><small>ms</small></th><th>measured<br><small>ms, median</small></th><th>error</th>"
-      "<th class=\"l\">measured 10–90 %,<br>predicted ○</th><th>samples/s</th>"
-      "<th>change into it<br><small>ms, pred. / meas.</small></th></tr>\n";
+  HtmlTable table({{"run", "run", "l"},
+                   {"from<br>step", "from step", ""},
+                   {"steps", "steps", ""},
+                   {"frozen<br>layers", "frozen layers", ""},
+                   {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", ""},
+                   {"stages × replicas", "stages × replicas", "l brief"},
+                   {"predicted<br><small>ms</small>", "predicted, ms", ""},
+                   {"measured<br><small>ms, median</small>", "measured, ms, median", "strong"},
+                   {"error", "error", "brief"},
+                   {"measured 10–90 %,<br>predicted ○", "measured 10–90 %, predicted ○", "l"},
+                   {"samples/s", "samples/s", ""},
+                   {"change<br><small>ms, pred. / meas.</small>", "change into it, ms, pred. / meas.", ""}});
   const Nanoseconds scale_ns = longest_iteration(comparison);
   const std::size_t n = comparison.runs.size();
   for (std::size_t i = 0; i < n; ++i) {
-    bool first = true;
-    for (const PhaseSummary& phase : comparison.runs[i].phases) {
-      html += phase_row(phase, first ? run_label(i, n, comparison.runs[i].name) : "", run_colour(i, n), scale_ns);
-      first = false;
-    }
+    for (const PhaseSummary& phase : comparison.runs[i].phases)
+      table.add_row(phase_row(phase, run_label(i, n, comparison.runs[i].name), run_colour(i, n), scale_ns));
   }
-  return html + "</table></div>\n";
+  return table.to_string();
 }
 
 std::string what_ifs_table(const Comparison& comparison) {
   if (comparison.what_ifs.empty()) return "";
-  std::string html =
-      "<div class=\"scroll\"><table><tr><th class=\"l\">what if</th><th>iteration<br><small>ms</small></th>"
-      "<th>instead of<br><small>ms</small></th><th>change</th><th class=\"l\">in words</th></tr>\n";
+  HtmlTable table({{"what if", "what if", "l"},
+                   {"iteration<br><small>ms</small>", "iteration, ms", "strong"},
+                   {"instead of<br><small>ms</small>", "instead of, ms", ""},
+                   {"change", "change", ""},
+                   {"in words", "in words", "l wrap"}});
   for (const WhatIf& what_if : comparison.what_ifs) {
-    html += fmt::format(
-        "<tr><td class=\"l\">{}</td><td class=\"strong\">{}</td><td>{}</td><td>{}</td><td class=\"l "
-        "wrap\">{}</td></tr>\n",
-        escape_html(what_if.name), milliseconds_or_dash(what_if.iteration_ns),
-        milliseconds_or_dash(what_if.baseline_iteration_ns),
-        prediction_error_percent(what_if.iteration_ns, what_if.baseline_iteration_ns), escape_html(what_if.sentence));
+    table.add_row({escape_html(what_if.name), milliseconds_or_dash(what_if.iteration_ns),
+                   milliseconds_or_dash(what_if.baseline_iteration_ns),
+                   prediction_error_percent(what_if.iteration_ns, what_if.baseline_iteration_ns),
+                   escape_html(what_if.sentence)});
   }
-  return html + "</table></div>\n";
+  return table.to_string();
 }
 
 std::string labels_table(const Comparison& comparison) {
@@ -193,28 +207,28 @@ std::string labels_table(const Comparison& comparison) {
   const std::size_t n = comparison.runs.size();
   const std::vector<std::string>& names = comparison.runs.back().label_names;
   std::vector<std::vector<LabelCount>> counts;
-  std::string html = "<div class=\"scroll\"><table><tr><th class=\"l\">label</th><th>test items</th>";
+  std::vector<HtmlTable::Column> columns = {{"label", "label", "l"}, {"test items", "test items", ""}};
   for (std::size_t i = 0; i < n; ++i) {
-    if (comparison.runs[i].label_names != names) return "";
-    counts.push_back(count_labels(comparison.runs[i]));
-    html +=
-        fmt::format("<th>{}<br><small>recall / precision, %</small></th>", run_label(i, n, comparison.runs[i].name));
+    const RunSummary& run = comparison.runs[i];
+    if (run.label_names != names) return "";
+    counts.push_back(count_labels(run));
+    columns.push_back({run_label(i, n, run.name) + "<br><small>recall / precision, %</small>",
+                       run.name + ": recall / precision, %", ""});
   }
-  html += "</tr>\n";
+  HtmlTable table(columns);
   const auto percent = [](int part, int whole) {
     return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : std::string("–");
   };
   for (std::size_t label = 0; label < names.size(); ++label) {
-    html +=
-        fmt::format("<tr><td class=\"l\">{}</td><td>{}</td>", escape_html(names[label]), counts.back()[label].count);
+    std::vector<std::string> cells = {escape_html(names[label]), std::to_string(counts.back()[label].count)};
     for (std::size_t i = 0; i < n; ++i) {
       const LabelCount& count = counts[i][label];
-      html += fmt::format("<td>{} <small>/ {}</small></td>", percent(count.hits, count.count),
-                          percent(count.hits, count.predicted));
+      cells.push_back(fmt::format("{} <small>/ {}</small>", percent(count.hits, count.count),
+                                  percent(count.hits, count.predicted)));
     }
-    html += "</tr>\n";
+    table.add_row(cells);
   }
-  return html + "</table></div>\n";
+  return table.to_string();
 }
 
 }  // namespace frostpipe

@@ -1,4 +1,5 @@
 import json
+import re
 import unittest
 from html.parser import HTMLParser
 
@@ -189,6 +190,25 @@ class CompareAndReportTest(CliTest):
         self.run_tool("report", "summary.json", "-o", "report.html")
         # 1 - 1 / (2 x 1.05)
         self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, 3 steps long", self.check_page("report.html"))
+
+    def test_every_cell_of_a_table_names_its_column(self):
+        """Where the page is narrow the header is not shown."""
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        html = (self.folder / "report.html").read_text()
+        self.assertEqual(len(re.findall(r"<td", html)), len(re.findall(r'<td class="[^"]*" data-label="[^"]+">', html)))
+        self.assertIn('data-label="measured, ms, median"', html)
+
+    def test_chart_of_accuracies_fits_a_page_400_pixels_wide(self):
+        """Of which margins leave 346: the line at zero is in the middle, and every label is whole."""
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        charts = re.findall(r'<svg class="chart interval" viewBox="0 0 (\d+) .*?</svg>', (self.folder / "report.html").read_text(), re.DOTALL)
+        self.assertEqual(set(charts), {"340"})
+        html = (self.folder / "report.html").read_text()
+        self.assertIn('<line class="axis" x1="170"', html)
+        for x, label in re.findall(r'<text class="tick middle" x="([\d.]+)" y="12">([^<]*)</text>', html):
+            self.assertTrue(4 * len(label) <= float(x) <= 340 - 4 * len(label), (x, label))
 
     def test_report_of_one_run(self):
         self.make_runs()
