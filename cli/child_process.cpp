@@ -12,14 +12,14 @@
 #include <cstring>
 
 #include "profiles/error.h"
+#include "profiles/files.h"
 
 namespace frostpipe {
 
 int run_self(const std::vector<std::string>& arguments, const std::filesystem::path& log) {
-  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  write_file_atomically(log, fmt::format("$ frostpipe {}\n", fmt::join(arguments, " ")));
+  const int output = open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (output < 0) throw RuntimeFailure(fmt::format("{}: cannot be written: {}", log.string(), std::strerror(errno)));
-  const std::string title = fmt::format("$ frostpipe {}\n", fmt::join(arguments, " "));
-  [[maybe_unused]] const auto written = write(output, title.data(), title.size());
   std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<char*> pointers{program.data()};
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));

@@ -47,7 +47,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   pair.profile = load_profile_of(pair.plan, plan_path, sources);
   pair.cluster = load_cluster_of(pair.plan, plan_path, sources);
   const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();
-  pair.executed = load_plan(executed_path);
+  pair.executed = plan_from_json(read_text_file(executed_path), executed_path);
   require_same_model(pair.executed, pair.profile.model, executed_path);
   validate_executed(pair.executed, pair.profile.model, executed_path);
   if (pair.executed.method != pair.plan.method) {
@@ -119,7 +119,7 @@ int run_compare(const CompareOptions& options) {
     if (pair.plan.method != "pipetransformer" && starts_unfrozen) comparison.what_ifs.push_back(pair.embedding_alone);
   }
   const std::string json = to_json(comparison);
-  if (!options.output.empty()) write_file_atomically(options.output, json);
+  if (!options.output.empty()) write_named_file(options.output, json);
   print_result(options.format == "json" ? json
                                         : comparison_text(comparison) + forecast_text(pairs) + memory_text(pairs));
   return 0;

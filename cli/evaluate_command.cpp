@@ -87,7 +87,7 @@ int run_evaluate(EvaluateCommandOptions& options) {
     evaluation =
         evaluate(options.evaluate, [&](double fraction, const std::string& line) { display.show(fraction, line); });
   }
-  if (!options.predictions.empty()) write_file_atomically(options.predictions, evaluation.answers_json);
+  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.answers_json);
   print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
   return 0;
 }

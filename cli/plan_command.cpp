@@ -105,7 +105,8 @@ int run_plan(PlanCommandOptions& options) {
   const Cluster whole = cluster_from_json(cluster_content, options.cluster);
   const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
   if (!options.model.empty()) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
-  const std::string profile_content = options.model.empty() ? read_text_file(options.profile) : estimated_profile(options, cluster);
+  const std::string profile_content =
+      options.model.empty() ? read_text_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
   if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
   options.plan.num_steps = steps_of(options, profile);
@@ -155,8 +156,8 @@ int run_plan(PlanCommandOptions& options) {
   TrainingPlan& plan = answer.plan;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);
-  if (!options.model.empty()) write_file_atomically(options.profile, profile_content);
-  write_file_atomically(options.output, json);
+  if (!options.model.empty()) write_named_file(options.profile, profile_content);
+  write_named_file(options.output, json);
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
   } else {

@@ -47,8 +47,8 @@ void measure(const ProfileOptions& options, const RankEnvironment& self) {
   });
   if (!leads) return;
   measured.profile.model_path = std::filesystem::absolute(options.model).lexically_normal().string();
-  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(measured.cluster));
-  write_file_atomically(options.output, to_json(measured.profile));
+  if (!options.cluster.empty()) write_named_file(options.cluster, to_json(measured.cluster));
+  write_named_file(options.output, to_json(measured.profile));
 }
 
 /// Mean over the layers of one kind.
@@ -152,8 +152,8 @@ int run_estimate(ProfileOptions& options) {
   spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   const Estimate made = estimate(shape, options.estimate);
-  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(made.cluster));
-  write_file_atomically(options.output, to_json(made.profile));
+  if (!options.cluster.empty()) write_named_file(options.cluster, to_json(made.cluster));
+  write_named_file(options.output, to_json(made.profile));
   print_result(options.format == "json" ? to_json(made.profile) : profile_text(made.profile, options.cluster));
   return 0;
 }
@@ -163,10 +163,13 @@ int run_import(ProfileOptions& options) {
   if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
   const Profile profile = import_profile(read_text_file(options.graph), options.graph,
-                                         {.measured_samples = options.graph_samples, .global_batch_size = options.measure.global_batch_size,
+                                         {.measured_samples = options.graph_samples,
+                                          .global_batch_size = options.measure.global_batch_size,
                                           .num_samples = options.estimate.num_samples});
-  if (!options.cluster.empty()) write_file_atomically(options.cluster, to_json(estimated_cluster(options.estimate, profile.measurements.front().key.device_type)));
-  write_file_atomically(options.output, to_json(profile));
+  if (!options.cluster.empty())
+    write_named_file(options.cluster,
+                     to_json(estimated_cluster(options.estimate, profile.measurements.front().key.device_type)));
+  write_named_file(options.output, to_json(profile));
   print_result(options.format == "json" ? to_json(profile) : profile_text(profile, options.cluster));
   return 0;
 }

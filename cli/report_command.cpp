@@ -48,8 +48,8 @@ int run_report(const ReportOptions& options) {
   HtmlReportInput input{.comparison = load_comparison(options.summary), .source = options.summary, .cluster = {}};
   if (!options.cluster.empty()) input.cluster = cluster_from_json(read_text_file(options.cluster), options.cluster);
   const std::string html = html_report(input);
-  if (!options.trace.empty()) write_file_atomically(options.trace, to_chrome_trace(timelines(input.comparison)));
-  write_file_atomically(options.output, html);
+  if (!options.trace.empty()) write_named_file(options.trace, to_chrome_trace(timelines(input.comparison)));
+  write_named_file(options.output, html);
 
   if (options.format == "json") {
     nlohmann::ordered_json json = {{"report", options.output}};

@@ -239,10 +239,9 @@ int run_simulate(const SimulateOptions& options) {
                                 .transformation_ns = phases[i].transformation_ns,
                                 .peak_memory_bytes = phases[i].peak_memory_bytes};
   }
-  if (!options.timeline.empty())
-    write_file_atomically(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
+  if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, cluster);
-  if (!options.memory.empty()) write_file_atomically(options.memory, memory_file(options.memory, curves));
+  if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
   print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, what_exceeds(curves))
                                         : simulation_text(plan, phases, profile.model, what_exceeds(curves)));
   return 0;

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "profiles/error.h"
@@ -16,27 +18,11 @@ namespace frostpipe {
 
 namespace {
 
-/// Closes when it goes out of scope.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  int close() { return ::close(std::exchange(number_, -1)); }
-
- private:
-  int number_;
-};
-
 [[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
 }
 
-/// 0, or the errno of what went wrong.
+/// Writes all of it. 0, or the errno of what went wrong.
 int write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
@@ -47,12 +33,34 @@ int write_all(int descriptor, std::string_view content) {
   return 0;
 }
 
-/// /dev/stdout, a pipe: nothing to rename.
-void write_in_place(const std::filesystem::path& path, std::string_view content) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.number() < 0) fail_write(path, errno);
-  if (const int error = write_all(file.number(), content)) fail_write(path, error);
-  if (file.close() != 0) fail_write(path, errno);
+/// The descriptor of this process that the path stands for: 1 for /dev/stdout, 63 for /dev/fd/63.
+std::optional<int> descriptor_named(const std::filesystem::path& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  const std::filesystem::path folder = path.parent_path();
+  if (folder != "/dev/fd" && folder != "/proc/self/fd") return std::nullopt;
+  const std::string number = path.filename().string();
+  int descriptor = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
+  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  return descriptor;
+}
+
+constexpr std::string_view kTemporaryPrefix = "frostpipe-", kTemporarySuffix = ".tmp";
+constexpr std::size_t kRandomDigits = 16;
+
+/// Does not depend on the final name, which may be as long as a name can be.
+std::string fresh_temporary_name() {
+  std::uint64_t random = 0;
+  if (::getentropy(&random, sizeof random) != 0) throw RuntimeFailure("no random numbers from the system");
+  return fmt::format("{}{:0{}x}{}", kTemporaryPrefix, random, kRandomDigits, kTemporarySuffix);
+}
+
+bool is_temporary_name(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporarySuffix)) return false;
+  if (name.size() != kTemporaryPrefix.size() + kRandomDigits + kTemporarySuffix.size()) return false;
+  return name.substr(kTemporaryPrefix.size(), kRandomDigits).find_first_not_of("0123456789abcdef") ==
+         std::string_view::npos;
 }
 
 }  // namespace
@@ -74,32 +82,73 @@ std::string read_text_file(const std::filesystem::path& path) {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  std::error_code ignored;
-  // Through a symbolic link to the file itself, so that the link stays one.
-  const auto resolved = std::filesystem::canonical(path, ignored);
-  const std::filesystem::path target = ignored ? path : resolved;
-  struct stat old {};
-  const bool exists = ::stat(target.c_str(), &old) == 0;
-  if (exists && S_ISDIR(old.st_mode)) fail_write(path, EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) return write_in_place(target, content);
-
-  if (target.has_parent_path()) {
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), file_(-1) {
+  if (path_.has_parent_path()) {
     std::error_code error;
-    std::filesystem::create_directories(target.parent_path(), error);
-    if (error) fail_write(path, error.value());
+    std::filesystem::create_directories(path_.parent_path(), error);
+    if (error) fail(error.value());
   }
-  const std::filesystem::path temporary = fmt::format("{}.{}.tmp", target.string(), ::getpid());
-  Descriptor file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, exists ? old.st_mode & 0777 : 0666));
+  struct stat old {};
+  const bool replaces_file = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  const mode_t mode = replaces_file ? old.st_mode & 0777 : 0666;
+  do {
+    temporary_ = path_.parent_path() / fresh_temporary_name();
+    file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  } while (file_.number() < 0 && errno == EEXIST);
+  if (file_.number() < 0) fail(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_.number() >= 0) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(int error) const { fail_write(path_, error); }
+
+void AtomicFile::write(std::string_view content) {
+  if (const int error = write_all(file_.number(), content)) fail(error);
+}
+
+void AtomicFile::finish() {
+  // The descriptor stays open until the name is there: the destructor then knows whether to clean up.
+  if (::fsync(file_.number()) != 0) fail(errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  if (file_.close() != 0) fail(errno);
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.finish();
+}
+
+void write_named_file(const std::filesystem::path& path, std::string_view content) {
+  if (const auto descriptor = descriptor_named(path)) {
+    if (const int error = write_all(*descriptor, content)) fail_write(path, error);
+    return;
+  }
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (!exists || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return write_file_atomically(path, content);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.number() < 0) fail_write(path, errno);
-  int error = write_all(file.number(), content);
-  if (error == 0 && ::fsync(file.number()) != 0) error = errno;
-  if (file.close() != 0 && error == 0) error = errno;
-  if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    fail_write(path, error);
+  if (const int error = write_all(file.number(), content)) fail_write(path, error);
+  if (file.close() != 0) fail_write(path, errno);
+}
+
+bool append_to_file(const std::filesystem::path& path, std::string_view content) {
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
+  struct stat status {};
+  if (file.number() < 0 || ::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  return write_all(file.number(), content) == 0;
+}
+
+void remove_unfinished_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const bool is_ours = is_temporary_name(entry.path().filename().string()) &&
+                         entry.symlink_status(ignored).type() == std::filesystem::file_type::regular;
+    if (is_ours) std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -3,14 +3,49 @@
 #include <string>
 #include <string_view>
 
+#include "profiles/descriptor.h"
+
 namespace frostpipe {
 
 /// The whole file as bytes. Throws InvalidInput that names the path and the system's reason.
 std::string read_text_file(const std::filesystem::path& path);
 
-/// Writes beside `path` and renames, so that a reader never sees half a file and a failed write leaves the old one.
-/// Creates missing parent folders. Throws RuntimeFailure (full disk, no permission) that names the path.
+/// A file in the making: a fresh one beside `path`, with a name that nobody can foresee, until finish() renames it. So
+/// a reader never sees half a file, a failed write leaves the old one, and whatever has the name - a link, a pipe - is
+/// replaced and not written through. Everything that frostpipe leaves in a folder is written like this. A failure is a
+/// RuntimeFailure (full disk, no permission) that names `path`; behind it, or without finish(), nothing stays.
+class AtomicFile {
+ public:
+  /// Creates missing parent folders.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view content);
+  /// Renames when the content has reached the disk.
+  void finish();
+
+ private:
+  [[noreturn]] void fail(int error) const;
+
+  std::filesystem::path path_, temporary_;
+  Descriptor file_;
+};
+
+/// An AtomicFile of one piece.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// The same for what a user names on the command line, which may also be a pipe or a device, now or behind a link:
+/// /dev/stdout, a process substitution, /dev/null. Those are written in place.
+void write_named_file(const std::filesystem::path& path, std::string_view content);
+
+/// Adds to the end of a regular file, which it creates. False where it cannot: a full disk, a link or a pipe in its
+/// place.
+bool append_to_file(const std::filesystem::path& path, std::string_view content);
+
+/// Removes from the folder what AtomicFiles of processes that ended early have left there.
+void remove_unfinished_files(const std::filesystem::path& folder);
 
 /// 64-bit FNV-1a of the bytes as 16 hex digits: tells whether a file is the one a plan was made from. Not
 /// cryptographic.

@@ -95,8 +95,7 @@ const StoredTensor& SafetensorsFile::tensor(const std::string& name, const std::
   return found->second;
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries)
-    : path_(path), temporary_(path.string() + ".part") {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries) : file_(path) {
   nlohmann::ordered_json header;
   header["__metadata__"] = {{"format", "pt"}};
   std::size_t offset = 0;
@@ -107,27 +106,9 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
-  std::filesystem::create_directories(path.parent_path());
-  file_ = std::fopen(temporary_.c_str(), "wb");
-  if (!file_) throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
   const std::uint64_t header_size = text.size();
-  try {
-    put(std::as_bytes(std::span(&header_size, 1)));
-    put(std::as_bytes(std::span(text)));
-  } catch (const RuntimeFailure&) {
-    discard();
-    throw;
-  }
-}
-
-SafetensorsWriter::~SafetensorsWriter() { discard(); }
-
-void SafetensorsWriter::discard() {
-  if (!file_) return;
-  std::fclose(file_);
-  file_ = nullptr;
-  std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
+  put(std::as_bytes(std::span(&header_size, 1)));
+  put(std::as_bytes(std::span(text)));
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> data) {
@@ -137,20 +118,14 @@ void SafetensorsWriter::write(std::span<const std::byte> data) {
 }
 
 void SafetensorsWriter::put(std::span<const std::byte> data) {
-  if (!data.empty() && std::fwrite(data.data(), data.size(), 1, file_) != 1) {
-    throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
-  }
+  file_.write({reinterpret_cast<const char*>(data.data()), data.size()});
   hash_.add(data);
   bytes_ += static_cast<Bytes>(data.size());
 }
 
 void SafetensorsWriter::finish() {
   FROSTPIPE_CHECK(next_ == sizes_.size(), "every announced tensor is written");
-  bool failed = std::fflush(file_) != 0 || fdatasync(fileno(file_)) != 0;
-  failed = std::fclose(file_) != 0 || failed;
-  file_ = nullptr;
-  if (failed) throw RuntimeFailure(temporary_.string() + ": cannot be written: " + std::strerror(errno));
-  std::filesystem::rename(temporary_, path_);
+  file_.finish();
 }
 
 }  // namespace frostpipe

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/job/hash.h"
+#include "profiles/files.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -39,7 +40,7 @@ class SafetensorsFile {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-/// Writes a file tensor by tensor; complete only after finish(), which renames it into place once it has reached the disk.
+/// Writes a file tensor by tensor; complete only after finish(), an AtomicFile.
 class SafetensorsWriter {
  public:
   struct Entry {
@@ -49,7 +50,6 @@ class SafetensorsWriter {
   };
   /// The order of `entries` is the order in which write() is called.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries);
-  ~SafetensorsWriter();
   /// The next tensor's bytes. Throws RuntimeFailure (full disk) naming the path.
   void write(std::span<const std::byte> data);
   void finish();
@@ -59,12 +59,10 @@ class SafetensorsWriter {
 
  private:
   void put(std::span<const std::byte> data);
-  void discard();
 
-  std::filesystem::path path_, temporary_;
+  AtomicFile file_;
   std::vector<std::size_t> sizes_;
   std::size_t next_ = 0;
-  std::FILE* file_ = nullptr;
   StreamHash hash_;
   Bytes bytes_ = 0;
 };

@@ -7,8 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
@@ -55,7 +56,7 @@ void append(const std::filesystem::path& path, const std::string& head, const st
   std::error_code none;
   std::filesystem::create_directories(path.parent_path(), none);
   const bool is_new = !std::filesystem::exists(path, none) || std::filesystem::file_size(path, none) == 0;
-  std::ofstream(path, std::ios::binary | std::ios::app) << (is_new ? head : "") + content;  // in one piece
+  append_to_file(path, (is_new ? head : "") + content);  // in one piece
 }
 
 }  // namespace

@@ -85,6 +85,13 @@ class UsageTest(CliTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdout", done.stderr)
 
+    def test_what_is_written_replaces_a_link_and_leaves_its_target(self):
+        self.write("secret", "somebody's")
+        (self.folder / "plan.json").symlink_to("secret")
+        self.plan("plan.json", "static")
+        self.assertEqual((self.folder / "secret").read_text(), "somebody's")
+        self.assertFalse((self.folder / "plan.json").is_symlink())
+
 
 class ScheduleTest(CliTest):
     def test_1f1b_as_text(self):

@@ -1,8 +1,11 @@
 #include "profiles/files.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -41,6 +44,15 @@ class Files : public testing::Test {
     ADD_FAILURE() << path << " was written";
     return "";
   }
+  static std::string read_error(const fs::path& path) {
+    try {
+      read_text_file(path);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << path << " was read";
+    return "";
+  }
   fs::path folder_;
 };
 
@@ -58,17 +70,9 @@ TEST_F(Files, AreReplacedAndLeaveNothingBeside) {
 }
 
 TEST_F(Files, ReadErrorsNameThePathAndTheReason) {
-  const auto error_of = [](const fs::path& path) -> std::string {
-    try {
-      read_text_file(path);
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(error_of(folder_ / "absent"),
+  EXPECT_EQ(read_error(folder_ / "absent"),
             (folder_ / "absent").string() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(error_of(folder_), folder_.string() + ": cannot be read: Is a directory");
+  EXPECT_EQ(read_error(folder_), folder_.string() + ": cannot be read: Is a directory");
 }
 
 TEST_F(Files, AFolderIsNotReplacedByAFile) {
@@ -115,17 +119,110 @@ TEST_F(Files, ADiskThatRunsFullKeepsTheOldFile) {
   EXPECT_THAT(names(), testing::ElementsAre("x"));
 }
 
-TEST_F(Files, ADeviceThatIsFullIsAnErrorToo) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  EXPECT_EQ(write_error("/dev/full", "content"), "/dev/full: cannot be written: No space left on device");
+TEST_F(Files, ALinkIsReplacedAndItsTargetUntouched) {
+  write_file_atomically(folder_ / "target", "somebody's");
+  for (const fs::path& to : {folder_ / "target", folder_ / "nowhere"}) {
+    fs::create_symlink(to, folder_ / "link");
+    write_file_atomically(folder_ / "link", "new");
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder_ / "link")));
+    EXPECT_EQ(read_text_file(folder_ / "link"), "new");
+    fs::remove(folder_ / "link");
+  }
+  EXPECT_EQ(read_text_file(folder_ / "target"), "somebody's");
+  EXPECT_THAT(names(), testing::ElementsAre("target"));
 }
 
-TEST_F(Files, ALinkStaysALink) {
+TEST_F(Files, ALinkToAFolderIsFollowed) {
+  fs::create_directory(folder_ / "elsewhere");
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "model");
+  write_file_atomically(folder_ / "model" / "x", "content");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "model"));
+  EXPECT_EQ(read_text_file(folder_ / "elsewhere" / "x"), "content");
+}
+
+TEST_F(Files, APipeInAFilesPlaceIsReplaced) {
+  ASSERT_EQ(::mkfifo((folder_ / "x").c_str(), 0600), 0);
+  write_file_atomically(folder_ / "x", "content");  // would wait for a reader for ever
+  EXPECT_EQ(read_text_file(folder_ / "x"), "content");
+}
+
+TEST_F(Files, ANameAsLongAsNamesCanBeIsWritten) {
+  const fs::path longest = folder_ / std::string(255, 'x');
+  write_file_atomically(longest, "content");
+  EXPECT_EQ(read_text_file(longest), "content");
+}
+
+TEST_F(Files, AFileThatIsNotFinishedLeavesNothing) {
   write_file_atomically(folder_ / "x", "old");
+  {
+    AtomicFile file(folder_ / "x");
+    file.write("new");
+    EXPECT_EQ(names().size(), 2u);
+  }
+  EXPECT_EQ(read_text_file(folder_ / "x"), "old");
+  EXPECT_THAT(names(), testing::ElementsAre("x"));
+}
+
+TEST_F(Files, LeftoversOfWritersAreRemovedAndNothingElse) {
+  // The name that a writer which is killed leaves.
+  std::string leftover;
+  {
+    AtomicFile file(folder_ / "x");
+    leftover = names().front();
+  }
+  for (const std::string& name : {leftover, std::string("frostpipe-mine.tmp"), std::string("x.tmp"), leftover + ".tmp"})
+    write_file_atomically(folder_ / name, "content");
+  fs::create_directory(folder_ / "frostpipe-0123456789abcdef.tmp");
+  remove_unfinished_files(folder_);
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("frostpipe-mine.tmp", "x.tmp", leftover + ".tmp",
+                                                     "frostpipe-0123456789abcdef.tmp"));
+}
+
+TEST_F(Files, WhatAUserNamesMayBeADeviceOrAPipe) {
+  write_named_file("/dev/null", "content");
+  fs::create_symlink("/dev/null", folder_ / "null");
+  write_named_file(folder_ / "null", "content");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "null"));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  write_named_file(fmt::format("/dev/fd/{}", ends[1]), "through a pipe");
+  ::close(ends[1]);
+  char read[14];
+  ASSERT_EQ(::read(ends[0], read, sizeof read), 14);
+  EXPECT_EQ(std::string_view(read, 14), "through a pipe");
+  ::close(ends[0]);
   fs::create_symlink(folder_ / "x", folder_ / "link");
-  write_file_atomically(folder_ / "link", "new");
-  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(read_text_file(folder_ / "x"), "new");
+  write_named_file(folder_ / "link", "content");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "link"));
+}
+
+TEST_F(Files, ADescriptorThatLeadsToAFileIsWrittenWhereItStands) {
+  // As `frostpipe ... -o /dev/stdout >> x`.
+  write_file_atomically(folder_ / "x", "before, ");
+  const Descriptor file(::open((folder_ / "x").c_str(), O_WRONLY | O_APPEND));
+  write_named_file(fmt::format("/dev/fd/{}", file.number()), "behind");
+  EXPECT_EQ(read_text_file(folder_ / "x"), "before, behind");
+}
+
+TEST_F(Files, ADeviceThatIsFullIsAnErrorToo) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  try {
+    write_named_file("/dev/full", "content");
+    ADD_FAILURE() << "was written";
+  } catch (const RuntimeFailure& error) {
+    EXPECT_STREQ(error.what(), "/dev/full: cannot be written: No space left on device");
+  }
+}
+
+TEST_F(Files, AreAppendedToButNotThroughLinksAndPipes) {
+  EXPECT_TRUE(append_to_file(folder_ / "x", "a"));
+  EXPECT_TRUE(append_to_file(folder_ / "x", "b"));
+  EXPECT_EQ(read_text_file(folder_ / "x"), "ab");
+  fs::create_symlink(folder_ / "x", folder_ / "link");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(append_to_file(folder_ / "link", "c"));
+  EXPECT_FALSE(append_to_file(folder_ / "pipe", "c"));
+  EXPECT_EQ(read_text_file(folder_ / "x"), "ab");
 }
 
 TEST(Fingerprint, IsFnv1aOf64Bits) {

@@ -161,6 +161,19 @@ TEST_F(CheckpointTest, OldOnesGoButTheHeldOne) {
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 2)));
 }
 
+TEST_F(CheckpointTest, ALinkInAFilesPlaceIsReplacedAndALinkedFolderIsFollowed) {
+  const std::filesystem::path disk = file("disk/secret", "somebody's").parent_path(), root = root_ / "checkpoints",
+                              part = disk / "step-00000004.part-0-4";
+  std::filesystem::create_directory_symlink(disk, root);
+  std::filesystem::create_directories(part);
+  for (const char* name : {"checkpoint.json", "plan.json", "run.json", "layer-002.safetensors"})
+    std::filesystem::create_symlink(disk / "secret", part / name);
+  CheckpointWriter first(root, 0, 3), second(root, 1, 3);
+  write(first, second, 4);
+  EXPECT_EQ(read_text_file(disk / "secret"), "somebody's");
+  EXPECT_TRUE(loads(checkpoint_path(disk, 4)));
+}
+
 TEST_F(CheckpointTest, AFrozenLayerIsWrittenOnceAndLinked) {
   CheckpointWriter first(root_, 0, 3), second(root_, 1, 3);
   for (const int step : {1, 2}) write(first, second, step);

@@ -67,6 +67,19 @@ TEST_F(SafetensorsTest, WriterAndReaderAreInverse) {
   EXPECT_EQ(std::memcmp(file.tensor("b", {}).data.data(), b, 4), 0);
 }
 
+TEST_F(SafetensorsTest, ALinkInAFilesPlaceIsReplacedAndItsTargetUntouched) {
+  const std::filesystem::path target = file("target", "somebody's"), path = folder_ / "model.safetensors";
+  std::filesystem::create_symlink(target, path);
+  std::filesystem::create_symlink(target, folder_ / "model.safetensors.part");
+  SafetensorsWriter writer(path, {{"b", "F32", {}}});
+  const float b[] = {3};
+  writer.write(std::as_bytes(std::span(b)));
+  writer.finish();
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(std::filesystem::file_size(target), 10u);
+  EXPECT_EQ(SafetensorsFile(path).tensors().size(), 1u);
+}
+
 TEST_F(SafetensorsTest, AnUnfinishedWriteLeavesNothing) {
   { SafetensorsWriter writer(folder_ / "model.safetensors", {{"a", "F32", {1}}}); }
   EXPECT_TRUE(std::filesystem::is_empty(folder_));

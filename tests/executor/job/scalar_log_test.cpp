@@ -76,6 +76,18 @@ TEST_F(ScalarLogTest, LinesAndEventsHoldWhatWasWritten) {
   ScalarLog(folder_ / "file/below").begin_anew();
 }
 
+TEST_F(ScalarLogTest, ALinkInAFilesPlaceIsNotWrittenThrough) {
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ / "target") << "somebody's";
+  std::filesystem::create_symlink(folder_ / "target", folder_ / "scalars.jsonl");
+  ScalarLog(folder_).write(1, {{"loss", 1}});
+  EXPECT_EQ(read(folder_ / "target"), "somebody's");
+  ScalarLog(folder_).begin_anew();
+  ScalarLog(folder_).write(1, {{"loss", 1}});
+  EXPECT_NE(read(folder_ / "scalars.jsonl"), "");
+  EXPECT_EQ(read(folder_ / "target"), "somebody's");
+}
+
 TEST_F(ScalarLogTest, WhatCannotBeWrittenIsLeftOut) {
   std::ofstream(folder_) << "a file";
   ScalarLog(folder_).write(1, {{"loss", 1}});
