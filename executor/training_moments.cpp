@@ -90,6 +90,8 @@ Checkpoint TrainingRun::remembered(int step) {
 std::optional<Checkpoint> TrainingRun::resumed() const {
   const std::filesystem::path root = checkpoints_folder();
   remove_unfinished_checkpoints(root);
+  for (const std::filesystem::path& folder : {options_.output, options_.output / "model"})
+    remove_unfinished_files(folder);
   if (options_.resume == "no") return std::nullopt;
   std::optional<Checkpoint> found;
   std::filesystem::path from = options_.resume;

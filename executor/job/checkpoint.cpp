@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <regex>
 #include <utility>
 
 #include "executor/job/hash.h"
@@ -42,6 +43,10 @@ void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
 namespace {
 
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
+/// Names that only this program gives: checkpoint_path's, and those of the folders that become one
+/// (job/checkpoint_writer.cpp).
+const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-[0-9]+-[0-9]+");
+
 constexpr std::string_view kManifest = "checkpoint.json", kPlan = "plan.json", kRun = "run.json";
 
 /// checkpoint.json.
@@ -82,6 +87,10 @@ const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view na
 
 void remove_checkpoint(const std::filesystem::path& folder) {
   std::error_code ignored;
+  if (std::filesystem::is_symlink(folder, ignored)) {
+    std::filesystem::remove(folder, ignored);  // what it leads to is somebody else's
+    return;
+  }
   std::filesystem::remove(folder / kManifest, ignored);  // first: what is left of an interrupted removal is no checkpoint
   std::filesystem::remove_all(folder, ignored);
 }
@@ -178,8 +187,7 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& r
   std::vector<std::filesystem::path> found;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(root, none)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("step-") && name.find_first_not_of("0123456789", 5) == std::string::npos) found.push_back(entry.path());
+    if (std::regex_match(entry.path().filename().string(), kWholeName)) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(), std::greater<>());
   return found;
@@ -216,7 +224,8 @@ void remove_checkpoints_behind(const std::filesystem::path& root, int step) {
 void remove_unfinished_checkpoints(const std::filesystem::path& root) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    if (entry.path().filename().string().find(".part") != std::string::npos) std::filesystem::remove_all(entry.path(), ignored);
+    if (std::regex_match(entry.path().filename().string(), kUnfinishedName))
+      std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 

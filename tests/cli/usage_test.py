@@ -78,8 +78,6 @@ class UsageTest(CliTest):
         self.assert_refused("report", "nowhere.json", "-o", "report.html", says="nowhere.json")
 
     def test_a_result_that_cannot_be_written_is_a_failure(self):
-        import subprocess
-        from support import FROSTPIPE
         with open("/dev/full", "w") as full:
             done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 1)

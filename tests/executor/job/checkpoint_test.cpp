@@ -161,6 +161,24 @@ TEST_F(CheckpointTest, OldOnesGoButTheHeldOne) {
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 2)));
 }
 
+TEST_F(CheckpointTest, OnlyWhatThisProgramMadeIsRemoved) {
+  write(1);
+  const std::filesystem::path others = root_ / "others";
+  std::filesystem::create_directories(others);
+  std::filesystem::rename(checkpoint_path(root_, 1), others / "kept");
+  std::filesystem::create_directory_symlink(others / "kept", checkpoint_path(root_, 1));
+  for (const char* name :
+       {"my.parts", "step-00000002.part-0-1", "step-00000002.part-0-1-mine", "step-2.part-0-1", "step-2", "step-"})
+    file(std::string(name) + "/x");
+  remove_unfinished_checkpoints(root_);
+  remove_checkpoints_behind(root_, 0);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(root_)) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, testing::UnorderedElementsAre("others", "my.parts", "step-00000002.part-0-1-mine",
+                                                  "step-2.part-0-1", "step-2", "step-"));
+  EXPECT_TRUE(loads(others / "kept"));
+}
+
 TEST_F(CheckpointTest, ALinkInAFilesPlaceIsReplacedAndALinkedFolderIsFollowed) {
   const std::filesystem::path disk = file("disk/secret", "somebody's").parent_path(), root = root_ / "checkpoints",
                               part = disk / "step-00000004.part-0-4";
