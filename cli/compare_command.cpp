@@ -42,7 +42,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
                    .executed = {},
                    .profile = {},
                    .cluster = {},
-                   .run = run_from_json(read_text_file(summary_path), summary_path),
+                   .run = run_from_json(read_named_file(summary_path), summary_path),
                    .embedding_alone = {}};
   pair.profile = load_profile_of(pair.plan, plan_path, sources);
   pair.cluster = load_cluster_of(pair.plan, plan_path, sources);

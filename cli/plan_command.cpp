@@ -101,12 +101,12 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
 
 int run_plan(PlanCommandOptions& options) {
   if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
-  const std::string cluster_content = read_text_file(options.cluster);
+  const std::string cluster_content = read_named_file(options.cluster);
   const Cluster whole = cluster_from_json(cluster_content, options.cluster);
   const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
   if (!options.model.empty()) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
   const std::string profile_content =
-      options.model.empty() ? read_text_file(options.profile) : estimated_profile(options, cluster);
+      options.model.empty() ? read_named_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
   if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
   options.plan.num_steps = steps_of(options, profile);

@@ -18,7 +18,7 @@ struct Source {
 /// `what` is "profile" or "cluster".
 Source load_source(std::string_view what, const std::string& named, const std::string& expected_fingerprint,
                    const std::string& override_path, const std::string& plan_path) {
-  if (!override_path.empty()) return {override_path, read_text_file(override_path)};
+  if (!override_path.empty()) return {override_path, read_named_file(override_path)};
   if (named.empty()) {
     throw InvalidInput(fmt::format("{}: provenance.{}_path: names no file; give --{} FILE", plan_path, what, what));
   }
@@ -43,7 +43,7 @@ Source load_source(std::string_view what, const std::string& named, const std::s
 
 }  // namespace
 
-TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_text_file(plan_path), plan_path); }
+TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_named_file(plan_path), plan_path); }
 
 Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides) {
   const Source source = load_source("profile", plan.provenance.profile_path, plan.provenance.profile_fingerprint,

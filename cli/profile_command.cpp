@@ -128,7 +128,7 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
   }
   if (cluster_path.empty())
     return text + "\nlinks: measured, but not kept; --cluster FILE writes the file that plan needs\n";
-  const Cluster cluster = cluster_from_json(read_text_file(cluster_path), cluster_path);
+  const Cluster cluster = cluster_from_json(read_named_file(cluster_path), cluster_path);
   return text + fmt::format("\n{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
                             cluster.devices.size(), link_text(cluster.intra_node.point_to_point),
                             link_text(cluster.intra_node.collective));
@@ -162,7 +162,7 @@ int run_estimate(ProfileOptions& options) {
 int run_import(ProfileOptions& options) {
   if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
-  const Profile profile = import_profile(read_text_file(options.graph), options.graph,
+  const Profile profile = import_profile(read_named_file(options.graph), options.graph,
                                          {.measured_samples = options.graph_samples,
                                           .global_batch_size = options.measure.global_batch_size,
                                           .num_samples = options.estimate.num_samples});

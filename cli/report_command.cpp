@@ -25,7 +25,7 @@ bool is_single_run(const std::string& content) {
 }
 
 Comparison load_comparison(const std::string& path) {
-  const std::string content = read_text_file(path);
+  const std::string content = read_named_file(path);
   if (is_single_run(content)) return compare({run_from_json(content, path)});
   return comparison_from_json(content, path);
 }
@@ -46,7 +46,7 @@ std::vector<NamedTrace> timelines(const Comparison& comparison) {
 
 int run_report(const ReportOptions& options) {
   HtmlReportInput input{.comparison = load_comparison(options.summary), .source = options.summary, .cluster = {}};
-  if (!options.cluster.empty()) input.cluster = cluster_from_json(read_text_file(options.cluster), options.cluster);
+  if (!options.cluster.empty()) input.cluster = cluster_from_json(read_named_file(options.cluster), options.cluster);
   const std::string html = html_report(input);
   if (!options.trace.empty()) write_named_file(options.trace, to_chrome_trace(timelines(input.comparison)));
   write_named_file(options.output, html);

@@ -65,7 +65,7 @@ Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs
 }
 
 Schedule checked_schedule(const std::string& file) {
-  Schedule read = schedule_from_csv(read_text_file(file), file);
+  Schedule read = schedule_from_csv(read_named_file(file), file);
   validate(has_messages(read) ? read : lower(compute_only(read)));
   return read;
 }

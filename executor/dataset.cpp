@@ -141,7 +141,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
 
 /// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
 int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(read_text_file(path));
+  const std::vector<std::int32_t> ids = tokenizer.encode(read_named_file(path, kAnySize));
   if (ids.size() < 2) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
   const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
   for (std::size_t i = 0; i < count; ++i) encoded.token_ids.emplace_back(ids.begin() + i * length, ids.begin() + (i + 1) * length);

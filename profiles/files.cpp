@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -18,8 +19,45 @@ namespace frostpipe {
 
 namespace {
 
+[[noreturn]] void fail_read(const std::filesystem::path& path, int error) {
+  throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(error)));
+}
+
 [[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
+}
+
+std::string kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+/// All of the file, or somewhat more than its first `most` bytes, which tells that there are more.
+std::string read_up_to(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
+  std::string content;
+  char buffer[1 << 16];
+  while (content.size() <= most) {
+    const ssize_t count = ::read(file.number(), buffer, sizeof buffer);
+    if (count == 0) break;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_read(path, errno);
+    content.append(buffer, static_cast<std::size_t>(count));
+  }
+  return content;
+}
+
+void require_at_most(const std::filesystem::path& path, std::size_t bytes, std::size_t most) {
+  if (bytes > most) throw InvalidInput(path.string(), fmt::format("must have at most {} bytes", most), "longer");
+}
+
+std::string read_regular(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0) fail_read(path, errno);
+  require_at_most(path, static_cast<std::size_t>(status.st_size), most);  // before any of it is read
+  std::string content = read_up_to(file, path, most);
+  require_at_most(path, content.size(), most);
+  return content;
 }
 
 /// Writes all of it. 0, or the errno of what went wrong.
@@ -65,21 +103,30 @@ bool is_temporary_name(std::string_view name) {
 
 }  // namespace
 
-std::string read_text_file(const std::filesystem::path& path) {
-  const auto fail = [&](int error) {
-    throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(error)));
-  };
+Descriptor open_regular_file(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.number() < 0) fail_read(path, errno);
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0) fail_read(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
+  if (!S_ISREG(status.st_mode)) throw InvalidInput(path.string(), "must be a regular file", kind_of(status.st_mode));
+  return file;
+}
+
+std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  return read_regular(open_regular_file(path), path, most_bytes);
+}
+
+std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail_read(path, errno);
+  if (S_ISREG(status.st_mode)) return read_text_file(path, most_bytes);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number() < 0) fail(errno);
-  std::string content;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t count = ::read(file.number(), buffer, sizeof buffer);
-    if (count == 0) return content;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(errno);
-    content.append(buffer, static_cast<std::size_t>(count));
-  }
+  if (file.number() < 0) fail_read(path, errno);
+  const std::size_t most = std::min(most_bytes, kMostTextBytes);
+  std::string content = read_up_to(file, path, most);
+  require_at_most(path, content.size(), most);
+  return content;
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), file_(-1) {

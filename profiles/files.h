@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -7,8 +9,22 @@
 
 namespace frostpipe {
 
-/// The whole file as bytes. Throws InvalidInput that names the path and the system's reason.
-std::string read_text_file(const std::filesystem::path& path);
+/// More than any model folder's JSON or vocabulary, plan or profile has.
+constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
+/// For data sets, which are as large as they are.
+constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
+
+/// Opened for reading, and a regular file for certain. Never waits: a pipe, a device or a socket in its place is
+/// refused. Throws InvalidInput that names the path.
+Descriptor open_regular_file(const std::filesystem::path& path);
+
+/// The whole of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or what is
+/// there instead of such a file.
+std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+
+/// The same for what a user names on the command line, which may also be a pipe: /dev/stdin, a process substitution. Of
+/// a pipe at most kMostTextBytes are taken.
+std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
 /// A file in the making: a fresh one beside `path`, with a name that nobody can foresee, until finish() renames it. So
 /// a reader never sees half a file, a failed write leaves the old one, and whatever has the name - a link, a pipe - is

@@ -51,7 +51,7 @@ Hardware find_hardware(const std::string& name_or_file) {
     if (lower_case(one.name) == lower_case(name_or_file)) return one;
     names += (names.empty() ? "" : ", ") + one.name;
   }
-  if (std::filesystem::exists(name_or_file)) return hardware_from_json(read_text_file(name_or_file), name_or_file);
+  if (std::filesystem::exists(name_or_file)) return hardware_from_json(read_named_file(name_or_file), name_or_file);
   throw InvalidInput("hardware", fmt::format("must be one of {}, or a file", names), fmt::format("\"{}\"", name_or_file));
 }
 

@@ -209,7 +209,7 @@ Opened open_cifar(const fs::path& path) {
   require_countable(path, size / kind.record_bytes());
 
   Opened opened{.label_names = label_names_beside(path, kind)};
-  const auto records = std::make_shared<const std::string>(read_text_file(path));
+  const auto records = std::make_shared<const std::string>(read_text_file(path, kAnySize));
   if (records->size() != size)
     throw InvalidInput(path.string(), fmt::format("must stay at {} bytes while it is read", size),
                        std::to_string(records->size()));

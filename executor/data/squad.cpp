@@ -176,9 +176,7 @@ double f1_of(const Words& prediction, const Words& answer) {
 
 QuestionSet read_squad(const std::filesystem::path& path) {
   const std::string source = path.string();
-  const std::string content = read_text_file(path);
-  if (content.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-    throw InvalidInput(source, "must be shorter than 2^31 bytes", std::to_string(content.size()));
+  const std::string content = read_named_file(path, std::numeric_limits<std::int32_t>::max());
   const Json root = parsed(source, content);
   QuestionSet set;
   std::set<std::string_view> ids;

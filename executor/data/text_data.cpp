@@ -74,7 +74,7 @@ std::string place_of(const std::filesystem::path& path, std::size_t line) {
 }
 
 std::vector<LabelledText> read_rows(const std::filesystem::path& path) {
-  const std::string content = read_text_file(path);
+  const std::string content = read_named_file(path, kAnySize);
   const std::vector<std::string_view> lines = lines_of(content);
   const Columns columns = read_header(place_of(path, 1), lines.empty() ? std::string_view() : lines.front());
   std::vector<LabelledText> rows;

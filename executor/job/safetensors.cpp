@@ -1,10 +1,8 @@
 #include "executor/job/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -31,13 +29,11 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
 
 /// Maps the file; the deleter unmaps it.
 std::pair<std::shared_ptr<const std::byte>, std::size_t> map_file(const std::filesystem::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw InvalidInput(path.string() + ": cannot be read: " + std::strerror(errno));
+  const Descriptor file = open_regular_file(path);
   struct stat status {};
-  fstat(descriptor, &status);
+  fstat(file.number(), &status);
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* const data = size == 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  close(descriptor);
+  void* const data = size == 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (data == MAP_FAILED) throw InvalidInput(path.string(), "must be a safetensors file", size == 0 ? "an empty file" : std::strerror(errno));
   return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(data),
                                            [size](const std::byte* p) { munmap(const_cast<std::byte*>(p), size); }),
@@ -53,6 +49,10 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   if (size < 8) throw InvalidInput(path.string(), "must start with the 8-byte length of its header", fmt::format("{} bytes long", size));
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, mapping.get(), 8);
+  constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the safetensors library has it
+  if (header_size > kMostHeaderBytes)
+    throw InvalidInput(path.string(), fmt::format("header length must be at most {}", kMostHeaderBytes),
+                       std::to_string(header_size));
   if (header_size > size - 8) {
     throw InvalidInput(path.string(), fmt::format("header length must be at most {} (the file's size less 8)", size - 8), std::to_string(header_size));
   }

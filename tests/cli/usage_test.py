@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import unittest
@@ -82,6 +83,20 @@ class UsageTest(CliTest):
             done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdout", done.stderr)
+
+    def test_pipes_that_a_user_names_are_read_and_written(self):
+        plan = f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static --format json'
+        def shell(command):
+            return subprocess.run(["bash", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, check=True, text=True, timeout=60).stdout
+        self.plan("plan.json", "static")
+        expected = self.run_tool("simulate", "plan.json").stdout
+        simulate = f'"{FROSTPIPE}" simulate --profile profile.json --cluster cluster.json'
+        self.assertEqual(shell(f"cat plan.json | {simulate} /dev/stdin").replace("/dev/stdin", "plan.json"), expected)
+        self.assertEqual(shell(f"{simulate} <(cat plan.json)").partition("\n")[2], expected.partition("\n")[2])
+        through = json.loads(shell(f"{plan} -o >(cat > through.json) > /dev/null; wait $!; cat through.json"))
+        self.assertEqual(through["phases"], self.read("plan.json")["phases"])
+        self.assertIn("frostpipe.plan", shell(f"{plan} -o /dev/stdout | head -3"))
+        self.assertTrue(Path("/dev/stdout").is_symlink())
 
     def test_what_is_written_replaces_a_link_and_leaves_its_target(self):
         self.write("secret", "somebody's")

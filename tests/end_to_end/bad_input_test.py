@@ -1,6 +1,7 @@
 """An error names file, place, rule and value, its exit code is 1 (2 for wrong use), and nothing is overwritten."""
 
 import json
+import os
 import shutil
 import struct
 import sys
@@ -147,6 +148,17 @@ class BadModelFolderTest(BadInputTest):
                 self.assert_train_refused(says)
         (self.folder / "model/vocab.txt").unlink()
         self.assert_train_refused(["model", "vocab.txt"])
+
+    def test_files_without_end(self):
+        """A device of zeros, and a pipe that nobody writes to: refused, not read for ever."""
+        (self.folder / "model/vocab.txt").unlink()
+        (self.folder / "model/vocab.txt").symlink_to("/dev/zero")
+        self.assert_train_refused(["model/vocab.txt: must be a regular file, is a device"])
+        self.restore()
+        (self.folder / WEIGHTS).unlink()
+        os.mkfifo(self.folder / "model/pipe")
+        self.write("model/model.safetensors.index.json", {"weight_map": {"x": "pipe"}})
+        self.assert_train_refused(["model/pipe: must be a regular file, is a pipe"])
 
     def test_a_plan_for_another_model(self):
         tiny_model.write_model(self.folder / "smaller", num_blocks=3)

@@ -1,6 +1,7 @@
 // Oracle: Hugging Face transformers on small models whose weights a formula gives, recorded by scripts/record-reference: logits, loss and gradients, 1e-4 of the largest in fp32.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
@@ -215,6 +216,10 @@ TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
 
   std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "../elsewhere.safetensors"}})";
   refused("must be a file beside it", [&] { WeightFiles files(folder_); });
+
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);  // would be waited for
+  std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "pipe"}})";
+  refused("pipe: must be a regular file, is a pipe", [&] { WeightFiles files(folder_); });
 }
 
 // A classifier says something for the labels that it was trained for, in their order, alone.

@@ -187,9 +187,7 @@ TEST_F(Files, WhatAUserNamesMayBeADeviceOrAPipe) {
   ASSERT_EQ(::pipe(ends), 0);
   write_named_file(fmt::format("/dev/fd/{}", ends[1]), "through a pipe");
   ::close(ends[1]);
-  char read[14];
-  ASSERT_EQ(::read(ends[0], read, sizeof read), 14);
-  EXPECT_EQ(std::string_view(read, 14), "through a pipe");
+  EXPECT_EQ(read_named_file(fmt::format("/dev/fd/{}", ends[0])), "through a pipe");
   ::close(ends[0]);
   fs::create_symlink(folder_ / "x", folder_ / "link");
   write_named_file(folder_ / "link", "content");
@@ -213,6 +211,28 @@ TEST_F(Files, ADeviceThatIsFullIsAnErrorToo) {
     EXPECT_STREQ(error.what(), "/dev/full: cannot be written: No space left on device");
   }
 }
+
+TEST_F(Files, OnlyRegularFilesAreRead) {
+  // A pipe nobody writes to would be waited for, and a device of zeros has no end.
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", folder_ / "vocab.txt");
+  EXPECT_EQ(read_error(folder_ / "pipe"), (folder_ / "pipe").string() + ": must be a regular file, is a pipe");
+  EXPECT_EQ(read_error(folder_ / "vocab.txt"),
+            (folder_ / "vocab.txt").string() + ": must be a regular file, is a device");
+}
+
+TEST_F(Files, AFileThatIsTooLongIsRefusedBeforeItIsRead) {
+  write_file_atomically(folder_ / "sparse", "");
+  fs::resize_file(folder_ / "sparse", std::uintmax_t{1} << 40);
+  EXPECT_EQ(read_error(folder_ / "sparse"),
+            (folder_ / "sparse").string() + ": must have at most 1073741824 bytes, is longer");
+  write_file_atomically(folder_ / "x", "12345");
+  EXPECT_EQ(read_text_file(folder_ / "x", 5), "12345");
+  EXPECT_THROW(read_text_file(folder_ / "x", 4), InvalidInput);
+  EXPECT_EQ(read_text_file(folder_ / "x", kAnySize), "12345");
+}
+
+TEST_F(Files, OfAPipeNoMoreIsTakenThanAllowed) { EXPECT_THROW(read_named_file("/dev/zero", 1 << 20), InvalidInput); }
 
 TEST_F(Files, AreAppendedToButNotThroughLinksAndPipes) {
   EXPECT_TRUE(append_to_file(folder_ / "x", "a"));

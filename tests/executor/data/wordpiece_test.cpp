@@ -46,6 +46,12 @@ Ids framed(Ids ids) {
 
 // ---- Rules, on a vocabulary small enough to see through -----------------------------------------
 
+TEST_F(WordPieceTest, AVocabularyWithoutEndIsRefused) {
+  std::filesystem::create_symlink("/dev/zero", folder_ / "vocab.txt");
+  EXPECT_EQ(message_of([&] { WordPiece(folder_ / "vocab.txt", WordPieceOptions{}); }),
+            "vocab.txt: must be a regular file, is a device");
+}
+
 TEST_F(WordPieceTest, TakesTheLongestPieceFirst) {
   const WordPiece w = tokenizer({"un", "unaffect", "##able", "##a", "##ffable", "##ed"});
   EXPECT_EQ(w.encode("unaffable", 10), framed({5, 8, 9}));

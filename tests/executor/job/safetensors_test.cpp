@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
@@ -65,6 +66,17 @@ TEST_F(SafetensorsTest, WriterAndReaderAreInverse) {
   const SafetensorsFile file(path);
   EXPECT_EQ(std::memcmp(file.tensor("a", {2}).data.data(), a, 16), 0);
   EXPECT_EQ(std::memcmp(file.tensor("b", {}).data.data(), b, 4), 0);
+}
+
+TEST_F(SafetensorsTest, APipeInAFilesPlaceIsRefused) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of(folder_ / "pipe"), "pipe: must be a regular file, is a pipe");  // and not waited for
+}
+
+TEST_F(SafetensorsTest, AHeaderIsOfBoundedSize) {
+  const std::filesystem::path path = write("{}", "", std::int64_t{1} << 39);
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);  // with a hole
+  EXPECT_EQ(error_of(path), "model.safetensors: header length must be at most 100000000, is 549755813888");
 }
 
 TEST_F(SafetensorsTest, ALinkInAFilesPlaceIsReplacedAndItsTargetUntouched) {
