@@ -15,9 +15,9 @@ namespace frostpipe {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
-  archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::at_least(1));
-  archive("data_parallel_size", layout.data_parallel_size, json::at_least(1));
-  archive("tensor_parallel_size", layout.tensor_parallel_size, json::at_least(1));
+  archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::between(1, json::kMostRanks));
+  archive("data_parallel_size", layout.data_parallel_size, json::between(1, json::kMostRanks));
+  archive("tensor_parallel_size", layout.tensor_parallel_size, json::between(1, json::kMostRanks));
   archive("placement", layout.placement, json::at_least(0));
 }
 
@@ -29,9 +29,9 @@ void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, PhasePrediction>& prediction) {
-  archive("iteration_ns", prediction.iteration_ns, json::at_least(0));
-  archive("transformation_ns", prediction.transformation_ns, json::at_least(0));
-  archive("peak_memory_bytes", prediction.peak_memory_bytes, json::at_least(0));
+  archive("iteration_ns", prediction.iteration_ns, json::kDuration);
+  archive("transformation_ns", prediction.transformation_ns, json::kDuration);
+  archive("peak_memory_bytes", prediction.peak_memory_bytes, json::kSize);
 }
 
 template <class Archive>
@@ -49,8 +49,8 @@ void fields(Archive& archive, json::Value<Archive, CacheUse>& cache) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, CacheLimits>& limits) {
   archive("dtype", limits.dtype);
-  archive("memory_bytes", limits.memory_bytes, json::at_least(0));
-  archive("disk_bytes", limits.disk_bytes, json::at_least(0));
+  archive("memory_bytes", limits.memory_bytes, json::kSize);
+  archive("disk_bytes", limits.disk_bytes, json::kSize);
 }
 
 template <class Archive>
@@ -59,10 +59,10 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
   archive("layout", phase.layout);
   archive("partition", phase.partition);
-  archive("num_micro_batches", phase.num_micro_batches, json::at_least(1));
+  archive("num_micro_batches", phase.num_micro_batches, json::between(1, json::kMostMicroBatches));
   archive("schedule", phase.schedule);
-  archive("tokens", phase.tokens, json::at_least(0));
-  archive("longest_tokens", phase.longest_tokens, json::at_least(0));
+  archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
+  archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
   archive("cache", phase.cache);
   archive("recompute", phase.recompute);
   archive("predicted", phase.predicted);
@@ -83,8 +83,8 @@ void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("method", plan.method);
-  archive("world_size", plan.world_size, json::at_least(1));
-  archive("global_batch_size", plan.global_batch_size, json::at_least(1));
+  archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
+  archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMostSamples));
   archive("num_steps", plan.num_steps, json::at_least(0));
   archive("optimizer", plan.optimizer);
   archive("dtype", plan.dtype);
@@ -120,6 +120,10 @@ class PhaseValidator {
                          std::to_string(first));
     if (phase_.num_micro_batches < 1)
       throw InvalidInput(at("num_micro_batches"), "must be >= 1", std::to_string(phase_.num_micro_batches));
+    if (phase_.num_micro_batches > plan_.global_batch_size)
+      throw InvalidInput(at("num_micro_batches"),
+                         fmt::format("must be <= {}, the samples of a mini-batch", plan_.global_batch_size),
+                         std::to_string(phase_.num_micro_batches));
     // What a schedule can be of one micro-batch it can be of many: only name and shape are in question here.
     if (!is_runnable(phase_.schedule))
       throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(runnable_schedule_names(), ", ")),

@@ -19,7 +19,7 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Device>& device) {
   archive("type", device.type);
   archive("node", device.node, json::at_least(0));
-  archive("memory_limit_bytes", device.memory_limit_bytes, json::at_least(0));
+  archive("memory_limit_bytes", device.memory_limit_bytes, json::kSize);
 }
 
 template <class Archive>
@@ -42,7 +42,7 @@ void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("devices", cluster.devices);
   archive("intra_node", cluster.intra_node);
   archive("inter_node", cluster.inter_node);
-  archive("regroup_ns", cluster.regroup_ns, json::at_least(0));
+  archive("regroup_ns", cluster.regroup_ns, json::kDuration);
   archive("shared_links", cluster.shared_links, json::MayBeMissing{});
   archive("communication", cluster.communication, json::MayBeMissing{});
 }

@@ -7,7 +7,7 @@ namespace frostpipe {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Link>& link) {
-  archive("latency_ns", link.latency_ns, json::at_least(0));
+  archive("latency_ns", link.latency_ns, json::kDuration);
   archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(0));
 }
 

@@ -169,14 +169,16 @@ std::uint64_t read_unsigned(const Json& json, const Place& place) {
   return json.get<std::uint64_t>();
 }
 
-double read_number(const Json& json, const Place& place, AtLeast limit) {
+double read_number(const Json& json, const Place& place, Bounds bounds) {
   if (json == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (json == "Infinity") return std::numeric_limits<double>::infinity();
   if (json == "-Infinity") return -std::numeric_limits<double>::infinity();
   if (!json.is_number()) fail(place, "must be a number", json);
   const auto value = json.get<double>();
-  if (limit.minimum != AtLeast{}.minimum && value < static_cast<double>(limit.minimum))
-    fail(place, fmt::format("must be >= {}", limit.minimum), json);
+  if (bounds.minimum != Bounds{}.minimum && value < static_cast<double>(bounds.minimum))
+    fail(place, fmt::format("must be >= {}", bounds.minimum), json);
+  if (bounds.maximum != Bounds{}.maximum && value > static_cast<double>(bounds.maximum))
+    fail(place, fmt::format("must be <= {}", bounds.maximum), json);
   return value;
 }
 

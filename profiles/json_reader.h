@@ -1,6 +1,7 @@
 #pragma once
 // Implementation header: include it from .cpp files only. One function `fields(archive, value)` per struct names its
 // JSON keys once; the same function reads (Reader) and writes (Writer), so the two directions cannot drift apart.
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -37,11 +38,18 @@ class Place {
   std::optional<std::size_t> index_;
 };
 
-/// Smallest allowed number; of every element where the field is an array.
-struct AtLeast {
+/// Smallest and largest allowed number; of every element where the field is an array.
+struct Bounds {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
+  std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
 };
-constexpr AtLeast at_least(std::int64_t minimum) { return {minimum}; }
+constexpr Bounds at_least(std::int64_t minimum) { return {.minimum = minimum}; }
+constexpr Bounds between(std::int64_t minimum, std::int64_t maximum) { return {minimum, maximum}; }
+/// Beyond what is real, and so small that sums and products over layers, ranks and micro-batches stay within 64 bits.
+constexpr Bounds kDuration = between(0, 1'000'000'000'000'000);  // 11 days in nanoseconds
+constexpr Bounds kSize = between(0, std::int64_t{1} << 50);      // 1 PiB in bytes
+constexpr std::int64_t kMostParameters = std::int64_t{1} << 44;  // of a layer
+constexpr std::int64_t kMostTokens = 1 << 24, kMostSamples = 1 << 24, kMostRanks = 1 << 20, kMostMicroBatches = 1 << 20;
 
 /// "PLACE: RULE, is VALUE"; a long value is cut.
 [[noreturn]] void fail(const Place& place, std::string_view rule, const Json& value);
@@ -51,7 +59,7 @@ constexpr AtLeast at_least(std::int64_t minimum) { return {minimum}; }
 
 std::int64_t read_integer(const Json& json, const Place& place, std::int64_t minimum, std::int64_t maximum);
 std::uint64_t read_unsigned(const Json& json, const Place& place);
-double read_number(const Json& json, const Place& place, AtLeast limit);
+double read_number(const Json& json, const Place& place, Bounds bounds);
 const std::string& read_string(const Json& json, const Place& place);
 /// NaN and infinities, which JSON does not have, are written as strings.
 Json write_number(double value);
@@ -62,7 +70,7 @@ Json open_envelope(std::string_view text, std::string_view source, std::string_v
 std::string pretty_text(const Json& json);
 
 template <class T>
-void read(const Json& json, const Place& place, T& value, AtLeast limit = {});
+void read(const Json& json, const Place& place, T& value, Bounds bounds = {});
 template <class T>
 Json write(const T& value);
 
@@ -80,7 +88,7 @@ class Reader {
   }
 
   template <class T>
-  void operator()(const char* name, T& member, AtLeast limit = {}) {
+  void operator()(const char* name, T& member, Bounds bounds = {}) {
     known_.push_back(name);
     const auto found = object_.find(name);
     if (found == object_.end()) {
@@ -88,7 +96,7 @@ class Reader {
       return;
     }
     ++num_found_;
-    read(*found, Place(place_, std::string_view(name)), member, limit);
+    read(*found, Place(place_, std::string_view(name)), member, bounds);
   }
 
   template <class T>
@@ -127,11 +135,11 @@ class Writer {
   using Value = const T;
 
   template <class T>
-  void operator()(const char* name, const T& member, AtLeast = {}) {
+  void operator()(const char* name, const T& member, Bounds = {}) {
     object[name] = write(member);
   }
   template <class T>
-  void operator()(const char* name, const std::optional<T>& member, AtLeast = {}) {
+  void operator()(const char* name, const std::optional<T>& member, Bounds = {}) {
     if (member) object[name] = write(*member);
   }
 
@@ -167,7 +175,7 @@ template <class T>
 struct IsMap<std::map<std::string, T>> : std::true_type {};
 
 template <class T>
-void read(const Json& json, const Place& place, T& value, AtLeast limit) {
+void read(const Json& json, const Place& place, T& value, Bounds bounds) {
   if constexpr (std::same_as<T, bool>) {
     if (!json.is_boolean()) fail(place, "must be true or false", json);
     value = json.get<bool>();
@@ -175,26 +183,26 @@ void read(const Json& json, const Place& place, T& value, AtLeast limit) {
     value = read_unsigned(json, place);
   } else if constexpr (std::integral<T>) {
     using Limits = std::numeric_limits<T>;
-    value = static_cast<T>(
-        read_integer(json, place, std::max<std::int64_t>(limit.minimum, Limits::min()), std::int64_t{Limits::max()}));
+    value = static_cast<T>(read_integer(json, place, std::max<std::int64_t>(bounds.minimum, Limits::min()),
+                                        std::min<std::int64_t>(bounds.maximum, Limits::max())));
   } else if constexpr (std::same_as<T, double>) {
-    value = read_number(json, place, limit);
+    value = read_number(json, place, bounds);
   } else if constexpr (std::same_as<T, std::string>) {
     value = read_string(json, place);
   } else if constexpr (WrittenAsText<T>) {
     parse_text(read_string(json, place), place.text(), value);
   } else if constexpr (IsOptional<T>::value) {
     value.reset();
-    if (!json.is_null()) read(json, place, value.emplace(), limit);
+    if (!json.is_null()) read(json, place, value.emplace(), bounds);
   } else if constexpr (IsVector<T>::value) {
     if (!json.is_array()) fail(place, "must be an array", json);
     value.clear();
     value.reserve(json.size());
-    for (std::size_t i = 0; i < json.size(); ++i) read(json[i], Place(place, i), value.emplace_back(), limit);
+    for (std::size_t i = 0; i < json.size(); ++i) read(json[i], Place(place, i), value.emplace_back(), bounds);
   } else if constexpr (IsMap<T>::value) {
     if (!json.is_object()) fail(place, "must be an object", json);
     for (const auto& [key, element] : json.items())
-      read(element, Place(place, std::string_view(key)), value[key], limit);
+      read(element, Place(place, std::string_view(key)), value[key], bounds);
   } else {
     Reader reader(json, place);
     fields(reader, value);

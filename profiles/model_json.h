@@ -12,7 +12,7 @@ void fields(Archive& archive, json::Value<Archive, Layer>& layer) {
   archive("name", layer.name);
   archive("kind", layer.kind);
   archive("block", layer.block, json::at_least(0));
-  archive("parameter_count", layer.parameter_count, json::at_least(0));
+  archive("parameter_count", layer.parameter_count, json::between(0, json::kMostParameters));
 }
 
 template <class Archive>
@@ -24,7 +24,7 @@ void fields(Archive& archive, json::Value<Archive, Edge>& edge) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Model>& model) {
   archive("name", model.name);
-  archive("hidden_size", model.hidden_size, json::at_least(1));
+  archive("hidden_size", model.hidden_size, json::between(1, 1 << 24));
   archive("layers", model.layers);
   archive("edges", model.edges);
   archive("tied_parameter_count", model.tied_parameter_count, json::MayBeMissing{});

@@ -47,7 +47,7 @@ class BadProfileTest(CliTest):
             for measurement in profile["measurements"]:
                 measurement["cost"].update(input_gradient_ns=0, weight_gradient_ns=0)
         for change, says in [(no_backward, ["must have backward times"]), (lambda profile: profile.update(measurements=[]), ["must have backward times", "no measurements"]),
-                             (lambda profile: set_at(profile, ["measurements", 3, "cost", "forward_ns"], 2**62), ["profile.json: measurements[3].cost.forward_ns", "must be at most"])]:
+                             (lambda profile: set_at(profile, ["measurements", 3, "cost", "forward_ns"], 2**62), ["profile.json: measurements[3].cost.forward_ns", "must be <= 1000000000000000"])]:
             self.setUp()
             self.edit("profile.json", change)
             self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "auto", "-o", "new.json", says=says)
@@ -103,6 +103,12 @@ class BadPlanTest(CliTest):
             (["phases", 0, "schedule"], "Zigzag", ["phases[0].schedule", "Zigzag"]),
             (["phases", 0, "from_step"], 3, ["phases[0].from_step", "3"]),
             (["phases", 0, "num_micro_batches"], 0, ["phases[0].num_micro_batches", "0"]),
+            (["phases", 0, "num_micro_batches"], 2**31 - 1, ["phases[0].num_micro_batches", "must be <= 1048576", "2147483647"]),
+            (["phases", 0, "num_micro_batches"], 65, ["phases[0].num_micro_batches", "must be <= 64, the samples of a mini-batch", "65"]),
+            (["global_batch_size"], 2**31 - 1, ["global_batch_size", "must be <= 16777216"]),
+            (["world_size"], 2**31 - 1, ["world_size", "must be <= 1048576"]),
+            (["phases", 0, "tokens"], 2**31 - 1, ["phases[0].tokens", "must be <= 16777216"]),
+            (["phases", 0, "predicted", "iteration_ns"], 2**62, ["phases[0].predicted.iteration_ns", "must be <= 1000000000000000"]),
             (["phases", 0, "layout", "data_parallel_size"], 8, ["phases[0].layout"]),
             (["phases"], [], ["phases"]),
         ]:

@@ -27,8 +27,8 @@ TEST(Plan, RandomOnesSurviveTheirFileAndItIsDeterministic) {
     plan.dtype = random() % 2 ? "float32" : "\xE2\x88\x9E \\ \"";
     plan.phases.resize(1 + random() % 2);
     for (auto& phase : plan.phases) {
-      phase.predicted.iteration_ns = static_cast<Nanoseconds>((std::uint64_t{random()} << 31) + random());
-      phase.predicted.peak_memory_bytes.assign(random() % 60, static_cast<Bytes>(random()) << 20);
+      phase.predicted.iteration_ns = static_cast<Nanoseconds>((std::uint64_t{random()} << 17) + random());
+      phase.predicted.peak_memory_bytes.assign(random() % 60, static_cast<Bytes>(random()) << 17);
       phase.tokens = static_cast<int>(random() % 512);
     }
     const auto text = to_json(plan);
