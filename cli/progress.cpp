@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/output.h"
+
 namespace frostpipe {
 namespace {
 
@@ -45,7 +47,7 @@ void ProgressDisplay::show_bar(double fraction, const std::string& line) {
   std::string text = fmt::format("{} [{}{}] {:3.0f} %  {}", job_, std::string(filled, '#'),
                                  std::string(kBarWidth - filled, '.'), 100 * fraction, line);
   text.resize(std::min(text.size(), terminal_columns() - 1));
-  std::fputs(("\r" + text + "\033[K").c_str(), stderr);
+  std::fputs(("\r" + printable(text) + "\033[K").c_str(), stderr);
   std::fflush(stderr);
 }
 
@@ -57,7 +59,7 @@ void ProgressDisplay::show_line(double fraction, const std::string& line) {
   if (!first && !finished && !moved && now - last_shown_ < 30s) return;
   last_fraction_ = fraction;
   last_shown_ = now;
-  std::fputs(fmt::format("{} {:3.0f} %  {}\n", job_, 100 * fraction, line).c_str(), stderr);
+  std::fputs(printable(fmt::format("{} {:3.0f} %  {}\n", job_, 100 * fraction, line)).c_str(), stderr);
 }
 
 }  // namespace frostpipe

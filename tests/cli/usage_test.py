@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -97,6 +98,15 @@ class UsageTest(CliTest):
         self.assertEqual(through["phases"], self.read("plan.json")["phases"])
         self.assertIn("frostpipe.plan", shell(f"{plan} -o /dev/stdout | head -3"))
         self.assertTrue(Path("/dev/stdout").is_symlink())
+
+    def test_no_name_commands_the_terminal(self):
+        """Control characters, of one byte and of two, and what is no UTF-8 become U+FFFD; everything else stays."""
+        for name, shown in [("a\x1b]0;b\x07c", "a\ufffd]0;b\ufffdc"), ("a\x9b31mb\x7f", "a\ufffd31mb\ufffd"), (b"a\xffb\xc3", "a\ufffdb\ufffd"),
+                            ("gr\u00fc\u00dfe \u2192 \u754c \U0001f600", "gr\u00fc\u00dfe \u2192 \u754c \U0001f600")]:
+            with self.subTest(shown):
+                name = os.fsdecode(name)
+                self.assertIn(f"frostpipe: {shown}: cannot be read", self.run_tool("simulate", name, code=1).stderr)
+                self.assertIn(shown, self.plan(name, "static").stdout)
 
     def test_what_is_written_replaces_a_link_and_leaves_its_target(self):
         self.write("secret", "somebody's")
