@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace frostpipe;
+  open_closed_standard_streams();
   try {
     hand_over_to_executor(argc, argv);
     const int exit_code = run(argc, argv);

@@ -1,5 +1,8 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -25,6 +28,14 @@ bool is_control(std::string_view character) {
 }
 
 }  // namespace
+
+void open_closed_standard_streams() {
+  int descriptor = 0;
+  do {
+    descriptor = open("/dev/null", O_RDWR);  // gets the least number that is free
+  } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
 
 std::string printable(std::string_view text) {
   std::string clean;

@@ -85,6 +85,18 @@ class UsageTest(CliTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdout", done.stderr)
 
+    def test_closed_standard_streams_are_the_null_device(self):
+        """As a user closes them: `>&-`, `2>&-`, `<&-`. What is written to a file is whole, and nothing else gets into it."""
+        expected = self.plan("expected.json", "static")
+        for closed in ((1,), (2,), (0, 1, 2)):
+            with self.subTest(closed):
+                redirections = " ".join({0: "<&-", 1: ">&-", 2: "2>&-"}[stream] for stream in closed)
+                done = subprocess.run(f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static -o closed.json {redirections}',
+                                      shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.read("closed.json"), self.read("expected.json"))
+                self.assertEqual(done.stdout, "" if 1 in closed else expected.stdout.replace("expected.json", "closed.json"))
+
     def test_pipes_that_a_user_names_are_read_and_written(self):
         plan = f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static --format json'
         def shell(command):

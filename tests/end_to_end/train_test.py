@@ -3,13 +3,14 @@
 import collections
 import json
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
-from end_to_end import EndToEndTest
+from end_to_end import FROSTPIPE, EndToEndTest
 
 NUM_BLOCKS = tiny_model.NUM_BLOCKS
 NUM_LAYERS = 2 * NUM_BLOCKS + 2
@@ -332,6 +333,12 @@ class OutputFolderTest(EndToEndTest):
         self.assertTrue((self.folder / "disk/checkpoints/my.parts").is_dir())
         self.assertTrue(list((self.folder / "disk/checkpoints").glob("step-????????")))
         self.assertFalse(leftover.exists())
+
+    def test_with_closed_standard_streams_training_runs_to_its_end(self):
+        arguments = " ".join(f"'{argument}'" for argument in (FROSTPIPE, *self.train_arguments("static.json", "run", "--epochs", 1)))
+        done = subprocess.run(["bash", "-c", f"{arguments} <&- >&- 2>&-"], cwd=self.folder, env=self.environment(), timeout=60)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.read("run/summary.json")["num_steps"], len(self.read("run/summary.json")["steps"]))
 
 
 if __name__ == "__main__":
