@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/hand_over.h"
 #include "cli/output.h"
+#include "cli/version.h"
 #include "executor/job/membership.h"
 #include "profiles/error.h"
 
@@ -30,7 +31,7 @@ int usage_error(const CLI::App& app, const std::string& message) {
 
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "frostpipe");
-  app.set_version_flag("--version", "frostpipe " FROSTPIPE_VERSION);
+  app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
   app.footer("'frostpipe COMMAND --help' shows the options of a command and an example.");
   const std::array commands = {add_profile_command(app), add_plan_command(app),     add_simulate_command(app),

@@ -6,7 +6,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-from support import FROSTPIPE, NO_EXECUTOR, CliTest
+from support import FROSTPIPE, NO_EXECUTOR, CliTest, has_executor
 
 COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench"]
 
@@ -25,8 +25,39 @@ class UsageTest(CliTest):
         for command in COMMANDS:
             self.assertIn(command, text)
 
-    def test_version(self):
-        self.assertRegex(self.run_tool("--version").stdout, r"^frostpipe \d+\.\d+\.\d+\n$")
+    def test_version_says_what_was_built(self):
+        """Oracle: git, and what LibTorch, where there is one, says of itself."""
+        version, commit, libtorch, libraries, compiler = self.run_tool("--version").stdout.splitlines()
+        self.assertRegex(version, r"^frostpipe \d+\.\d+\.\d+$")
+        self.assertRegex(commit, r"^commit ([0-9a-f]{12}(\+dirty)?|unknown)$")
+        self.assertRegex(libtorch, r"^LibTorch \d+\.\d+\.\d+\S* \(in frostpipe-executor\)$" if has_executor() else "^without LibTorch$")
+        self.assertRegex(libraries, "^" + ", ".join(rf"{name} [\d.]+" for name in ("fmt", "CLI11", "nlohmann_json", "Boost", "Clp", "ICU")) + "$")
+        self.assertRegex(compiler, r"^\w+ [\d.]+, \w+$")
+
+    def test_the_commit_follows_the_checkout(self):
+        """Oracle: git. Of a tree that is none, or lies in another's, nothing is known."""
+        script = Path(__file__).parents[2] / "cmake" / "Commit.cmake"
+        header, git = self.folder / "commit.h", shutil.which("git")
+        if not git:
+            self.skipTest("no git here")
+        def commit_of(source):
+            subprocess.run(["cmake", f"-DGIT={git}", f"-DSOURCE={source}", f"-DHEADER={header}", "-P", script], check=True)
+            return header.read_text()
+        def run_git(*arguments):
+            identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+            return subprocess.run([git, "-C", self.folder, *identity, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        run_git("init", "-q")
+        run_git("add", "profile.json")
+        run_git("commit", "-q", "-m", "one")
+        commit = run_git("rev-parse", "HEAD")[:12]
+        self.assertEqual(commit_of(self.folder), f'#define FROSTPIPE_COMMIT "{commit}"\n')
+        written = header.stat().st_mtime_ns
+        commit_of(self.folder)
+        self.assertEqual(header.stat().st_mtime_ns, written, "nothing is compiled anew for the same commit")
+        self.write("profile.json", "changed")
+        self.assertEqual(commit_of(self.folder), f'#define FROSTPIPE_COMMIT "{commit}+dirty"\n')
+        (self.folder / "unpacked").mkdir()
+        self.assertEqual(commit_of(self.folder / "unpacked"), '#define FROSTPIPE_COMMIT "unknown"\n')
 
     def test_the_tool_without_its_executor_does_all_but_compute(self):
         """Alone, by a link, and without LibTorch."""

@@ -1,0 +1,12 @@
+#include "cli/version.h"
+
+#include "commit.h"
+
+namespace frostpipe {
+
+std::string version_text() {
+  return "frostpipe " FROSTPIPE_VERSION "\ncommit " FROSTPIPE_COMMIT "\n" FROSTPIPE_LIBTORCH "\n" FROSTPIPE_LIBRARIES
+         "\n" FROSTPIPE_COMPILER;
+}
+
+}  // namespace frostpipe
