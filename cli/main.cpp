@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/hand_over.h"
@@ -11,6 +14,7 @@
 #include "cli/version.h"
 #include "executor/job/membership.h"
 #include "profiles/error.h"
+#include "profiles/spelling.h"
 
 namespace frostpipe {
 namespace {
@@ -21,6 +25,24 @@ constexpr const char* kDescription =
     "Plans, simulates and runs pipeline-parallel training that gets cheaper as it converges.\n\n"
     "  profile --> plan --> simulate\n"
     "                   \\-> train ----> compare --> report\n";
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known, std::string_view prefix = "") {
+  const auto meant = nearest_spelling(word, known);
+  return meant ? fmt::format("; did you mean '{}{}'?", prefix, *meant) : "";
+}
+
+/// For the first long option that the parsed commands do not have: also where what it stands for is what is missing.
+std::string hint_for_options(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::App* subcommand : app.get_subcommands()) {
+    for (const CLI::Option* option : subcommand->get_options())
+      known.insert(known.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  for (const std::string& argument : app.remaining(/*recurse=*/true)) {
+    if (argument.starts_with("--")) return did_you_mean(argument.substr(2, argument.find('=') - 2), known, "--");
+  }
+  return "";
+}
 
 int usage_error(const CLI::App& app, const std::string& message) {
   std::string command = "frostpipe";
@@ -41,7 +63,9 @@ int run(int argc, char** argv) {
   try {
     const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
-      throw UsageError(fmt::format("there is no command '{}'", argv[1]));
+      std::vector<std::string> names;
+      for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+      throw UsageError(fmt::format("there is no command '{}'{}", argv[1], did_you_mean(argv[1], names)));
     }
     app.parse(argc, argv);
     for (const Command& command : commands) {
@@ -50,7 +74,7 @@ int run(int argc, char** argv) {
     throw InternalError("a parsed command line names no command");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return usage_error(app, error.what());
+    return usage_error(app, error.what() + hint_for_options(app));
   } catch (const UsageError& error) {
     return usage_error(app, error.what());
   }

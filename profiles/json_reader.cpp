@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "profiles/json_nesting.h"
+#include "profiles/spelling.h"
 
 namespace frostpipe::json {
 
@@ -89,28 +90,10 @@ void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::
   out += fmt::format("\n{:{}}{}", "", indent, json.is_object() ? '}' : ']');
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string suggestion(std::string_view key, const std::vector<const char*>& known) {
-  if (known.empty()) return "";
-  const auto nearest = *std::min_element(known.begin(), known.end(), [&](const char* a, const char* b) {
-    return edit_distance(key, a) < edit_distance(key, b);
-  });
-  if (edit_distance(key, nearest) <= 1 + key.size() / 4) return fmt::format("did you mean \"{}\"?", nearest);
-  return fmt::format("known: {}", fmt::join(known, ", "));
+  if (const auto meant = nearest_spelling(key, {known.begin(), known.end()}))
+    return fmt::format("did you mean \"{}\"?", *meant);
+  return known.empty() ? "" : fmt::format("known: {}", fmt::join(known, ", "));
 }
 
 [[noreturn]] void fail_syntax(std::string_view text, std::string_view source, const Json::parse_error& error) {

@@ -59,6 +59,19 @@ class UsageTest(CliTest):
         (self.folder / "unpacked").mkdir()
         self.assertEqual(commit_of(self.folder / "unpacked"), '#define FROSTPIPE_COMMIT "unknown"\n')
 
+    def test_what_was_meant_is_suggested(self):
+        for arguments, says in [
+            (["tran"], "there is no command 'tran'; did you mean 'train'?"),
+            (["eval"], "there is no command 'eval'; did you mean 'evaluate'?"),
+            (["schedule", "1F1B", "--fromat", "text"], "did you mean '--format'?"),
+            (["schedule", "1F1B", "--fromat=text"], "did you mean '--format'?"),
+            (["plan", "--profil", "p", "--cluster", "c", "--global-batch", "4"], "did you mean '--profile'?"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused(*arguments, code=2, says=[says, "--help'."])
+        for arguments in (["fly"], ["schedule", "1F1B", "--colour", "blue"]):
+            self.assertNotIn("did you mean", self.run_tool(*arguments, code=2).stderr)
+
     def test_the_tool_without_its_executor_does_all_but_compute(self):
         """Alone, by a link, and without LibTorch."""
         alone = shutil.copy(FROSTPIPE, self.folder / "alone")
