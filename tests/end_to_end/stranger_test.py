@@ -1,0 +1,229 @@
+"""A stranger on the host, who knocks at every door of a running job. Oracle: the run that nobody has disturbed.
+
+The ranks that `train` starts itself talk over sockets that they were born with: there is no door. Ranks that somebody
+else starts (RANK, MASTER_ADDR, ...) meet at a port, of this host only if that is where they are told to meet; what
+comes in there may end the run, in one sentence, and nothing worse."""
+
+import collections
+import contextlib
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import GLOBAL_BATCH, NOT_FOR_USERS, processes_naming, rank_of_process
+from faults_test import FaultTest
+from listening_sockets import listening_sockets
+
+NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))
+SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
+HELD_AT_ONCE = 3000
+LIMIT_SECONDS = 60
+SOME_STEPS = 200
+MANY_STEPS = 1000  # longer than the stranger needs
+
+# As in many a login: fewer files than a stranger can open connections.
+USUAL_LIMITS = ("sh", "-c", 'ulimit -Sn 1024; exec "$@"', "sh")
+
+STORE_MAGIC = struct.pack("<BI", 0, 0x3C85F7CE)  # the query VALIDATE of a c10d store and what it expects
+NUM_STORE_QUERIES = 18
+NUMBER_OF_KEYS = 7  # a query without a key, which is answered
+
+
+def reset(connection):
+    """Ends it without goodbye."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+class Stranger:
+    """Knocks; what is open at the end is closed."""
+
+    def __init__(self, seed):
+        self.numbers = random.Random(seed)
+        self.held = []
+        self.kinds = [self.random_bytes, self.a_store_with_wrong_lengths, self.questions_without_waiting,
+                      self.half_a_number, self.says_nothing]
+
+    def random_bytes(self, connection):
+        connection.sendall(self.numbers.randbytes(self.numbers.choice((1, 3, 64, 4096, 20_000))))
+        self.numbers.choice((reset, socket.socket.close))(connection)
+
+    def a_store_with_wrong_lengths(self, connection):
+        length = self.numbers.choice((0, 1, 20_000, 2**31 - 1, 2**32, 2**40, 2**63 - 1, 2**64 - 1))
+        query = struct.pack("<BQ", self.numbers.randrange(NUM_STORE_QUERIES + 2), length)
+        connection.sendall(STORE_MAGIC + query + self.numbers.randbytes(20_000))
+        reset(connection)
+
+    def questions_without_waiting(self, connection):
+        """What answers finds nobody: SIGPIPE, to whoever has not thought of it."""
+        connection.sendall(STORE_MAGIC + bytes([NUMBER_OF_KEYS]) * 20_000)
+        reset(connection)
+
+    def half_a_number(self, connection):
+        connection.sendall(STORE_MAGIC + struct.pack("<BI", 1, 7))
+        self.held.append(connection)
+
+    def says_nothing(self, connection):
+        self.held.append(connection)
+
+    def knock(self, door):
+        """What was done, or why it was not."""
+        kind = self.numbers.choice(self.kinds)
+        try:
+            kind(door.connect(seconds=1))
+        except OSError as error:
+            return f"{kind.__name__}: {error.strerror or error}"
+        return kind.__name__
+
+    def hold_many(self, doors, count):
+        """So many connections at once, all doors in turn."""
+        for i in range(count):
+            with contextlib.suppress(OSError):
+                self.held.append(doors[i % len(doors)].connect(seconds=0.05))
+
+    def leave(self):
+        while self.held:
+            self.held.pop().close()
+
+
+class DoorTest(FaultTest):
+    def doors(self):
+        return listening_sockets(processes_naming(self.folder))
+
+    def lengthen(self, plan, num_steps):
+        self.edit(plan, lambda value: value.update(num_steps=num_steps))
+
+    def wait_for_training(self, started):
+        self.wait_until(lambda: self.is_training(started) or started.ended_within(0) is not None, LIMIT_SECONDS,
+                        lambda: started.stderr)
+
+    def doors_until_the_end(self, started):
+        """All that were ever seen."""
+        seen = set()
+        until = time.monotonic() + LIMIT_SECONDS
+        while started.ended_within(0.02) is None:
+            self.assertLess(time.monotonic(), until, started.stderr)
+            seen.update(self.doors())
+        self.assertEqual(started.ended_within(0), 0, started.stderr)
+        return seen
+
+
+class NothingListensTest(DoorTest):
+    def test_whoever_listens_is_found(self):
+        """Else the others would find nothing wherever they look."""
+        places = [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::", 0)),
+                  (socket.AF_UNIX, f"{self.folder}/a door"), (socket.AF_UNIX, b"\0" + os.fsencode(self.folder.name))]
+        with contextlib.ExitStack() as stack:
+            opened = [stack.enter_context(socket.socket(family)) for family, _ in places]
+            for door, (_, address) in zip(opened, places):
+                door.bind(address)
+            self.assertEqual(listening_sockets([os.getpid()]), [])  # none of them listens yet
+            for door in opened:
+                door.listen()
+            found = listening_sockets([os.getpid()])
+            names = (door.getsockname() for door in opened)
+            expected = {name[:2] if isinstance(name, tuple) else name for name in names}
+            self.assertEqual({door.address for door in found}, expected)
+            self.assertEqual([door.address[0] for door in found if not door.is_on_this_host_only()], ["::"])
+            for door in found:
+                door.connect().close()
+
+    def test_nothing_of_a_job_listens(self):
+        """Two ranks, a spare, changes of layout."""
+        started = self.start(*self.train_arguments("pipetransformer.json", "run", "--spares", 1))
+        self.assertEqual(self.doors_until_the_end(started), set())
+
+
+class LongNothingListensTest(DoorTest):
+    def test_nothing_of_a_job_that_forms_anew_listens(self):
+        self.lengthen("pipetransformer.json", SOME_STEPS)
+        for spares in (0, 1):
+            with self.subTest(spares=spares):
+                started = self.start(*self.train_arguments("pipetransformer.json", f"run-{spares}", "--spares", spares))
+                self.wait_for_training(started)
+                os.kill(next(pid for pid in processes_naming(self.folder) if rank_of_process(pid) == 0), signal.SIGKILL)
+                self.assertEqual(self.doors_until_the_end(started), set())
+                self.assertEqual(len(self.read(f"run-{spares}/summary.json")["recoveries"]), 1, started.stderr)
+
+    def test_nothing_of_a_measurement_listens(self):
+        started = self.start("profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
+                             "--micro-batch-sizes", "4,16", "--memory-limit", "64MiB",
+                             "--cluster", self.folder / "measured-cluster.json", "-o", self.folder / "measured.json")
+        self.assertEqual(self.doors_until_the_end(started), set())
+
+
+class StrangerTest(DoorTest):
+    def setUp(self):
+        super().setUp()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.at_once = min(HELD_AT_ONCE, hard - 200)
+        self.stranger = Stranger(SEED)
+        self.addCleanup(self.stranger.leave)
+
+    def disturb(self):
+        """1,000 attempts at all doors, then as many open connections as a stranger can have."""
+        done = collections.Counter()
+        places = set()
+        for attempt in range(NUM_ATTEMPTS):
+            if attempt % 50 == 0:
+                doors = self.doors()  # a change of layout opens others
+                places.update(doors)
+            if not doors:
+                break
+            done[self.stranger.knock(doors[attempt % len(doors)])] += 1
+        if doors:
+            self.stranger.leave()
+            self.stranger.hold_many(doors, self.at_once)
+            done["held at once"] = len(self.stranger.held)
+            time.sleep(1)
+            self.stranger.leave()
+        print(f"\nseed {SEED}, {len(places)} doors: {dict(done)}", file=sys.stderr)
+        return places
+
+    def assert_clean(self, started):
+        """A stranger can make a process say much."""
+        found = NOT_FOR_USERS.search(started.stderr)
+        self.assertIsNone(found, found and started.stderr[max(0, found.start() - 500) : found.start() + 1000])
+        super().assert_clean(started)
+
+    def test_a_job_that_train_has_started(self):
+        self.lengthen("pipetransformer.json", MANY_STEPS)
+        undisturbed = self.train("pipetransformer.json", "undisturbed")
+        started = self.start(*self.train_arguments("pipetransformer.json", "run", "--spares", 1), wrapper=USUAL_LIMITS)
+        self.wait_for_training(started)
+        places = self.disturb()
+        self.assertEqual(started.ended_within(LIMIT_SECONDS), 0, started.stderr[-1000:])
+        self.assert_clean(started)
+        run = self.read("run/summary.json")
+        self.assertNotIn("recoveries", run)
+        self.assertEqual(self.losses(run), self.losses(undisturbed))
+        self.assertEqual(places, set())
+
+    def test_ranks_that_somebody_else_has_started(self):
+        self.lengthen("static.json", MANY_STEPS)
+        undisturbed = self.train("static.json", "undisturbed")
+        ranks = self.start_ranks("static.json", "--max-restarts", 0)
+        self.wait_for_training(ranks[0])
+        places = self.disturb()
+        codes = [rank.ended_within(LIMIT_SECONDS) for rank in ranks]
+        print(f"they ended with {codes}: {[rank.stderr[-500:] for rank in ranks]}", file=sys.stderr)
+        for rank, code in zip(ranks, codes):
+            self.assertIn(code, (0, 1), rank.stderr[-1000:])  # not by a signal, and not never
+            self.assert_clean(rank)
+        if codes == [0, 0]:
+            self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(undisturbed))
+        self.assertEqual([place for place in places if not place.is_on_this_host_only()], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
