@@ -61,11 +61,11 @@ class RecoveryCase(EndToEndTest):
         for field in ("step", "samples", "learning_rate"):
             self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]], field)
 
-    def assert_same_run(self, run, reference, weights, bits=True):
+    def assert_same_run(self, run, reference, weights, bits=True, out="run"):
         self.assert_same_account(run, reference)
         if bits:
             self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
-            self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
+            self.assertEqual((self.folder / out / "model/model.safetensors").read_bytes(), weights)
             self.assertEqual(run["test_predictions"], reference["test_predictions"])
         else:
             loss, expected = run["steps"][-1]["loss"], reference["steps"][-1]["loss"]

@@ -1,0 +1,301 @@
+"""Random faults over the whole life of a run: its start, training, changes of layout, checkpoints, the evaluation
+behind the last step, the final save.
+
+Oracle: the run that nothing has disturbed. A disturbed one ends as it did, to the bit where the layout is the same, or
+ends with exit code 1 and one sentence; then the same command line once more ends as it did. Nothing hangs, no process
+is left, nobody dies of anything but our signals, and nothing lies in the run's folder that the undisturbed run does
+not leave there.
+
+    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     so many runs, other ones
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13      number 13 of them alone: seed and number say what is hit, and when
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
+from end_to_end import NOT_FOR_USERS, Started, processes_naming, rank_of_process
+from recovery_test import RecoveryCase
+
+NUM_RUNS = int(os.environ.get("FROSTPIPE_FAULTS", 300))
+SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
+ONLY = os.environ.get("FROSTPIPE_FAULT")
+RUNS_AT_ONCE = 2
+LONGEST_SECONDS = 60  # from a fault to the end of the run
+START_SECONDS = 60    # a process that is stopped before its first heartbeat may still be loading its libraries
+NUM_RANKS = 2
+NUM_STEPS = 120
+NUM_TRAINING_SAMPLES, NUM_TEST_SAMPLES = 160, 600  # 10 steps an epoch, and evaluations long enough to be hit
+LAUNCHER = -1
+
+# What a run says while it goes on; any other line of its own says how it ended.
+GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
+                     r"|^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
+DIED_BY_ITSELF = re.compile(r"killed by signal (?!9 )")
+LEFT_BEHIND = re.compile(r"\.part\b|\.written$|\.tmp$|probe")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A signal to a process: the launcher, or the one that was started with this number (ranks first, then spares)."""
+
+    victim: int
+    number: signal.Signals
+    moment: float  # in parts of the run's whole time, or of that behind its last step
+
+    def __str__(self):
+        return f"{self.number.name} to {'the launcher' if self.victim == LAUNCHER else f'process {self.victim}'}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Disturbance:
+    index: int
+    job: str
+    spares: int
+    fault: Fault
+    is_behind_last_step: bool
+    second: Fault | None  # in the recovery from the first: its moment is in seconds
+
+    @staticmethod
+    def draw(index, jobs):
+        numbers = random.Random(f"{SEED} {index}")
+        job, spares = numbers.choice(jobs), numbers.choice((0, 1, 1))
+
+        def fault(moment, *victims):
+            victim = numbers.choice([*range(NUM_RANKS + spares), *victims])
+            stops = victim != LAUNCHER and numbers.random() < 0.1
+            return Fault(victim, signal.SIGSTOP if stops else signal.SIGKILL, moment)
+
+        is_behind_last_step = numbers.random() < 0.25  # a small part of the time, and much happens in it
+        first = fault(numbers.random(), *([LAUNCHER] if numbers.random() < 0.3 else []))
+        has_second = first.victim != LAUNCHER and numbers.random() < 0.15
+        second = fault(numbers.uniform(0, 0.5)) if has_second else None
+        return Disturbance(index, job, spares, first, is_behind_last_step, second)
+
+    def __str__(self):
+        time_of = "what follows the last step" if self.is_behind_last_step else "the whole time"
+        then = f", {self.second} {self.second.moment:.2f} s later" if self.second else ""
+        return (f"FROSTPIPE_SEED={SEED} FROSTPIPE_FAULT={self.index}: {self.job}, {self.spares} spares, "
+                f"{self.fault} at {100 * self.fault.moment:.0f} % of {time_of}{then}")
+
+
+@dataclasses.dataclass
+class Undisturbed:
+    run: dict
+    weights: bytes
+    files: set
+    seconds: float
+    seconds_behind_last_step: float
+
+    def learn(self, seconds, seconds_behind_last_step):
+        """Of a run that was over before it was hit: the machine is less busy than it was."""
+        self.seconds = min(self.seconds, seconds)
+        self.seconds_behind_last_step = min(self.seconds_behind_last_step, seconds_behind_last_step)
+
+
+def last_step_is_done(started):
+    return f"step {NUM_STEPS}/{NUM_STEPS}" in started.stderr
+
+
+def sentences_of_the_end(started):
+    return [line for line in started.stderr.splitlines() if not GOES_ON.search(line)]
+
+
+def recovery_seconds(recovery):
+    return sum(recovery.get(part, 0) for part in ("detection_ns", "forming_ns", "restoring_ns")) / 1e9
+
+
+class Clock:
+    """Of a run: when it began, and when its last step was done."""
+
+    def __init__(self):
+        self.began = self.last_step = time.monotonic()
+
+    def wait_for_last_step(self, started):
+        while not last_step_is_done(started) and started.ended_within(0.002) is None:
+            pass
+        self.last_step = time.monotonic()
+
+    def read(self):
+        """Seconds of the whole, and behind the last step."""
+        return time.monotonic() - self.began, time.monotonic() - self.last_step
+
+
+class LifeTest(RecoveryCase):
+    def write_plan(self, name, phases):
+        """Phases with their first steps; the plan's length is the run's."""
+        plan = self.read("pipetransformer.json")  # which has room for a cache
+        plan.update(num_steps=NUM_STEPS, phases=[{**phase, "from_step": step} for step, phase in phases])
+        self.write(name, plan)
+
+    def jobs(self):
+        """{plan: options}: what is to be hit is most of what each of them does."""
+        tiny_model.write_data(self.folder / "life.tsv", NUM_TRAINING_SAMPLES)
+        tiny_model.write_data(self.folder / "life-test.tsv", NUM_TEST_SAMPLES, seed=2)
+        pipeline, replicas = (self.read(f"{name}.json")["phases"][0] for name in ("static", "data-parallel"))
+        self.write_plan("pipeline.json", [(0, pipeline)])
+        self.write_plan("replicas.json", [(0, replicas)])
+        steps = range(0, NUM_STEPS, 3)
+        self.write_plan("changing.json", [(step, (pipeline, replicas)[step // 3 % 2]) for step in steps])
+        # A quarter of the steps each with nothing, two, three and four blocks frozen; another layout every 5 steps.
+        elastic = []
+        for step in range(0, NUM_STEPS, 5):
+            first_trainable, is_odd = (0, 5, 7, 9)[4 * step // NUM_STEPS], step // 5 % 2
+            phase = {**(pipeline if first_trainable == 0 and not is_odd else replicas)}
+            if first_trainable > 0:
+                phase.update(first_trainable_layer=first_trainable, num_micro_batches=1 + is_odd)
+                phase["cache"] = {"on": True, "found": []}
+            elastic.append((step, phase))
+        self.write_plan("elastic.json", elastic)
+        every_step = ("--checkpoint-steps", 1)
+        return {"pipeline.json": every_step, "replicas.json": ("--checkpoint-steps", 20), "changing.json": every_step,
+                "elastic.json": every_step}
+
+    def begin(self, job, out, spares, name):
+        options = (*self.options[job], "--test-data", "life-test.tsv", "--spares", spares)
+        return Started(self, self.train_arguments(job, out, *options, data="life.tsv"), self.environment(), name, ())
+
+    def processes(self, out):
+        return processes_naming(self.folder / out)
+
+    def files(self, out):
+        """Names of what a run leaves; checkpoints are all alike."""
+        root = self.folder / out
+        return {re.sub(r"step-\d{8}", "step-N", str(path.relative_to(root))) for path in root.rglob("*")}
+
+    def undisturbed(self, job):
+        out = f"undisturbed-{Path(job).stem}"
+        clock = Clock()
+        started = self.begin(job, out, 0, out)
+        clock.wait_for_last_step(started)
+        self.assertEqual(self.end_of(started, out), 0, started.stderr)
+        weights = (self.folder / out / "model/model.safetensors").read_bytes()
+        return Undisturbed(self.read(f"{out}/summary.json"), weights, self.files(out), *clock.read())
+
+    def hit(self, fault, launcher, out):
+        """As soon as the victim is there; whether it was."""
+        while launcher.ended_within(0) is None:
+            is_last_look = last_step_is_done(launcher)  # whoever is not there now has been lost, or has ended
+            found = {rank_of_process(pid): pid for pid in self.processes(out) if pid != launcher.pid}
+            found[LAUNCHER] = launcher.pid
+            try:
+                if fault.victim in found:
+                    os.kill(found[fault.victim], fault.number)
+                    return True
+            except ProcessLookupError:
+                pass
+            if is_last_look:
+                break
+        return False
+
+    def disturb(self, what, undisturbed, launcher, clock, out):
+        """Sends the signals; whether the first of them met somebody."""
+        if what.is_behind_last_step:
+            clock.wait_for_last_step(launcher)
+            launcher.ended_within(what.fault.moment * undisturbed.seconds_behind_last_step)
+        else:
+            launcher.ended_within(what.fault.moment * undisturbed.seconds)
+        has_hit = self.hit(what.fault, launcher, out)
+        if has_hit and what.second:
+            launcher.ended_within(what.second.moment)
+            self.hit(what.second, launcher, out)
+        return has_hit
+
+    def end_of(self, launcher, out):
+        """The exit code; nothing may be alive behind it."""
+        code = launcher.ended_within(LONGEST_SECONDS)
+        if code is None and "train " not in launcher.stderr:
+            code = launcher.ended_within(START_SECONDS)
+        if code is None:
+            states = {pid: Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in self.processes(out)}
+            self.fail(f"it hangs, with processes {states}\n{launcher.stderr}")
+        self.wait_until(lambda: not self.processes(out), 5,
+                        lambda: f"processes {self.processes(out)} to be gone\n{launcher.stderr}")
+        self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
+        self.assertNotRegex(launcher.stderr, DIED_BY_ITSELF)
+        return code
+
+    def assert_ended_as(self, undisturbed, launcher, out, job):
+        """The recoveries that the run tells of."""
+        run = self.read(f"{out}/summary.json")
+        recoveries = run.get("recoveries", [])
+        same_layout = all(recovery["world_size"] == NUM_RANKS for recovery in recoveries)
+        bits = same_layout and not (recoveries and self.caches(job))
+        self.assert_same_run(run, undisturbed.run, undisturbed.weights, bits=bits, out=out)
+        left = self.files(out)
+        self.assertEqual([name for name in left if LEFT_BEHIND.search(name)], [], launcher.stderr)
+        no_checkpoints = re.compile(r"(?!checkpoints/)").match
+        self.assertEqual(set(filter(no_checkpoints, left)), set(filter(no_checkpoints, undisturbed.files)))
+        return recoveries
+
+    def one_run(self, what):
+        """How it ended, in a word or by its sentence, and the recoveries that it tells of."""
+        undisturbed = self.references[what.job]
+        out = f"life-{what.index:04}"
+        clock = Clock()
+        launcher = self.begin(what.job, out, what.spares, out)
+        has_hit = self.disturb(what, undisturbed, launcher, clock, out)
+        code = self.end_of(launcher, out)
+        if not has_hit:
+            undisturbed.learn(*clock.read())
+        said = sentences_of_the_end(launcher)
+        if has_hit and what.fault.victim == LAUNCHER:
+            self.assertEqual((code, said), (-signal.SIGKILL, []), launcher.stderr)
+            ending = "everything was lost, and the next start ended well"
+        elif code == 0:
+            self.assertEqual(said, [], launcher.stderr)
+            ending = "went on without what was lost" if has_hit else "met nobody"
+        else:
+            self.assertEqual((code, len(said), has_hit), (1, 1, True), launcher.stderr)
+            ending = re.sub(r"\b(rank|process) \d+", r"\1 N", said[0])
+        if code != 0 and not (self.folder / out / "summary.json").exists():  # what a finished run writes last
+            launcher = self.begin(what.job, out, 0, f"{out}-again")
+            self.assertEqual(self.end_of(launcher, out), 0, launcher.stderr)
+        recoveries = self.assert_ended_as(undisturbed, launcher, out, what.job)
+        return "recovered" if code == 0 and recoveries else ending, recoveries
+
+    def report(self, what):
+        """one_run, whose failure stops no other."""
+        out = f"life-{what.index:04}"
+        try:
+            return (what, *self.one_run(what), None)
+        except Exception as error:  # also of a test's own: it is told, and fails the test
+            print(f"\n{what}\n{error}", file=sys.stderr, flush=True)
+            return what, "FAILED", [], error
+        finally:
+            for pid in self.processes(out):
+                os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(self.folder / out, ignore_errors=True)
+
+    def test_random_faults(self):
+        self.options = self.jobs()
+        shared_memory = set(os.listdir("/dev/shm"))
+        began = time.monotonic()
+        runs = [Disturbance.draw(i, sorted(self.options)) for i in ([int(ONLY)] if ONLY else range(NUM_RUNS))]
+        with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
+            self.references = dict(zip(self.options, pool.map(self.undisturbed, self.options)))
+            ended = list(pool.map(self.report, runs))
+        recoveries = [recovery for _, _, found, _ in ended for recovery in found]
+        slowest = max(map(recovery_seconds, recoveries), default=0)
+        print(f"\n{len(ended)} disturbed runs of seed {SEED} in {time.monotonic() - began:.0f} s; "
+              f"{len(recoveries)} recoveries, the slowest in {slowest:.2f} s", file=sys.stderr)
+        for ending, count in collections.Counter(ending for _, ending, _, _ in ended).most_common():
+            print(f"{count:5} {ending}", file=sys.stderr)
+        self.assertEqual([str(what) for what, _, _, error in ended if error], [])
+        new = set(os.listdir("/dev/shm")) - shared_memory
+        self.assertEqual([name for name in new if name.startswith("frostpipe-")], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
