@@ -173,7 +173,8 @@ class Launcher {
         if (messages::parse_stopped(said->text) == generation_) member.stopped = true;
       }
       const std::chrono::seconds limit(member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
-      if (member.running && !member.done && !member.silent && Clock::now() - member.last_beat > limit) {
+      // Also one that has ended its work: it may be stopped on its way out.
+      if (member.running && !member.silent && Clock::now() - member.last_beat > limit) {
         member.silent = true;
         kill(member.pid, SIGKILL);
       }

@@ -47,7 +47,10 @@ int take_part(Membership& membership, const std::function<bool(const Formation&)
 
 const std::map<std::string, std::function<int(Membership&)>>& parts() {
   static const std::map<std::string, std::function<int(Membership&)>> all{
-      {"all well", [](Membership& membership) { return take_part(membership, [](const Formation&) { return false; }); }},
+      {"all well",
+       [](Membership& membership) { return take_part(membership, [](const Formation&) { return false; }); }},
+      {"rank 1 stops on its way out",
+       [](Membership& membership) { return take_part(membership, [](const Formation&) { return false; }); }},
       {"seat 1 is killed",
        [](Membership& membership) {
          return take_part(membership, [](const Formation& formation) {
@@ -92,6 +95,8 @@ const bool plays_a_part = [] {
     const std::unique_ptr<Membership> membership = Membership::join();
     code = parts().at(std::getenv(kPart))(*membership);
   }
+  if (std::getenv(kPart) == std::string("rank 1 stops on its way out") && std::getenv("RANK") == std::string("1"))
+    raise(SIGSTOP);
   _exit(code);
 }();
 
@@ -164,6 +169,13 @@ TEST_F(LaunchTest, RestartsAreCounted) {
 TEST_F(LaunchTest, ASilentRankIsLost) {
   EXPECT_EQ(launch("seat 1 is silent", 2, 1, 1), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("has sent no heartbeat for 10 s: it is stopped or stuck; a spare takes the place"));
+}
+
+TEST_F(LaunchTest, ARankThatStopsOnItsWayOutIsNotWaitedForWithoutEnd) {
+  EXPECT_EQ(launch("rank 1 stops on its way out", 2, 1, 1), 1);
+  EXPECT_THAT(said_,
+              testing::MatchesRegex("frostpipe: rank 1 \\(process [0-9]+\\) has sent no heartbeat for 10 s: it is "
+                                    "stopped or stuck while the others were ending; ended the other ranks\n"));
 }
 
 TEST_F(LaunchTest, ARankThatFailsByItselfEndsTheJob) {
