@@ -91,9 +91,7 @@ Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_pr
     auto result = replan(load_profile(), cluster, options, request, CacheContent{});
     if (const auto* none = std::get_if<Infeasible>(&result)) return {{}, none->reason};
     Continuation& chosen = std::get<ReplanResult>(result).chosen;
-    ReplanAnswer answer{std::move(chosen.phases), "by the planner"};
-    if (request.forecast) answer.phases.insert(answer.phases.end(), chosen.later.begin(), chosen.later.end());
-    return answer;
+    return {request.forecast ? along_the_forecast(chosen) : std::move(chosen.phases), "by the planner"};
   };
 }
 

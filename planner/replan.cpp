@@ -1,6 +1,7 @@
 #include "planner/replan.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -36,6 +37,14 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& prof
 }
 
 }  // namespace
+
+std::vector<Phase> along_the_forecast(const Continuation& continuation) {
+  const std::vector<Phase>& later = continuation.later;
+  std::vector<Phase> phases;
+  append_until(phases, continuation.phases, later.empty() ? std::numeric_limits<int>::max() : later.front().from_step);
+  phases.insert(phases.end(), later.begin(), later.end());
+  return phases;
+}
 
 Profile scaled_profile(Profile profile, double factor) {
   for (Measurement& measurement : profile.measurements) {

@@ -18,6 +18,10 @@ struct Continuation {
   bool operator==(const Continuation&) const = default;
 };
 
+/// What is executed where the forecast holds: `phases` until the first further freeze, then `later`. First steps
+/// increase strictly.
+std::vector<Phase> along_the_forecast(const Continuation& continuation);
+
 /// What replan() looked at.
 struct ReplanResult {
   Continuation chosen;

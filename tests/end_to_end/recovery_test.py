@@ -167,6 +167,27 @@ class LongLostRankTest(LostRankTest):
         self.assertEqual(run["phases"][-1]["frozen_layers"], reference["phases"][-1]["frozen_layers"])
 
 
+    def test_fewer_ranks_freeze_at_the_step_of_the_plan(self):
+        """What the cache would hold if nothing more froze changes at every epoch's end, and so behind the next freeze
+        too. Oracle: the losses of all steps, but for rounding."""
+        tiny_model.write_data(self.folder / "long.tsv", 3200)  # 160 steps an epoch
+        plan = self.read("pipetransformer.json")
+        phase = self.read("data-parallel.json")["phases"][0]
+        cached = {**phase, "cache": {"on": True, "found": []}}
+        plan.update(num_steps=320, phases=[phase, {**cached, "from_step": 10, "first_trainable_layer": 5},
+                                           {**cached, "from_step": 150, "first_trainable_layer": 7}])
+        self.write("freezing.json", plan)
+        reference = self.train("freezing.json", "reference", data="long.tsv")
+        launcher = self.start(*self.train_arguments("freezing.json", "run", data="long.tsv"))
+        scalars = self.folder / "run/scalars.jsonl"
+        self.wait_until(lambda: scalars.exists() and scalars.read_text().count("\n") > 20, 60, lambda: launcher.stderr)
+        os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
+        run = self.assert_ended_well(launcher)
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1], launcher.stderr)
+        self.assertLess(run["recoveries"][0]["step"], 150)
+        self.assert_losses_equal(run, reference, 320, 1e-3)
+
+
 class InterruptedCase(RecoveryCase):
     def interrupt(self, plan, *options, steps=80):
         """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""

@@ -94,9 +94,7 @@ TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
   const ReplanResult result = example.run();
   ASSERT_GE(result.candidates.size(), 4U);
   for (const Continuation& way : result.candidates) {
-    std::vector<Phase> phases = way.phases;  // those behind the next freeze that is foreseen are for a run without it
-    if (!way.later.empty()) std::erase_if(phases, [&](const Phase& phase) { return phase.from_step >= way.later.front().from_step; });
-    phases.insert(phases.end(), way.later.begin(), way.later.end());
+    const std::vector<Phase> phases = along_the_forecast(way);
     Nanoseconds total = 0;
     for (std::size_t i = 0; i < phases.size(); ++i) {
       const int end = i + 1 < phases.size() ? phases[i + 1].from_step : example.options.num_steps;
@@ -187,6 +185,23 @@ TEST(Replan, BehindTheLastStepGivesTheOthersALayout) {
   const ReplanResult of_two = example.run();
   for (const Continuation& way : of_two.candidates)
     EXPECT_LE(of_two.chosen.phases.front().predicted.iteration_ns, way.phases.front().predicted.iteration_ns);
+}
+
+TEST(Replan, FreezesAtTheStepThatIsForeseen) {
+  // Foreseen within an epoch, at its end and in the next one, while the cache of the step now is still being filled:
+  // what the continuation would change there if nothing more froze is not done.
+  Example example;
+  for (const int step : {18, 20, 23}) {
+    example.options.forecast = std::vector<FreezeEvent>{{.from_step = step, .frozen_layers = 3}};
+    for (const Continuation& way : example.run().candidates) {
+      int before = example.request.from_step - 1;
+      for (const Phase& phase : along_the_forecast(way)) {
+        EXPECT_GT(phase.from_step, before);
+        before = phase.from_step;
+        EXPECT_EQ(phase.first_trainable_layer, phase.from_step < step ? 5 : 7);
+      }
+    }
+  }
 }
 
 TEST(Replan, TakesTheMachineAsItIs) {
