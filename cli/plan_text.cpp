@@ -53,10 +53,11 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
       "{}: {} plan of {} steps of mini-batch {} on {} ranks, {} tokens per sample\n\n{}\n"
-      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s\n",
+      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n",
       path, plan.method, plan.num_steps, plan.global_batch_size, plan.world_size, plan.phases.front().tokens,
       phases_text(plan, profile), memory_limits(cluster, plan.memory_limited), format_duration(total),
-      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0);
+      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
+      profile.quick ? "; roughly, since the profile is a quick one" : "");
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {

@@ -126,6 +126,7 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                     profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
                     profile.workload->longest_tokens, profile.workload->global_batch_size);
   }
+  if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
   if (cluster_path.empty())
     return text + "\nlinks: measured, but not kept; --cluster FILE writes the file that plan needs\n";
   const Cluster cluster = cluster_from_json(read_named_file(cluster_path), cluster_path);
@@ -209,7 +210,9 @@ int run_profile(ProfileOptions& options) {
 Command add_profile_command(CLI::App& app) {
   const auto options = std::make_shared<ProfileOptions>();
   CLI::App* command = app.add_subcommand("profile", "Measure a model's layers, and the links, on this machine");
-  command->add_option("--model", options->model, "Hugging Face folder of a BERT, ViT or GPT-2 model")->type_name("FOLDER");
+  CLI::Option* model =
+      command->add_option("--model", options->model, "Hugging Face folder of a BERT, ViT or GPT-2 model")
+          ->type_name("FOLDER");
   command
       ->add_option("--like", options->like,
                    "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face config.json (bert, vit, gpt2), for what-ifs and "
@@ -245,6 +248,11 @@ Command add_profile_command(CLI::App& app) {
                    "Limit on each rank's tensors, for the cluster file: 384MiB")
       ->check(CLI::Validator(check_bytes, ""))
       ->type_name("SIZE");
+  command
+      ->add_flag("--quick", options->measure.quick,
+                 "Measure fewer sizes (powers of 8), once each: a first look in a fraction of the time, with rough "
+                 "predictions")
+      ->needs(model);
   add_counts_option(*command, "--micro-batch-sizes", options->measure.micro_batch_sizes,
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,

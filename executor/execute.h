@@ -151,7 +151,8 @@ struct MeasureOptions {
   std::uint64_t seed = 1;
   double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
   SampleOptions samples;
-  std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch
+  bool quick = false;                  // one round of fewer sizes: for a first look
+  std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
   std::string dtype = "float32";
   std::string device = "cpu";

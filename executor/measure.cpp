@@ -20,8 +20,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kRounds = 3;
-
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 Nanoseconds median(std::vector<Nanoseconds> values) {
@@ -153,6 +151,18 @@ class Bench {
   ComputeDevice& device_;
   at::TensorOptions options_;
 };
+
+/// Small micro-batches are quick to measure and most disturbed by what else the machine does.
+int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
+
+/// Micro-batch sizes between which the others are interpolated: powers of 2 up to the mini-batch, or of 8 where it must
+/// be quick.
+std::vector<int> suited_sizes(int global_batch_size, bool quick) {
+  std::vector<int> sizes;
+  for (int size = 1; size < global_batch_size; size *= quick ? 8 : 2) sizes.push_back(size);
+  sizes.push_back(global_batch_size);
+  return sizes;
+}
 
 /// One optimizer step of every layer.
 void measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, const std::string& optimizer,
@@ -299,11 +309,10 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
     if (options.tokens.empty()) lengths = suited;
   }
   if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};
-  std::vector<int> sizes = options.micro_batch_sizes;
-  if (sizes.empty()) {
-    for (int size = 1; size < options.global_batch_size; size *= 2) sizes.push_back(size);
-    sizes.push_back(options.global_batch_size);
-  }
+  const std::vector<int> sizes = options.micro_batch_sizes.empty()
+                                     ? suited_sizes(options.global_batch_size, options.quick)
+                                     : options.micro_batch_sizes;
+  const int num_rounds = options.quick ? 1 : 3;
 
   const std::unique_ptr<ComputeDevice> device = make_device(options.device, self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -315,7 +324,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.model_path = options.model.string();
   profile.machine = fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
                                 communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
+  profile.quick = options.quick;
   profile.workload = workload;
+  if (self.rank == 0) progress(0, "links between ranks, and the cache");
   result.cluster = measure_links(*communicator, *device, tensor_options, options);
   if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator);
   const int entry_tokens = workload ? workload->mean_tokens : lengths.front();
@@ -333,20 +344,28 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   Bench bench(folder.config, profile.model, layers, *device, tensor_options);
   std::map<std::pair<int, int>, KindSamplesByKind> samples;  // by micro-batch size and tokens
   std::map<LayerKind, Mean> updates, unmeasured;
+  const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };
   double work_done = 0, work = 0;
-  for (const int size : sizes) work += size * static_cast<double>(lengths.size()) * kRounds;
+  for (const int tokens : lengths) {
+    for (const int size : sizes) work += num_rounds * work_of(size, tokens);
+  }
   measure_updates(profile.model, layers, *device, optimizer, unmeasured);  // first touch of memory and code
   KindSamplesByKind first_touch;
   bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch);
-  for (int round = 0; round < kRounds; ++round) {
+  const Nanoseconds begin = now_ns();
+  for (int round = 0; round < num_rounds; ++round) {
     communicator->everyone().barrier();
     measure_updates(profile.model, layers, *device, optimizer, updates);
     for (const int tokens : lengths) {
       for (const int size : sizes) {
-        // Small micro-batches are quick to measure and most disturbed by what else the machine does.
-        for (int pass = 0; pass < std::clamp(16 / size, 1, 4); ++pass) bench.measure(size, tokens, samples[{size, tokens}]);
-        work_done += size;
-        if (self.rank == 0) progress(work_done / work, fmt::format("round {} of {}: micro-batches of {} samples x {} tokens", round + 1, kRounds, size, tokens));
+        for (int pass = 0; pass < passes_of(size); ++pass) bench.measure(size, tokens, samples[{size, tokens}]);
+        work_done += work_of(size, tokens);
+        const Nanoseconds left =
+            static_cast<Nanoseconds>(static_cast<double>(now_ns() - begin) * (work - work_done) / work_done);
+        if (self.rank == 0)
+          progress(work_done / work,
+                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens; about {} left", round + 1,
+                               num_rounds, size, tokens, format_duration(left)));
       }
     }
   }

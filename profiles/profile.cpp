@@ -73,6 +73,7 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
   archive("model", profile.model);
   archive("model_path", profile.model_path);
   archive("machine", profile.machine);
+  archive("quick", profile.quick, json::MayBeMissing());
   archive("workload", profile.workload);
   archive("measurements", profile.measurements);
   archive("updates", profile.updates);

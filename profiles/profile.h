@@ -86,6 +86,7 @@ struct Profile {
   /// Folder that the weights were read from; empty for a model that has none (random weights).
   std::string model_path;
   std::string machine;  // for people: processor, threads, how many ranks measured at the same time
+  bool quick = false;   // measured with few sizes and repetitions: predictions from it are rough
   std::optional<Workload> workload = std::nullopt;
   /// In ascending order of keys, each key once: cost_of searches by bisection. profile_from_json sorts; who fills a
   /// Profile otherwise keeps the order.

@@ -195,6 +195,11 @@ class PlanTest(CliTest):
         self.plan("b.json", "static", "--steps", 7)
         self.assertEqual(self.read("b.json")["num_steps"], 7)
 
+    def test_a_quick_profile_is_said(self):
+        self.assertNotIn("roughly", self.plan("static.json", "static").stdout)
+        self.edit("profile.json", lambda profile: profile.update(quick=True))
+        self.assertIn("samples/s; roughly, since the profile is a quick one", self.plan("static.json", "static").stdout)
+
     def test_no_plan_fits_says_why_and_writes_nothing(self):
         self.write("old.json", "keep me")
         done = self.plan("old.json", "data-parallel", code=1)

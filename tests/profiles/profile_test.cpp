@@ -112,6 +112,7 @@ TEST(UpdateCostOf, IsMeasuredOrAnError) {
 TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.model_path = "models/mini";
+  profile.quick = true;
   profile.workload =
       Workload{.name = "trec", .num_samples = 5452, .tokens = 16, .longest_tokens = 24, .global_batch_size = 64};
   profile.measurements[0].key.context_tokens = 1;
