@@ -264,6 +264,8 @@ int run_bench(const BenchOptions& options) {
   if (options.format == "csv" || options.format == "html") throw UsageError(fmt::format("--format {}: is for the suites of published measurements", options.format));
   if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
   if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
+  for (const char* table : {"table.txt", "table.json"})
+    require_writable(fs::path(options.output) / table);  // found out before the runs, not after them
   return Bench(options).run();
 }
 

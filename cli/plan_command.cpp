@@ -109,6 +109,8 @@ int run_plan(PlanCommandOptions& options) {
       options.model.empty() ? read_named_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
   if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
+  require_writable(options.output);  // found out before the planning, not after it
+  if (!options.model.empty()) require_writable(options.profile);
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
   options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);

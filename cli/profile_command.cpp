@@ -178,6 +178,13 @@ int run_import(ProfileOptions& options) {
 int run_profile(ProfileOptions& options) {
   const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
+  if (!options.memory_limit.empty() && !options.model.empty() && options.cluster.empty()) {
+    throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
+  }
+  if (!std::getenv("RANK")) {  // found out before the measuring, not after it
+    require_writable(options.output);
+    if (!options.cluster.empty()) require_writable(options.cluster);
+  }
   if (!options.graph.empty()) return run_import(options);
   if (!options.like.empty()) return run_estimate(options);
   if (options.num_nodes > 0) {
@@ -190,9 +197,6 @@ int run_profile(ProfileOptions& options) {
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  if (!options.memory_limit.empty() && options.cluster.empty()) {
-    throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
-  }
   if (!std::getenv("RANK")) check_inputs(options.measure);  // said once, before any rank is started
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .work = [&](Membership& membership) { measure(options, membership.form()->self); },

@@ -72,13 +72,6 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
   train(membership, train_options, answers.inputs, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
 }
 
-/// Finds out before the training, not after it.
-void require_writable(const std::filesystem::path& folder) {
-  const std::filesystem::path probe = folder / ".frostpipe-probe";
-  write_file_atomically(probe, "can this folder be written?\n");
-  std::filesystem::remove(probe);
-}
-
 /// A rule that is none is a matter of usage.
 FreezePolicy freeze_policy(const std::string& rule, const FreezeOptions& options) {
   try {
@@ -119,10 +112,11 @@ Answers prepare(TrainCommandOptions& options) {
   if (!is_rehearsal) train.model = model_folder(options);
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
-  if (!std::getenv("RANK")) require_writable(train.output);
+  if (!std::getenv("RANK"))
+    require_writable(train.output / "summary.json");  // found out before the training, not after it
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
-    if (!std::getenv("RANK")) require_writable(train.cache_folder);
+    if (!std::getenv("RANK")) require_writable(train.cache_folder / "entries");
   }
   const int virtual_nodes = std::max(1, train.num_nodes);
   options.num_ranks = options.ranks_per_node > 0 ? virtual_nodes * options.ranks_per_node : train.plan.world_size;

@@ -199,6 +199,18 @@ void remove_unfinished_files(const std::filesystem::path& folder) {
   }
 }
 
+void require_writable(const std::filesystem::path& path) {
+  if (descriptor_named(path)) return;
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail_write(path, EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) {
+    if (::access(path.c_str(), W_OK) != 0) fail_write(path, errno);
+    return;
+  }
+  const AtomicFile unfinished(path);
+}
+
 std::string fingerprint(std::string_view content) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const unsigned char byte : content) hash = (hash ^ byte) * 1099511628211ULL;

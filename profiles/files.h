@@ -63,6 +63,10 @@ bool append_to_file(const std::filesystem::path& path, std::string_view content)
 /// Removes from the folder what AtomicFiles of processes that ended early have left there.
 void remove_unfinished_files(const std::filesystem::path& folder);
 
+/// Finds out whether write_named_file can write there, before the work whose result it shall be. What is there stays as
+/// it is; missing parent folders are made. Throws as it would.
+void require_writable(const std::filesystem::path& path);
+
 /// 64-bit FNV-1a of the bytes as 16 hex digits: tells whether a file is the one a plan was made from. Not
 /// cryptographic.
 std::string fingerprint(std::string_view content);

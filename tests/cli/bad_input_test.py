@@ -17,6 +17,19 @@ def set_at(value, path, new):
 DELETED = object()
 
 
+class OutputTest(CliTest):
+    def test_outputs_are_tried_before_the_work(self):
+        """Which would end otherwise: with another error, or after runs."""
+        self.write("occupied", "a file")
+        self.edit("profile.json", lambda profile: profile.pop("workload"))
+        for command in (("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "-o", "occupied/plan.json"),
+                        ("profile", "--like", "unheard-of", "-o", "p.json", "--cluster", "occupied/cluster.json"), ("profile", "--model", "nowhere", "-o", "occupied/p.json"),
+                        ("bench", "rehearsal", "-o", "occupied/bench")):
+            with self.subTest(command):
+                self.assert_refused(*command, says=["occupied/", "cannot be written"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["cluster.json", "occupied", "profile.json"])
+
+
 class BadProfileTest(CliTest):
     def assert_plan_refused(self, says, file="profile.json"):
         self.write("old.json", "keep me")

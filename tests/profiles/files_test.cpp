@@ -245,6 +245,27 @@ TEST_F(Files, AreAppendedToButNotThroughLinksAndPipes) {
   EXPECT_EQ(read_text_file(folder_ / "x"), "ab");
 }
 
+TEST_F(Files, WhereTheyCannotBeWrittenIsFoundOutWithoutWriting) {
+  const auto error_of = [](const fs::path& path) -> std::string {
+    try {
+      require_writable(path);
+    } catch (const RuntimeFailure& error) {
+      return error.what();
+    }
+    return "";
+  };
+  write_file_atomically(folder_ / "x", "kept");
+  EXPECT_EQ(error_of(folder_ / "x"), "");
+  EXPECT_EQ(error_of(folder_ / "new" / "y"), "");
+  EXPECT_EQ(error_of("/dev/null"), "");
+  EXPECT_EQ(error_of(folder_), folder_.string() + ": cannot be written: Is a directory");
+  EXPECT_THAT(error_of(folder_ / "x" / "y"), testing::HasSubstr("x/y: cannot be written"));
+  EXPECT_THAT(error_of("/proc/nothing/there"), testing::HasSubstr("/proc/nothing/there: cannot be written"));
+  EXPECT_EQ(read_text_file(folder_ / "x"), "kept");
+  EXPECT_THAT(names(), testing::UnorderedElementsAre("x", "new"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "new"));
+}
+
 TEST(Fingerprint, IsFnv1aOf64Bits) {
   // Published test values of FNV-1a.
   EXPECT_EQ(fingerprint(std::string_view("")), "cbf29ce484222325");
