@@ -22,6 +22,7 @@
 #include "profiles/files.h"
 #include "profiles/hardware.h"
 #include "profiles/import.h"
+#include "profiles/link_fit.h"
 
 namespace frostpipe {
 namespace {
@@ -108,14 +109,6 @@ std::string updates_text(const Profile& profile) {
   return table.to_string();
 }
 
-std::string link_text(const Link& link) {
-  const std::string bandwidth =
-      link.bandwidth_bytes_per_second > 0
-          ? fmt::format("{:.2f} GB/s", static_cast<double>(link.bandwidth_bytes_per_second) / 1e9)
-          : "unlimited";
-  return fmt::format("latency {}, bandwidth {}", format_duration(link.latency_ns), bandwidth);
-}
-
 std::string profile_text(const Profile& profile, const std::string& cluster_path) {
   std::string text =
       fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
@@ -130,9 +123,14 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
   if (cluster_path.empty())
     return text + "\nlinks: measured, but not kept; --cluster FILE writes the file that plan needs\n";
   const Cluster cluster = cluster_from_json(read_named_file(cluster_path), cluster_path);
-  return text + fmt::format("\n{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
-                            cluster.devices.size(), link_text(cluster.intra_node.point_to_point),
-                            link_text(cluster.intra_node.collective));
+  const bool unsteady = is_unsteady(cluster.intra_node.point_to_point) || is_unsteady(cluster.intra_node.collective);
+  return text +
+         fmt::format("\n{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
+                     cluster.devices.size(), to_text(cluster.intra_node.point_to_point),
+                     to_text(cluster.intra_node.collective)) +
+         (unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor of 2; "
+                     "measure again when the machine is quiet\n"
+                   : "");
 }
 
 /// As many emulated devices on each node as torchrun would start ranks.

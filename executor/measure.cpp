@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "executor/dataset.h"
@@ -16,6 +17,7 @@
 #include "executor/models/task.h"
 #include "executor/rank_session.h"
 #include "profiles/error.h"
+#include "profiles/link_fit.h"
 
 namespace frostpipe {
 namespace {
@@ -178,44 +180,60 @@ void measure_updates(const Model& model, std::map<int, LayerState>& layers, Comp
   }
 }
 
-/// Half the time of a round trip between ranks 0 and 1, median of `rounds`.
-Nanoseconds one_way_ns(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, Bytes bytes, int rounds) {
+/// What moves between ranks, and how long that took on this rank.
+using Transfer = std::function<Nanoseconds(const at::Tensor&)>;
+
+/// Half the time of a round trip between ranks 0 and 1.
+Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
   if (communicator.rank() > 1) return 0;
-  const at::Tensor tensor = at::zeros({bytes / 4}, options.dtype(at::kFloat));
   const int other = 1 - communicator.rank();
-  std::vector<Nanoseconds> times;
-  for (int round = 0; round < rounds; ++round) {
-    const Nanoseconds begin = now_ns();
-    for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
-      if (sends) {
-        communicator.movers().send(tensor, other, 0, "link measurement").wait();
-      } else {
-        communicator.movers().receive(tensor, other, 0, "link measurement").wait();
-      }
+  const Nanoseconds begin = now_ns();
+  for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
+    if (sends) {
+      communicator.movers().send(tensor, other, 0, "link measurement").wait();
+    } else {
+      communicator.movers().receive(tensor, other, 0, "link measurement").wait();
     }
-    device.synchronize();
-    times.push_back((now_ns() - begin) / 2);
   }
-  return median(times);
+  device.synchronize();
+  return (now_ns() - begin) / 2;
 }
 
-Nanoseconds all_reduce_time_ns(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, Bytes bytes, int rounds) {
-  const at::Tensor tensor = at::zeros({bytes / 4}, options.dtype(at::kFloat));
-  std::vector<Nanoseconds> times;
-  for (int round = 0; round < rounds; ++round) {
-    communicator.everyone().barrier();
-    const Nanoseconds begin = now_ns();
-    communicator.movers().all_reduce_sum({tensor}, "link measurement");
-    device.synchronize();
-    times.push_back(now_ns() - begin);
-  }
-  return median(times);
+Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
+  communicator.everyone().barrier();
+  const Nanoseconds begin = now_ns();
+  communicator.movers().all_reduce_sum({tensor}, "link measurement");
+  device.synchronize();
+  return now_ns() - begin;
 }
 
-/// Latency from the smallest message; bandwidth from what a large one takes beyond it.
-Link link_from(Nanoseconds small_ns, Nanoseconds large_ns, double bytes_on_the_wire) {
-  const Nanoseconds extra = std::max<Nanoseconds>(1, large_ns - small_ns);
-  return {small_ns, static_cast<std::int64_t>(bytes_on_the_wire * 1e9 / static_cast<double>(extra))};
+/// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
+/// milliseconds. The figures are rank 0's, on all ranks. `wire_share`: of a tensor's bytes, those that pass a link.
+Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, double wire_share,
+                  const at::TensorOptions& options, bool quick, const char* what, const Transfer& transfer) {
+  constexpr double kNanosecondsPerSize = 5e6;
+  const int num_rounds = quick ? 5 : 11;
+  std::vector<at::Tensor> tensors;
+  std::vector<int> repetitions;
+  const auto of_first_rank = [&](Nanoseconds time) {
+    return communicator.sum({communicator.rank() == 0 ? static_cast<double>(time) : 0.0}).front();
+  };
+  for (const Bytes bytes : sizes) {
+    tensors.push_back(at::zeros({bytes / 4}, options.dtype(at::kFloat)));
+    transfer(tensors.back());  // the first one connects, and touches memory
+    repetitions.push_back(static_cast<int>(
+        std::clamp(kNanosecondsPerSize / std::max(1.0, of_first_rank(transfer(tensors.back()))), 1.0, 50.0)));
+  }
+  std::vector<LinkRound> rounds(num_rounds);
+  for (LinkRound& round : rounds) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      std::vector<Nanoseconds> times;
+      for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(transfer(tensors[i]));
+      round.push_back({static_cast<Bytes>(wire_share * static_cast<double>(sizes[i])),
+                       static_cast<Nanoseconds>(of_first_rank(median(std::move(times))))});
+    }
+  }
+  return fit_link(rounds, what);
 }
 
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, const MeasureOptions& measure) {
@@ -224,12 +242,14 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
     cluster.devices.push_back({.type = device.type(), .node = 0, .memory_limit_bytes = measure.memory_limit_bytes});
   }
   if (communicator.world_size() > 1) {
-    constexpr Bytes kSmall = 8, kMessage = 1 << 20, kGradients = 16 << 20;
+    constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
     const double d = communicator.world_size();
-    one_way_ns(communicator, device, options, kSmall, 20);  // the first message of a pair connects it
-    cluster.intra_node.point_to_point = link_from(one_way_ns(communicator, device, options, kSmall, 100), one_way_ns(communicator, device, options, kMessage, 20), kMessage);
-    cluster.intra_node.collective = link_from(all_reduce_time_ns(communicator, device, options, kSmall, 50), all_reduce_time_ns(communicator, device, options, kGradients, 7),
-                                              2 * (d - 1) / d * static_cast<double>(kGradients));
+    cluster.intra_node.point_to_point = measure_link(
+        communicator, {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte}, 1, options, measure.quick,
+        "messages between ranks", [&](const at::Tensor& tensor) { return time_message(communicator, device, tensor); });
+    cluster.intra_node.collective = measure_link(
+        communicator, {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte}, 2 * (d - 1) / d, options, measure.quick,
+        "all-reduces", [&](const at::Tensor& tensor) { return time_all_reduce(communicator, device, tensor); });
   }
   cluster.inter_node = cluster.intra_node;
   return cluster;

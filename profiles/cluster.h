@@ -8,10 +8,19 @@
 
 namespace frostpipe {
 
+/// Between these lay the middle half of repeated measurements of a bandwidth.
+struct BandwidthSpread {
+  std::int64_t low_bytes_per_second = 0;
+  std::int64_t high_bytes_per_second = 0;
+  bool operator==(const BandwidthSpread&) const = default;
+};
+
 /// Latency delays a message and never occupies the link; only bytes / bandwidth does.
 struct Link {
   Nanoseconds latency_ns = 0;
   std::int64_t bandwidth_bytes_per_second = 0;  // 0 = unlimited
+  /// For people: how far the bandwidth is to be trusted; none where it was not measured.
+  std::optional<BandwidthSpread> measured_bandwidth = std::nullopt;
   bool operator==(const Link&) const = default;
 };
 

@@ -1,0 +1,91 @@
+#include "profiles/link_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Of values in ascending order; the lower one where there are two in the middle.
+double at_share(const std::vector<double>& ascending, double share) {
+  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1))];
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return at_share(values, 0.5);
+}
+
+/// Nanoseconds per byte of all transfers but the smallest.
+double slope_of(const LinkRound& round) {
+  std::vector<double> slopes;
+  for (std::size_t i = 1; i < round.size(); ++i) {
+    for (std::size_t j = i + 1; j < round.size(); ++j)
+      slopes.push_back(static_cast<double>(round[j].time_ns - round[i].time_ns) /
+                       static_cast<double>(round[j].bytes - round[i].bytes));
+  }
+  return median(std::move(slopes));
+}
+
+[[noreturn]] void fail(std::string_view what, const std::string& found) {
+  throw RuntimeFailure(
+      fmt::format("{}: the measured times make no sense: {}. The machine may be too busy to be measured; try again "
+                  "when it is quiet",
+                  what, found));
+}
+
+double in_gigabytes(double bytes_per_second) { return bytes_per_second / 1e9; }
+
+}  // namespace
+
+Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
+  FROSTPIPE_CHECK(!rounds.empty(), "a link is measured");
+  std::vector<double> latencies, slopes;
+  for (const LinkRound& round : rounds) {
+    FROSTPIPE_CHECK(round.size() >= 3, "a slope needs two sizes beside the smallest");
+    latencies.push_back(static_cast<double>(round.front().time_ns));
+    slopes.push_back(slope_of(round));
+  }
+  std::sort(slopes.begin(), slopes.end());
+  const double slope = at_share(slopes, 0.5);
+  const LinkRound& example = rounds.front();
+  if (slope <= 0)
+    fail(what, fmt::format("{} bytes take no longer than {} bytes", example.back().bytes, example[1].bytes));
+  if (1e9 / slope > kMostBytesPerSecond)
+    fail(what, fmt::format("{:.3g} GB/s, more than any link can do ({:g})", in_gigabytes(1e9 / slope),
+                           in_gigabytes(kMostBytesPerSecond)));
+  const auto bandwidth = [](double nanoseconds_per_byte) {
+    return static_cast<std::int64_t>(std::llround(std::min(1e9 / nanoseconds_per_byte, kMostBytesPerSecond)));
+  };
+  // A round in which larger messages were the faster ones says only that the link may be as fast as any.
+  const double fast = at_share(slopes, 0.25);
+  return {.latency_ns = std::max<Nanoseconds>(0, std::llround(median(std::move(latencies)))),
+          .bandwidth_bytes_per_second = bandwidth(slope),
+          .measured_bandwidth =
+              BandwidthSpread{bandwidth(at_share(slopes, 0.75)),
+                              fast > 0 ? bandwidth(fast) : static_cast<std::int64_t>(kMostBytesPerSecond)}};
+}
+
+bool is_unsteady(const Link& link) {
+  return link.measured_bandwidth &&
+         link.measured_bandwidth->high_bytes_per_second > 2 * link.measured_bandwidth->low_bytes_per_second;
+}
+
+std::string to_text(const Link& link) {
+  const auto gigabytes = [](std::int64_t bytes_per_second) {
+    return in_gigabytes(static_cast<double>(bytes_per_second));
+  };
+  std::string text = fmt::format("latency {}, bandwidth ", format_duration(link.latency_ns));
+  text += link.bandwidth_bytes_per_second > 0 ? fmt::format("{:.2f} GB/s", gigabytes(link.bandwidth_bytes_per_second))
+                                              : "unlimited";
+  if (const auto& spread = link.measured_bandwidth)
+    text += fmt::format(" (half of the measurements: {:.2f} to {:.2f})", gigabytes(spread->low_bytes_per_second),
+                        gigabytes(spread->high_bytes_per_second));
+  return text;
+}
+
+}  // namespace frostpipe
