@@ -167,7 +167,7 @@ class Bench {
     const std::string epochs = std::to_string(epochs_of(options_));
     if (!fs::exists(profile)) tool({"profile", "-o", profile, "--cluster", cluster}, {job.data.profile}, of_data / "profile.log");
     tool({"plan", "--profile", profile, "--cluster", cluster, "--epochs", epochs, "-o", plan}, {job.data.plan, job.configuration.plan}, folder / "plan.log");
-    tool({"train", plan, "--epochs", epochs, "--seed", std::to_string(job.seed), "--name", job.configuration.name, "-o", folder.string()},
+    tool({"train", plan, "--seed", std::to_string(job.seed), "--name", job.configuration.name, "-o", folder.string()},
          {job.data.train, job.configuration.train}, folder / "train.log");
     runs_.push_back(finished(job).value());
   } catch (const RuntimeFailure& error) {

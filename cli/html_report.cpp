@@ -11,6 +11,7 @@
 #include "cli/report_words.h"
 #include "cli/run_tables.h"
 #include "cli/svg.h"
+#include "plan/run_length.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -31,7 +32,7 @@ std::string what_was_run(const Comparison& comparison) {
   std::vector<std::string> parts = {
       plural(static_cast<long long>(comparison.runs.size()), "training run"), plural(run.world_size, "rank"),
       fmt::format("mini-batch {}", run.global_batch_size),
-      fmt::format("{} ({})", plural(run.epochs, "epoch"), plural(run.num_steps, "step")),
+      fmt::format("{} ({})", epochs_text(run.epochs), plural(run.num_steps, "step")),
       fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples))};
   if (!run.label_names.empty()) parts.push_back(plural(static_cast<long long>(run.label_names.size()), "label"));
   return fmt::format("{}", fmt::join(parts, " · "));

@@ -14,6 +14,7 @@
 #include "cli/plan_terms.h"
 #include "cli/plan_text.h"
 #include "cli/replan_text.h"
+#include "plan/run_length.h"
 #include "plan/schedule.h"
 #include "planner/auto_plan.h"
 #include "planner/deadline.h"
@@ -50,9 +51,9 @@ const Workload& workload_for(const PlanCommandOptions& options, const Profile& p
 
 int steps_of(const PlanCommandOptions& options, const Profile& profile) {
   if (options.num_steps > 0) return options.num_steps;
-  const std::int64_t samples = workload_for(options, profile, "--steps").num_samples;
-  const std::int64_t batch = options.plan.global_batch_size;
-  const std::int64_t steps = options.epochs * ((samples + batch - 1) / batch);
+  const std::int64_t steps =
+      std::int64_t{options.epochs} *
+      steps_per_epoch(workload_for(options, profile, "--steps").num_samples, options.plan.global_batch_size);
   if (steps > kLargestCount)
     throw InvalidInput("--epochs", fmt::format("at most {} steps", kLargestCount), fmt::format("{} steps", steps));
   return static_cast<int>(steps);
@@ -72,7 +73,9 @@ int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
 /// 0 where the profile does not know its data: nothing can come again then.
 int steps_per_epoch_of(const PlanCommandOptions& options, const Profile& profile) {
   if (!profile.workload) return 0;
-  return (profile.workload->num_samples + options.plan.global_batch_size - 1) / options.plan.global_batch_size;
+  return profile.workload->num_samples > 0
+             ? steps_per_epoch(profile.workload->num_samples, options.plan.global_batch_size)
+             : 0;
 }
 
 Provenance provenance_of(const PlanCommandOptions& options, const Profile& profile, const std::string& profile_content,
@@ -156,6 +159,7 @@ int run_plan(PlanCommandOptions& options) {
   if (options.plan.method == "timelyfreeze") explanation += timely_freeze_text(answer.plan.phases.front(), profile, cluster, options.plan);
   if (options.plan.method != "auto") answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
   TrainingPlan& plan = answer.plan;
+  plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);
   if (!options.model.empty()) write_named_file(options.profile, profile_content);

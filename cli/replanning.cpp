@@ -17,7 +17,7 @@ namespace {
 PlanOptions plan_options_of(const TrainOptions& train, int steps_per_epoch) {
   PlanOptions options{.method = train.plan.method,
                       .global_batch_size = train.plan.global_batch_size,
-                      .num_steps = steps_per_epoch * train.epochs,
+                      .num_steps = train.plan.num_steps,
                       .tokens = 0,
                       .optimizer = train.plan.optimizer,
                       .dtype = train.plan.dtype,

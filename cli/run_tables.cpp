@@ -4,6 +4,7 @@
 
 #include "cli/report_words.h"
 #include "cli/table.h"
+#include "plan/run_length.h"
 #include "plan/time_terms.h"
 
 namespace frostpipe {
@@ -93,12 +94,13 @@ std::string recoveries_text(const RunSummary& run) {
 
 std::string run_text(const RunSummary& run, const std::string& folder) {
   return fmt::format(
-      "{}: {} epochs, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
+      "{}: {}, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
       "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
       "{}{}written to {}\n",
-      run.name, run.epochs, run.num_steps, run.global_batch_size, run.freeze, run.seed, run_phases_text(run),
-      run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds, accuracy_line(run), recoveries_text(run), folder);
+      run.name, epochs_text(run.epochs), run.num_steps, run.global_batch_size, run.freeze, run.seed,
+      run_phases_text(run), run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds,
+      accuracy_line(run), recoveries_text(run), folder);
 }
 
 std::string phases_text(const std::vector<RunSummary>& runs) {

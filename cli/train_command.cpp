@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
@@ -17,6 +17,7 @@
 #include "cli/replanning.h"
 #include "cli/run_tables.h"
 #include "executor/execute.h"
+#include "plan/run_length.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -26,7 +27,7 @@ namespace {
 struct TrainCommandOptions {
   std::string plan, data, model, output;
   SourceOverrides sources;
-  int epochs = 0;     // 0 = the plan's length
+  std::optional<int> epochs;  // none = whatever the plan's steps are
   int ranks_per_node = 0;  // 0 = what the plan's world size asks for
   int num_ranks = 0;       // to start on this machine
   std::string freeze = "plan";
@@ -38,8 +39,6 @@ struct TrainCommandOptions {
   std::string format;
 };
 
-int steps_per_epoch_of(int num_samples, const TrainingPlan& plan) { return std::max(1, (num_samples + plan.global_batch_size - 1) / plan.global_batch_size); }
-
 /// What nobody has trained yet is for people to know.
 void note_random_start(const TrainOptions& train, const std::vector<std::string>& tensors) {
   if (tensors.empty()) return;
@@ -47,10 +46,11 @@ void note_random_start(const TrainOptions& train, const std::vector<std::string>
                                                   : fmt::format("{} lacks {}{}: started at random", train.model.string(), tensors.front(), tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
 }
 
-/// The plan's length in epochs of this data, at least one.
-int epochs_of(const TrainCommandOptions& options, const TrainingPlan& plan, int steps_per_epoch) {
-  if (options.epochs > 0) return options.epochs;
-  return std::max(1, static_cast<int>(std::lround(static_cast<double>(plan.num_steps) / steps_per_epoch)));
+/// What is not a whole number of epochs is for people to know, too.
+void note_part_of_an_epoch(const TrainingPlan& plan, int per_epoch) {
+  if (plan.num_steps % per_epoch == 0) return;
+  print_note(fmt::format("the plan's {} steps are {} of this data", plan.num_steps,
+                         epochs_text(static_cast<double>(plan.num_steps) / per_epoch)));
 }
 
 /// What the training asks of us.
@@ -128,9 +128,12 @@ Answers prepare(TrainCommandOptions& options) {
   if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
   require_unchanging(train);
   const InputsFound found = check_inputs(train);
-  if (!std::getenv("RANK")) note_random_start(train, found.starts_at_random);
-  const int steps_per_epoch = steps_per_epoch_of(found.num_training_samples, train.plan);
-  train.epochs = epochs_of(options, train.plan, steps_per_epoch);
+  require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
+  const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
+  if (!std::getenv("RANK")) {
+    note_random_start(train, found.starts_at_random);
+    note_part_of_an_epoch(train.plan, per_epoch);
+  }
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
   const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] { return load_profile_of(plan, path, sources); };
   const auto load_cluster = [plan = train.plan, path = options.plan, sources = options.sources, nodes = train.num_nodes] {
@@ -138,8 +141,9 @@ Answers prepare(TrainCommandOptions& options) {
     form_nodes(cluster, nodes);
     return cluster;
   };
-  Answers answers{.inputs = found, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, steps_per_epoch)};
-  if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, steps_per_epoch);
+  Answers answers{
+      .inputs = found, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, per_epoch)};
+  if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, per_epoch);
   return answers;
 }
 
@@ -250,7 +254,9 @@ Command add_train_command(CLI::App& app) {
                    "Folder for summary.json, executed_plan.json, trace.json, model/; default: runs/NAME-OF-PLAN")
       ->type_name("RUN");
   command
-      ->add_option("--epochs", options->epochs, "Default: the plan's number of steps in epochs of this data, rounded")
+      ->add_option("--epochs", options->epochs,
+                   "Only checked: a plan's steps are the run's, and must be so many epochs of this data. plan --epochs "
+                   "makes a plan of another length")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   add_seed_option(*command, options->train.seed);

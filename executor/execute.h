@@ -98,7 +98,6 @@ struct TrainOptions {
   std::filesystem::path cache_folder;  // for what the plan's cache keeps on disk
   std::filesystem::path output;  // run folder: summary.json, executed_plan.json, trace.json, model/
   std::string name;              // of the run; default run_name(plan.method)
-  int epochs = 3;
   std::uint64_t seed = 1;
   double learning_rate = 1e-4;
   double learning_rate_warm_up = 0.06;  // fraction of the steps; then linear decay to 0
@@ -140,7 +139,7 @@ InputsFound check_inputs(const TrainOptions& options);
 /// where that is whole, else from the newest checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or
 /// a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a memory limit is exceeded.
 ///
-/// `inputs`: what check_inputs found with these options, but for the number of epochs.
+/// `inputs`: what check_inputs found with these options.
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
 
 struct MeasureOptions {

@@ -51,7 +51,11 @@ double TrainingRun::evaluate(int steps) {
 void TrainingRun::evaluate_after(int steps) {
   if (dataset_.test_by_length.empty()) return;
   const double accuracy = evaluate(steps);
-  if (is_first()) callbacks_.progress(static_cast<double>(steps) / num_steps_, fmt::format("after epoch {}: test {} {:.1f} %", steps / steps_per_epoch_, summary_.test_metric, 100 * accuracy));
+  const std::string when =
+      steps % steps_per_epoch_ == 0 ? fmt::format("epoch {}", steps / steps_per_epoch_) : fmt::format("step {}", steps);
+  if (is_first())
+    callbacks_.progress(static_cast<double>(steps) / num_steps_,
+                        fmt::format("after {}: test {} {:.1f} %", when, summary_.test_metric, 100 * accuracy));
   check_accuracy(steps);
 }
 

@@ -10,6 +10,7 @@
 
 #include "executor/data_shards.h"
 #include "executor/job/hash.h"
+#include "plan/run_length.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -36,12 +37,20 @@ Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
 
 Nanoseconds steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks)
-    : membership_(membership), options_(options), callbacks_(callbacks), started_ns_(steady_now_ns() - inputs.reading_ns), subject_(inputs.subject),
-      steps_per_epoch_((static_cast<int>(dataset_.split.train.size()) + options.plan.global_batch_size - 1) / options.plan.global_batch_size),
-      num_steps_(steps_per_epoch_ * options.epochs),
-      device_(options.emulation ? make_emulated_device(options.emulation->shrink) : make_device(options.device, membership.local_rank())),
-      recorder_(*device_, model_, options.plan, options.plan.world_size), scalars_(options.output), controller_(options.freeze, num_blocks(model_), num_steps_) {}
+TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+                         const TrainCallbacks& callbacks)
+    : membership_(membership),
+      options_(options),
+      callbacks_(callbacks),
+      started_ns_(steady_now_ns() - inputs.reading_ns),
+      subject_(inputs.subject),
+      steps_per_epoch_(steps_per_epoch(static_cast<int>(dataset_.split.train.size()), options.plan.global_batch_size)),
+      num_steps_(options.plan.num_steps),
+      device_(options.emulation ? make_emulated_device(options.emulation->shrink)
+                                : make_device(options.device, membership.local_rank())),
+      recorder_(*device_, model_, options.plan, options.plan.world_size),
+      scalars_(options.output),
+      controller_(options.freeze, num_blocks(model_), num_steps_) {}
 
 void TrainingRun::train() {
   for (;;) {
@@ -62,14 +71,14 @@ void TrainingRun::work(const Formation& formation) {
   formation.generation == 0 ? begin() : begin_again(formation);
   // A loss in the middle of an evaluation has lost the evaluation.
   const bool is_evaluated = step_ == 0 || (!summary_.evaluations.empty() && summary_.evaluations.back().step >= step_);
-  if (step_ % steps_per_epoch_ == 0 && !is_evaluated) evaluate_after(step_);
+  if (is_tested_after(step_) && !is_evaluated) evaluate_after(step_);
   while (step_ < num_steps_) {
     keeper_->report();
     if (keeper_->is_due(step_)) keeper_->write(present(controller_.state()), *session_);
     change_phase_before(step_);
     run_step(step_);
     ++step_;
-    if (step_ % steps_per_epoch_ == 0) evaluate_after(step_);
+    if (is_tested_after(step_)) evaluate_after(step_);
   }
   finish();
 }
@@ -225,13 +234,16 @@ void TrainingRun::finish() {
   summary_.freeze = to_string(options_.freeze.rule);
   summary_.seed = options_.seed;
   summary_.world_size = executed.world_size;
-  summary_.epochs = options_.epochs;
+  summary_.epochs = static_cast<double>(num_steps_) / steps_per_epoch_;
   summary_.num_steps = num_steps_;
   summary_.global_batch_size = options_.plan.global_batch_size;
   summary_.num_train_samples = static_cast<int>(dataset_.split.train.size());
   summary_.num_test_samples = static_cast<int>(dataset_.split.test.size());
   summary_.wall_seconds = earlier_wall_seconds_ + static_cast<double>(wall) * 1e-9;
-  summary_.samples_per_second = summary_.num_train_samples * static_cast<double>(options_.epochs) / summary_.wall_seconds;
+  const int begun = num_steps_ % steps_per_epoch_;  // of the last epoch, whose short mini-batch is its last
+  const double samples = static_cast<double>(num_steps_ / steps_per_epoch_) * summary_.num_train_samples +
+                         static_cast<double>(begun) * options_.plan.global_batch_size;
+  summary_.samples_per_second = samples / summary_.wall_seconds;
   summary_.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
   summary_.label_names = dataset_.label_names;
   if (is_first()) remove_unfinished_files(options_.output / "model");  // of a first rank that was lost here

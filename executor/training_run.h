@@ -39,6 +39,8 @@ class TrainingRun {
   // training_run.cpp
   bool is_first() const { return communicator_->rank() == 0; }
   void work(const Formation& formation);
+  /// After each epoch, and at the run's end, which may be in the middle of one.
+  bool is_tested_after(int steps) const { return steps % steps_per_epoch_ == 0 || steps == num_steps_; }
   std::span<const int> order_of(int epoch);
   MiniBatch batch_of(int step);
   void change_phase_before(int step);

@@ -86,6 +86,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
   archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMostSamples));
   archive("num_steps", plan.num_steps, json::at_least(0));
+  archive("epochs", plan.epochs, json::MayBeMissing());
   archive("optimizer", plan.optimizer);
   archive("dtype", plan.dtype);
   archive("partitioner", plan.partitioner);
@@ -271,6 +272,7 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
   require_positive("world_size", plan.world_size, 1);
   require_positive("global_batch_size", plan.global_batch_size, 1);
   require_positive("num_steps", plan.num_steps, 0);
+  require_positive("epochs", plan.epochs, 0);
   if (plan.optimizer != "adamw" && plan.optimizer != "sgd")
     throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
   if (plan.dtype != "float32" && plan.dtype != "float64" && plan.dtype != "bfloat16")

@@ -98,7 +98,10 @@ struct TrainingPlan {
   std::string method;  // data-parallel, static, pipetransformer
   int world_size = 1;
   int global_batch_size = 1;
+  /// Of the run: what trains by the plan makes so many steps.
   int num_steps = 0;
+  /// They were asked for as so many epochs of the profile's data; 0 = as steps, of any data.
+  int epochs = 0;
   std::string optimizer = "adamw";  // or "sgd"
   std::string dtype = "float32";    // or "float64"
   /// That cuts layers into stages, also when the run is planned anew: exact or pipetransformer-greedy.

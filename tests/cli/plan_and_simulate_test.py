@@ -191,9 +191,10 @@ class PlanTest(CliTest):
 
     def test_steps_and_epochs(self):
         self.plan("a.json", "static", "--epochs", 1)
-        self.assertEqual(self.read("a.json")["num_steps"], 10)
+        self.assertEqual((self.read("a.json")["num_steps"], self.read("a.json")["epochs"]), (10, 1))
         self.plan("b.json", "static", "--steps", 7)
         self.assertEqual(self.read("b.json")["num_steps"], 7)
+        self.assertNotIn("epochs", self.read("b.json"))
 
     def test_a_quick_profile_is_said(self):
         self.assertNotIn("roughly", self.plan("static.json", "static").stdout)

@@ -84,7 +84,7 @@ class FamiliesTest(EndToEndTest):
 
     def check_round_trip(self, data, *options):
         """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the config."""
-        self.run_tool("train", "family.json", "--model", "run/model", "--data", data, "-o", "again", "--epochs", 1, "--learning-rate", 0, *options)
+        self.run_tool("train", self.of_length("family.json", 4), "--model", "run/model", "--data", data, "-o", "again", "--learning-rate", 0, *options)
         before, after = self.contents("run/model"), self.contents("again/model")
         self.assertEqual(set(before), set(after))
         for name in before:
@@ -115,7 +115,7 @@ class FamiliesTest(EndToEndTest):
         # Pictures that change from epoch to epoch cannot be cached.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
         (self.folder / "vit/preprocessor_config.json").unlink()
-        changing = ("train", "off.json", "--data", "pictures", "--flip", "--crop-padding", 1, "--epochs", 1)
+        changing = ("train", self.of_length("off.json", 4), "--data", "pictures", "--flip", "--crop-padding", 1, "--seed", 1)
         self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2)
         self.assertEqual(self.read("changing/model/preprocessor_config.json"), {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
         self.check_other_pictures_are_not_resumed(changing)

@@ -109,7 +109,7 @@ class LostRankTest(RecoveryCase):
         self.assertNotIn("did not stop", started.stderr)
 
     def test_a_rank_that_fails_by_itself_is_not_started_again(self):
-        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, "--epochs", 5, code=1)
+        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, code=1)
         self.assertIn("diverged", done.stderr)
         self.assertNotIn("restart", done.stderr)
 
@@ -325,7 +325,7 @@ class GuardTest(RecoveryCase):
         labels = [row.split("\t")[1] for row in rows]
         random.Random(1).shuffle(labels)
         self.write("noise.tsv", "\n".join([header, *(f"{row.split(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
-        options = ("train", "static.json", "--data", "noise.tsv", "--epochs", 20)
+        options = ("train", self.of_length("static.json", 200), "--data", "noise.tsv")
         for rate, warm_up in ((0.001, 0.1), (0.001, 0.3), (0.005, 0.5), (0.003, 0.3), (0.01, 0.1)):
             for folder in ("run", "never"):
                 shutil.rmtree(self.folder / folder, ignore_errors=True)

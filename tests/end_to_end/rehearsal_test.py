@@ -72,7 +72,7 @@ class RehearsalTest(EndToEndTest):
             self.assertGreater(last["cache_hit_fraction"] + last["cache_base_fraction"], 0.99)
 
     def test_a_dead_rank_ends_the_rehearsal(self):
-        started = self.start("train", "static.json", "--device", "emulated", "--epochs", 100, "--max-restarts", 0, "-o", self.folder / "run")
+        started = self.start("train", self.of_length("static.json", 400), "--device", "emulated", "--max-restarts", 0, "-o", self.folder / "run")
         self.wait_until(lambda: "step" in started.stderr, HANG_SECONDS, lambda: started.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
         os.kill(ranks[2], signal.SIGKILL)
@@ -95,7 +95,7 @@ class RehearsalTest(EndToEndTest):
                 for measured, expected in zip(phase["measured_peak_memory_bytes"], planned, strict=True):
                     self.assertLess(abs(measured - expected), 0.1 * expected)
 
-        started = self.start("train", "4.json", "--device", "emulated", "--emulated-shrink", 7, "--epochs", 14, "--checkpoint-steps", 20, "-o", self.folder / "dead")
+        started = self.start("train", self.of_length("4.json", 168), "--device", "emulated", "--emulated-shrink", 7, "--checkpoint-steps", 20, "-o", self.folder / "dead")
         checkpoints = self.folder / "dead/checkpoints"
         self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: started.stderr)
         os.kill({rank_of_process(pid): pid for pid in processes_naming(self.folder / "dead")}[2], signal.SIGKILL)

@@ -273,7 +273,7 @@ class OwnDataTest(EndToEndTest):
         labels = ['"quoted"', "it's \"half", "naïve ☃; a, b\\n", " 7 "]
         rows = [(f'"{text}', label) if i % 3 == 0 else (text, label) for i, (text, label) in enumerate(tiny_model.samples(100, labels=labels))]
         self.write("own.tsv", "text\tlabel\r\n" + "".join(f"{text}\t{label}\r\n" for text, label in rows))
-        run = self.train("static.json", "run", "--epochs", 6, data="own.tsv")
+        run = self.train(self.of_length("static.json", 30), "run", data="own.tsv")
         self.assertEqual(sorted(run["label_names"]), sorted(labels))
         self.assertEqual(run["num_train_samples"] + run["num_test_samples"], 100)  # no quote has swallowed a line
         self.assertGreater(run["test_accuracy"], 0.4)
@@ -287,7 +287,7 @@ class OwnDataTest(EndToEndTest):
         for labels in (["no", "yes"], ["a", "b", "c", "d", "e", "f"]):
             with self.subTest(labels):
                 self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in tiny_model.samples(100, labels=labels)))
-                run = self.train("static.json", f"run-{len(labels)}", "--epochs", 1, data="own.tsv")
+                run = self.train(self.of_length("static.json", 5), f"run-{len(labels)}", data="own.tsv")
                 self.assertEqual(run["label_names"], labels)
 
     def test_the_profile_needs_no_data(self):
@@ -299,7 +299,7 @@ class OwnDataTest(EndToEndTest):
     def test_more_columns_in_any_order(self):
         rows = tiny_model.samples(60)
         self.write("own.tsv", "id\tlabel\ttext\n" + "".join(f"{i}\t{label}\t{text}\n" for i, (text, label) in enumerate(rows)))
-        run = self.train("static.json", "run", "--epochs", 1, data="own.tsv")
+        run = self.train(self.of_length("static.json", 3), "run", data="own.tsv")
         self.assertEqual(run["label_names"], tiny_model.LABELS)
 
     def test_a_second_run_replaces_the_first(self):

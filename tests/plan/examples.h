@@ -90,6 +90,7 @@ inline TrainingPlan two_phase_plan() {
   plan.world_size = 4;
   plan.global_batch_size = 64;
   plan.num_steps = 100;
+  plan.epochs = 4;
   plan.phases = {first, second};
   plan.provenance.model_name = "example";
   plan.provenance.model_fingerprint = fingerprint(chain_model(4));

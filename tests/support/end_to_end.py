@@ -17,6 +17,7 @@ import tiny_model
 
 FROSTPIPE = os.path.abspath(os.environ["FROSTPIPE"]) if "FROSTPIPE" in os.environ else shutil.which("frostpipe")
 GLOBAL_BATCH = 16
+TRAINING_SAMPLES = 160  # of data.tsv
 LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
 HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
 
@@ -208,7 +209,23 @@ class EndToEndTest(unittest.TestCase):
 
     # ---- training
 
+    def of_length(self, plan, num_steps):
+        """The plan, for a run of so many steps on whatever data; phases stay where they are."""
+        value = self.read(plan)
+        for known in ("epochs", "workload"):
+            value.pop(known, None)
+        value["num_steps"] = num_steps
+        value["phases"] = [phase for phase in value["phases"] if phase["from_step"] < num_steps]
+        self.write(plan, value)
+        return plan
+
     def train_arguments(self, plan, output, *options, data="data.tsv"):
+        """With --epochs N, the plan becomes one of that length: `train` takes no other."""
+        epochs = int(options[options.index("--epochs") + 1]) if "--epochs" in options else 0
+        if epochs > 0 and data == "data.tsv":
+            num_steps = epochs * -(-TRAINING_SAMPLES // self.read(plan)["global_batch_size"])
+            if self.read(plan)["num_steps"] != num_steps:
+                self.of_length(plan, num_steps)
         # The full path of the output marks the processes of this run.
         return ["train", plan, "--data", data, "--learning-rate", LEARNING_RATE, "-o", self.folder / output, *options]
 

@@ -1,0 +1,66 @@
+"""What a profile and a plan were made for is what `train` does: steps, lengths of samples. And outputs are tried before the work."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
+from end_to_end import GLOBAL_BATCH, LEARNING_RATE, EndToEndTest
+
+
+class PlannedWorkTest(EndToEndTest):
+    def plan(self, output, *options, profile="profile.json"):
+        return self.run_tool("plan", "--profile", profile, "--cluster", "cluster.json", "--global-batch", GLOBAL_BATCH, "--method", "static", *options, "-o", output)
+
+    def test_the_plans_steps_are_the_runs(self):
+        self.plan("short.json", "--steps", 2)
+        run = self.train("short.json", "run")
+        self.assertEqual((run["num_steps"], len(run["steps"]), run["epochs"]), (2, 2, 0.2))
+        self.assertEqual([evaluation["step"] for evaluation in run["evaluations"]], [2])  # as after an epoch
+        self.assert_refused(*self.train_arguments("short.json", "run")[:-2], "-o", self.folder / "other", "--epochs", 3, says=["--epochs 3: is 30 steps", "160 samples", "short.json is a plan of 2", "--steps 30"])
+        self.assertFalse((self.folder / "other/summary.json").exists())
+
+    def test_the_freezing_calendar_is_that_of_the_plans_steps(self):
+        self.plan("uneven.json", "--steps", 25)
+        run = self.train("uneven.json", "run", "--freeze", "fixed:2", "--freeze-warm-up", 0.48, "--freeze-interval", 0.5)
+        self.assertEqual([phase["from_step"] for phase in run["phases"]], [0, 12])
+        self.assertEqual([evaluation["step"] for evaluation in run["evaluations"]], [10, 20, 25])
+        self.assertAlmostEqual(run["steps"][-1]["learning_rate"], LEARNING_RATE / 23)  # two steps up, then 25 - 2 down to 0
+
+    def test_epochs_of_much_more_data_are_another_plan(self):
+        self.write("more.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in tiny_model.samples(800)))
+        self.assert_refused("train", "static.json", "--data", "more.tsv", "-o", self.folder / "run", says=["static.json: is a plan of 6 epochs in 60 steps", "1.5 epochs of this data (640 samples", "--steps"])
+
+class ProfileTest(EndToEndTest):
+    def test_a_quick_profile_says_so(self):
+        """A part of the sizes, once each; oracle: the sizes in the file, and the marks that profile and plan make."""
+        arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--cluster", "quick-cluster.json", "-o", "quick.json")
+        done = self.run_tool(*arguments, "--quick", timeout=120)
+        profile = self.read("quick.json")
+        self.assertTrue(profile["quick"])
+        self.assertEqual({measurement["key"]["micro_batch_size"] for measurement in profile["measurements"]}, {1, 8, 16})
+        self.assertIn("quick:", done.stdout)
+        self.assertRegex(done.stderr, r"round 1 of 1: .* left")
+        done = self.run_tool("plan", "--profile", "quick.json", "--cluster", "quick-cluster.json", "--global-batch", 16, "--method", "static", "-o", "quick-plan.json")
+        self.assertIn("roughly, since the profile is a quick one", done.stdout)
+        self.assertNotIn("quick", self.read("profile.json"))
+
+    def test_links_come_with_their_spread(self):
+        for links in self.read("cluster.json")["intra_node"].values():
+            spread = links["measured_bandwidth"]
+            self.assertLessEqual(spread["low_bytes_per_second"], links["bandwidth_bytes_per_second"])
+            self.assertLessEqual(links["bandwidth_bytes_per_second"], spread["high_bytes_per_second"])
+            self.assertLess(links["bandwidth_bytes_per_second"], 10**13)
+
+    def test_outputs_are_tried_before_the_measuring(self):
+        self.write("occupied", "a file")
+        for outputs in (("-o", "occupied/p.json"), ("-o", "p.json", "--cluster", "occupied/c.json"), ("-o", "model")):
+            with self.subTest(outputs):
+                stderr = self.assert_refused("profile", "--model", "model", "--data", "data.tsv", *outputs, says=[outputs[-1], "cannot be written"])
+                self.assertNotIn("round 1", stderr)
+        self.assertFalse((self.folder / "p.json").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
