@@ -33,6 +33,17 @@ void add_sample_options(CLI::App& command, SampleOptions& samples) {
       ->capture_default_str();
 }
 
+void add_sample_options(CLI::App& command, GivenSampleOptions& given) {
+  command
+      .add_option("--max-tokens", given.max_tokens,
+                  "Only checked: samples are made as profile made them. Counts for a plan that does not know how [128]")
+      ->check(CLI::Range(2, 1 << 20).description(""))
+      ->type_name("N");
+  command.add_option("--window-overlap", given.window_overlap, "The same [32]")
+      ->check(CLI::Range(0, 1 << 20).description(""))
+      ->type_name("N");
+}
+
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
                                const std::string& meaning) {
   return command.add_option(names, values, meaning)

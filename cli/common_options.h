@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ void add_format_option(CLI::App& command, std::string& format,
 CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning);
 /// How samples are made of data: `profile`, `train` and `evaluate` must agree.
 void add_sample_options(CLI::App& command, SampleOptions& samples);
+
+/// The same where a plan knows how: what is given must be what the plan was made for.
+struct GivenSampleOptions {
+  std::optional<int> max_tokens, window_overlap;
+};
+void add_sample_options(CLI::App& command, GivenSampleOptions& given);
 
 /// An option that takes a comma-separated list of such numbers.
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,

@@ -159,6 +159,7 @@ int run_plan(PlanCommandOptions& options) {
   if (options.plan.method == "timelyfreeze") explanation += timely_freeze_text(answer.plan.phases.front(), profile, cluster, options.plan);
   if (options.plan.method != "auto") answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
   TrainingPlan& plan = answer.plan;
+  plan.workload = profile.workload;
   plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
   plan.provenance = provenance_of(options, profile, profile_content, cluster_content);
   const std::string json = to_json(plan);

@@ -17,6 +17,7 @@
 #include "cli/replanning.h"
 #include "cli/run_tables.h"
 #include "executor/execute.h"
+#include "plan/planned_work.h"
 #include "plan/run_length.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -35,6 +36,7 @@ struct TrainCommandOptions {
   int num_spares = 0, max_restarts = 3;
   double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   RehearsalOptions rehearsal;
+  GivenSampleOptions samples;
   TrainOptions train;
   std::string format;
 };
@@ -91,6 +93,23 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
 }
 
+/// What a plan was made for is what is trained.
+void adopt_planned_samples(TrainCommandOptions& options) {
+  const Workload known = options.train.plan.workload.value_or(Workload());
+  SampleOptions& samples = options.train.samples;
+  samples.max_tokens =
+      planned_value("--max-tokens", options.samples.max_tokens, known.max_tokens, samples.max_tokens, options.plan);
+  samples.window_overlap = planned_value("--window-overlap", options.samples.window_overlap, known.window_overlap,
+                                         samples.window_overlap, options.plan);
+}
+
+/// A plan that does not know its data has memory for what it was told.
+void note_lengths_beyond_the_plan(const TrainOptions& train, int longest_tokens) {
+  if (train.plan.workload || longest_tokens <= planned_longest_tokens(train.plan)) return;
+  print_note(fmt::format("{} has samples of {} tokens, but {} has memory for {} at most: more is used than predicted",
+                         train.data.string(), longest_tokens, train.plan_source, planned_longest_tokens(train.plan)));
+}
+
 /// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
 void require_unchanging(const TrainOptions& train) {
   const bool decides_later = train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
@@ -107,6 +126,7 @@ Answers prepare(TrainCommandOptions& options) {
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
   require_consistent(options.rehearsal, train, !options.data.empty());
   train.plan = load_plan(options.plan);
+  adopt_planned_samples(options);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;
   if (!is_rehearsal) train.model = model_folder(options);
@@ -128,10 +148,13 @@ Answers prepare(TrainCommandOptions& options) {
   if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
   require_unchanging(train);
   const InputsFound found = check_inputs(train);
+  require_planned_lengths(train.plan, found.longest_tokens, is_rehearsal ? "the profile's workload" : options.data,
+                          options.plan);
   require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
   const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
   if (!std::getenv("RANK")) {
     note_random_start(train, found.starts_at_random);
+    note_lengths_beyond_the_plan(train, found.longest_tokens);
     note_part_of_an_epoch(train.plan, per_epoch);
   }
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
@@ -228,8 +251,8 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
   add_number("--learning-rate-warm-up", train.learning_rate_warm_up, 0, 1, "Fraction of the steps in which the learning rate rises");
   command.add_option("--decay", train.decay, "How it falls then: linear or cosine")->check(CLI::IsMember({"linear", "cosine"}).description(""))->type_name("CURVE")->capture_default_str();
   add_number("--dropout", train.dropout, 0, 0.99, "Fraction of values to drop in layers that train; the same ones in every layout");
-  add_number("--label-smoothing", train.label_smoothing, 0, 0.99, "So much of a target is spread over all classes or tokens");
-  add_sample_options(command, train.samples);
+  add_number("--label-smoothing", train.label_smoothing, 0, 0.99,
+             "So much of a target is spread over all classes or tokens");
   add_count_option(command, "--crop-padding", train.samples.crop_padding, "Shift pictures to train on at random by up to N pixels")->check(CLI::Range(0, 1024).description(""));
   command.add_flag("--flip", train.samples.flip, "Mirror every other picture to train on");
 }
@@ -269,6 +292,7 @@ Command add_train_command(CLI::App& app) {
       ->capture_default_str();
   add_freeze_options(*command, options->freeze_options);
   add_learning_options(*command, options->train);
+  add_sample_options(*command, options->samples);
   command
       ->add_option("--nproc-per-node", options->ranks_per_node,
                    "Ranks to start, with --nodes for each node; in all the plan's world size, which is the default")

@@ -128,6 +128,7 @@ struct InputsFound {
   std::shared_ptr<const Subject> subject;  // model and data as read, for train()
   Nanoseconds reading_ns = 0;
   int num_training_samples = 0;
+  int longest_tokens = 0;                     // of those
   std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
 };
 

@@ -274,7 +274,10 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
 
 /// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
 /// mini-batches' (farther apart where they are one, or where the longest sample would lie beyond twice the larger); the model takes `most_tokens`.
-Workload describe_data(const Samples& data, const std::vector<int>& train, const MeasureOptions& options, int most_tokens, std::vector<int>& lengths) {
+Workload describe_data(const Dataset& dataset, const MeasureOptions& options, int most_tokens,
+                       std::vector<int>& lengths) {
+  const Samples& data = *dataset.samples;
+  const std::vector<int>& train = dataset.split.train;
   std::vector<int> order = epoch_order(static_cast<int>(train.size()), options.seed, 0);
   for (int& index : order) index = train[index];
   std::vector<int> padded;
@@ -284,20 +287,26 @@ Workload describe_data(const Samples& data, const std::vector<int>& train, const
   double total_tokens = 0;
   for (const int sample : train) total_tokens += static_cast<double>(data.tokens(sample));
   std::sort(padded.begin(), padded.end());
+  int longest = padded.back();
+  if (options.test_data.empty())
+    longest = std::max(longest, longest_tokens(data, dataset.split.test));  // which another seed trains on
   lengths = {padded[padded.size() / 10], padded[padded.size() - 1 - padded.size() / 10]};
-  if (padded.front() == padded.back()) {  // pictures, or blocks of text
+  if (padded.front() == longest) {  // pictures, or blocks of text
     lengths.pop_back();
   } else {
     if (lengths[0] == lengths[1]) lengths[1] = std::min(most_tokens, lengths[1] + std::max(4, lengths[0] / 4));
     if (lengths[0] == lengths[1]) lengths[0] = std::max(1, lengths[0] - std::max(4, lengths[0] / 4));
-    lengths[1] = std::max(lengths[1], (padded.back() + 1) / 2);
+    lengths[1] = std::max(lengths[1], (longest + 1) / 2);
   }
-  return {.name = options.data->filename().string(),
-          .num_samples = static_cast<int>(train.size()),
-          .tokens = padded[padded.size() / 2],
-          .longest_tokens = padded.back(),
-          .mean_tokens = static_cast<int>(std::ceil(total_tokens / static_cast<double>(train.size()))),
-          .global_batch_size = options.global_batch_size};
+  Workload workload{.name = options.data->filename().string(),
+                    .num_samples = static_cast<int>(train.size()),
+                    .tokens = padded[padded.size() / 2],
+                    .longest_tokens = longest,
+                    .mean_tokens = static_cast<int>(std::ceil(total_tokens / static_cast<double>(train.size()))),
+                    .global_batch_size = options.global_batch_size};
+  if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
+  if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
+  return workload;
 }
 
 }  // namespace
@@ -325,7 +334,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   if (options.data) {
     const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     std::vector<int> suited;
-    workload = describe_data(*dataset.samples, dataset.split.train, options, most_tokens, suited);
+    workload = describe_data(dataset, options, most_tokens, suited);
     if (options.tokens.empty()) lengths = suited;
   }
   if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};

@@ -9,6 +9,12 @@
 
 namespace frostpipe {
 
+int longest_tokens(const Samples& data, std::span<const int> samples) {
+  int longest = 0;
+  for (const int sample : samples) longest = std::max(longest, data.tokens(sample));
+  return longest;
+}
+
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index) {
   const std::size_t begin = static_cast<std::size_t>(index) * static_cast<std::size_t>(global_batch_size);
   MiniBatch batch;

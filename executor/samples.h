@@ -34,6 +34,9 @@ class Samples {
 /// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 
+/// Of these samples; 0 if there are none.
+int longest_tokens(const Samples& data, std::span<const int> samples);
+
 /// Texts as token ids, special tokens included, not padded.
 struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;

@@ -14,8 +14,12 @@ InputsFound check_inputs(const TrainOptions& options) {
                          std::to_string(phase.layout.tensor_parallel_size));
   validate(options.plan, subject->model(), options.plan_source);
   FreezeController(options.freeze, num_blocks(subject->model()), 1);
-  const int num_training_samples = static_cast<int>(subject->dataset().split.train.size());
-  return {.subject = subject, .reading_ns = steady_now_ns() - begin, .num_training_samples = num_training_samples, .starts_at_random = subject->starts_at_random()};
+  const std::vector<int>& train = subject->dataset().split.train;
+  return {.subject = subject,
+          .reading_ns = steady_now_ns() - begin,
+          .num_training_samples = static_cast<int>(train.size()),
+          .longest_tokens = longest_tokens(*subject->dataset().samples, train),
+          .starts_at_random = subject->starts_at_random()};
 }
 
 bool executor_is_linked() { return true; }

@@ -10,6 +10,7 @@
 #include "plan/memory.h"
 #include "profiles/error.h"
 #include "profiles/json_reader.h"
+#include "profiles/workload_json.h"
 
 namespace frostpipe {
 
@@ -92,6 +93,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
   archive("cache", plan.cache);
+  archive("workload", plan.workload);
   archive("phases", plan.phases);
   archive("provenance", plan.provenance);
 }

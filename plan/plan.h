@@ -12,6 +12,7 @@
 #include "plan/schedule.h"
 #include "profiles/cluster.h"
 #include "profiles/model.h"
+#include "profiles/profile.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -109,6 +110,8 @@ struct TrainingPlan {
   /// The cluster's memory limits hold (and are enforced by the executor).
   bool memory_limited = true;
   CacheLimits cache;
+  /// The data that it was planned for, as the profile knows it.
+  std::optional<Workload> workload = std::nullopt;
   std::vector<Phase> phases;
   Provenance provenance;
   bool operator==(const TrainingPlan&) const = default;

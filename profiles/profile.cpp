@@ -12,6 +12,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_json.h"
+#include "profiles/workload_json.h"
 
 namespace frostpipe {
 
@@ -56,16 +57,6 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, CacheSpeed>& speed) {
   archive("read", speed.read);
   archive("write", speed.write);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
-  archive("name", workload.name);
-  archive("num_samples", workload.num_samples, json::at_least(0));
-  archive("tokens", workload.tokens, json::between(1, json::kMostTokens));
-  archive("longest_tokens", workload.longest_tokens, json::between(1, json::kMostTokens));
-  archive("mean_tokens", workload.mean_tokens, json::between(0, json::kMostTokens));
-  archive("global_batch_size", workload.global_batch_size, json::between(1, json::kMostSamples));
 }
 
 template <class Archive>

@@ -63,12 +63,16 @@ struct Workload {
   int num_samples = 0;
   /// Median over the global mini-batches of one epoch of the padded length.
   int tokens = 0;
-  /// Padded length of the longest sample: what memory must be planned for.
+  /// Length of the longest sample, also of those that were held out (another seed trains on them): what memory must be
+  /// planned for.
   int longest_tokens = 0;
   /// Mean length of a sample without padding, rounded up: what an activation cache stores; 0 = as `tokens`.
   int mean_tokens = 0;
   /// Mini-batch size that `tokens` holds for.
   int global_batch_size = 0;
+  /// How samples were made of texts (SampleOptions in executor/execute.h); none: not known, or pictures.
+  std::optional<int> max_tokens = std::nullopt;
+  std::optional<int> window_overlap = std::nullopt;  // of contexts of questions
   bool operator==(const Workload&) const = default;
 };
 

@@ -196,6 +196,11 @@ class PlanTest(CliTest):
         self.assertEqual(self.read("b.json")["num_steps"], 7)
         self.assertNotIn("epochs", self.read("b.json"))
 
+    def test_what_the_profile_knows_of_its_data_travels(self):
+        self.edit("profile.json", lambda profile: profile["workload"].update(max_tokens=16, window_overlap=4))
+        self.plan("static.json", "static")
+        self.assertEqual(self.read("static.json")["workload"], self.read("profile.json")["workload"])
+
     def test_a_quick_profile_is_said(self):
         self.assertNotIn("roughly", self.plan("static.json", "static").stdout)
         self.edit("profile.json", lambda profile: profile.update(quick=True))

@@ -32,6 +32,34 @@ class PlannedWorkTest(EndToEndTest):
         self.write("more.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in tiny_model.samples(800)))
         self.assert_refused("train", "static.json", "--data", "more.tsv", "-o", self.folder / "run", says=["static.json: is a plan of 6 epochs in 60 steps", "1.5 epochs of this data (640 samples", "--steps"])
 
+    def test_the_length_of_samples_travels(self):
+        self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--max-tokens", 6, "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "4,16", "--cluster", "cluster.json",
+                      "-o", "cut.json", timeout=120)
+        self.assertEqual(self.read("cut.json")["workload"]["max_tokens"], 6)
+        self.plan("cut-plan.json", "--epochs", 1, profile="cut.json")
+        run = self.train("cut-plan.json", "run")
+        self.assertEqual({step["tokens"] for step in run["steps"]}, {6})
+        predicted, measured = self.read("cut-plan.json")["phases"][0]["predicted"]["peak_memory_bytes"], run["phases"][0]["measured_peak_memory_bytes"]
+        for expected, found in zip(predicted, measured):
+            self.assertLess(found, 1.25 * expected)
+        self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128, "-o", self.folder / "other", says=["--max-tokens 128: cut-plan.json was made for 6"])
+
+    def test_longer_data_than_there_is_memory_for_is_refused(self):
+        self.write("long.tsv", "text\tlabel\n" + "".join(f"{text} {text} {text}\t{label}\n" for text, label in tiny_model.samples(200)))
+        longest = self.read("profile.json")["workload"]["longest_tokens"]
+        self.assert_refused("train", "static.json", "--data", "long.tsv", "-o", self.folder / "run", says=["long.tsv: has samples of", f"static.json has memory for {longest} at most"])
+
+    def test_a_plan_that_does_not_know_its_data_says_what_it_has_memory_for(self):
+        self.edit("static.json", lambda plan: [plan.pop("workload"), plan["phases"][0].update(tokens=4, longest_tokens=0)])
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--max-tokens", 8))
+        self.assertRegex(done.stderr, "data.tsv has samples of 8 tokens, but static.json has memory for 4 at most")
+
+    def test_another_split_by_another_seed_is_the_same_data(self):
+        for seed in range(2, 5):
+            self.plan("short.json", "--epochs", 1)
+            self.assertEqual(self.train("short.json", f"run-{seed}", "--seed", seed)["num_steps"], 10)
+
+
 class ProfileTest(EndToEndTest):
     def test_a_quick_profile_says_so(self):
         """A part of the sizes, once each; oracle: the sizes in the file, and the marks that profile and plan make."""

@@ -91,6 +91,14 @@ inline TrainingPlan two_phase_plan() {
   plan.global_batch_size = 64;
   plan.num_steps = 100;
   plan.epochs = 4;
+  plan.workload = Workload{.name = "example.tsv",
+                           .num_samples = 1600,
+                           .tokens = 32,
+                           .longest_tokens = 48,
+                           .mean_tokens = 20,
+                           .global_batch_size = 64,
+                           .max_tokens = 48,
+                           .window_overlap = 8};
   plan.phases = {first, second};
   plan.provenance.model_name = "example";
   plan.provenance.model_fingerprint = fingerprint(chain_model(4));

@@ -1,0 +1,23 @@
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// The value of an option that changes what a step computes: the one that the plan was made for, where it is known;
+/// else the one given, else `otherwise`. Throws InvalidInput, "--max-tokens 128: plan.json was made for 16; ...", if
+/// one is given that is not the plan's.
+int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
+                  std::string_view source);
+
+/// Padded length of a sample that the plan has memory for in every phase.
+int planned_longest_tokens(const TrainingPlan& plan);
+
+/// Throws InvalidInput that names both lengths if the longest sample to train on, of `longest_tokens`, is longer than
+/// that, in a plan that knows its data.
+void require_planned_lengths(const TrainingPlan& plan, int longest_tokens, std::string_view data,
+                             std::string_view source);
+
+}  // namespace frostpipe

@@ -1,0 +1,20 @@
+#pragma once
+// Implementation header: JSON keys of Workload, shared by profile.cpp and plan.cpp. Include it from .cpp files only.
+#include "profiles/json_reader.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
+  archive("name", workload.name);
+  archive("num_samples", workload.num_samples, json::at_least(0));
+  archive("tokens", workload.tokens, json::between(1, json::kMostTokens));
+  archive("longest_tokens", workload.longest_tokens, json::between(1, json::kMostTokens));
+  archive("mean_tokens", workload.mean_tokens, json::between(0, json::kMostTokens));
+  archive("global_batch_size", workload.global_batch_size, json::between(1, json::kMostSamples));
+  archive("max_tokens", workload.max_tokens, json::between(2, json::kMostTokens));
+  archive("window_overlap", workload.window_overlap, json::between(0, json::kMostTokens));
+}
+
+}  // namespace frostpipe
