@@ -97,6 +97,8 @@ void TrainingRun::begin() {
     if (!found) scalars_.begin_anew();
     if (!found || std::filesystem::absolute(found->folder.parent_path()) != std::filesystem::absolute(root)) {
       keep_newest_checkpoints(root, 0, -1);
+      found ? recorder_.log().begin_with(std::filesystem::absolute(found->folder).parent_path().parent_path())
+            : recorder_.log().begin_anew();
     } else {
       remove_checkpoints_behind(root, found->step);
     }

@@ -69,6 +69,7 @@ Checkpoint TrainingRun::present(const std::vector<double>& freeze_state) {
   moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   moment.run.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
   recorder_.so_far(cache_ ? cache_->view().counts() : CacheCounts{}, moment.run, moment.plan);
+    moment.plan.phases.push_back(seated(phase, formation_.seats, options_.plan.world_size));
   for (const Phase& next : upcoming_) moment.plan.phases.push_back(seated(next, formation_.seats, options_.plan.world_size));
   return moment;
 }
@@ -136,7 +137,11 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   std::vector<Recovery> recoveries = std::move(summary_.recoveries);
   summary_ = moment.run;
   if (recoveries.size() > summary_.recoveries.size()) summary_.recoveries = std::move(recoveries);  // what is undone has been done all the same
-  recorder_.restore(moment.run, moment.plan);
+  recorder_.restore(moment.run, moment.plan, step_);
+  // The last step, which whoever wrote the figures may have been lost in; of a checkpoint that older versions wrote,
+  // all steps.
+  if (is_first() && !moment.run.steps.empty()) recorder_.log().write(moment.run.steps);
+  summary_.steps.clear();
   controller_ = FreezeController(options_.freeze, num_blocks(model_), num_steps_);
   if (moment.freeze_rule == to_string(options_.freeze.rule) && !moment.freeze_state.empty()) controller_.restore(moment.freeze_state, place);
   watched_.reset();

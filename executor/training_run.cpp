@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "executor/data_shards.h"
 #include "executor/job/hash.h"
@@ -48,7 +49,7 @@ TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, co
       num_steps_(options.plan.num_steps),
       device_(options.emulation ? make_emulated_device(options.emulation->shrink)
                                 : make_device(options.device, membership.local_rank())),
-      recorder_(*device_, model_, options.plan, options.plan.world_size),
+      recorder_(*device_, model_, options.plan, options.plan.world_size, options.output),
       scalars_(options.output),
       controller_(options.freeze, num_blocks(model_), num_steps_) {}
 
@@ -100,7 +101,7 @@ MiniBatch TrainingRun::batch_of(int step) {
 
 /// What follows the current phase when the rule has frozen more; the same on all ranks.
 std::vector<Phase> TrainingRun::phases_after_decision(int first_trainable_layer, int step) {
-  const Nanoseconds measured_ns = recorder_.median_iteration_ns(session_->speaks());
+  const Nanoseconds measured_ns = recorder_.median_iteration_ns();
   std::string explanation;
   std::vector<Phase> phases;
   if (is_first()) {
@@ -189,9 +190,18 @@ void TrainingRun::run_step(int step) {
   }
   controller_.record(result.block_square_sums);
   const Nanoseconds end = steady_now_ns();
-  recorder_.record_step({.step = step, .loss = result.loss, .learning_rate = rule.learning_rate, .samples = static_cast<int>(batch.samples.size()),
-                         .tokens = batch.tokens, .iteration_ns = end - last_step_end_ns_},
-                        session_->speaks());
+  const bool is_recorded = recorder_.record_step({.step = step,
+                                                  .loss = result.loss,
+                                                  .learning_rate = rule.learning_rate,
+                                                  .samples = static_cast<int>(batch.samples.size()),
+                                                  .tokens = batch.tokens,
+                                                  .iteration_ns = end - last_step_end_ns_},
+                                                 session_->speaks());
+  if (!is_recorded && !std::exchange(has_said_unrecorded_, true)) {
+    callbacks_.note(fmt::format(
+        "{}: the figures of step {} cannot be written; the summary will lack those of such steps, and training goes on",
+        (options_.output / "steps.jsonl").string(), step));
+  }
   if (session_->speaks()) {
     const Nanoseconds took = std::max<Nanoseconds>(1, end - last_step_end_ns_);
     scalars_.write(step + 1, {{"loss", result.loss},
@@ -212,6 +222,8 @@ void TrainingRun::report(int step) {
   recent_loss_ = 0;
   recent_steps_ = 0;
   if (is_first()) callbacks_.progress(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
+}
+
 }
 
 void TrainingRun::finish() {

@@ -128,6 +128,7 @@ class TrainingRun {
   Nanoseconds last_step_end_ns_ = 0;
   double recent_loss_ = 0;
   int recent_steps_ = 0;
+  bool has_said_unrecorded_ = false;
 };
 
 Nanoseconds steady_now_ns();

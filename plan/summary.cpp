@@ -67,6 +67,50 @@ IterationSummary summarize(const Trace& trace, int step, const Schedule& schedul
   return summary;
 }
 
+namespace {
+
+/// Value at `fraction` of the sorted list (nearest rank).
+template <typename Value>
+Value quantile(std::vector<Value> values, double fraction) {
+  const auto index = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + index, values.end());
+  return values[index];
+}
+
+}  // namespace
+
+void measure(PhaseSummary& phase, std::span<const StepRecord> steps) {
+  FROSTPIPE_CHECK(!steps.empty(), "a phase is measured by its steps");
+  std::vector<Nanoseconds> times;
+  std::vector<int> tokens;
+  double samples = 0;
+  for (const StepRecord& step : steps) {
+    times.push_back(step.iteration_ns);
+    tokens.push_back(step.tokens);
+    samples += step.samples;
+  }
+  phase.tokens = quantile(tokens, 0.5);
+  phase.measured_iteration_ns = quantile(times, 0.5);
+  phase.measured_iteration_low_ns = quantile(times, 0.1);
+  phase.measured_iteration_high_ns = quantile(times, 0.9);
+  const auto total = static_cast<double>(std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
+  phase.samples_per_second = total > 0 ? samples * 1e9 / total : 0;
+}
+
+std::string to_json_line(const StepRecord& step) { return json::write(step).dump(); }
+
+std::optional<StepRecord> step_from_json_line(std::string_view line) {
+  const json::Json parsed = json::Json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return std::nullopt;
+  try {
+    StepRecord step;
+    json::read(parsed, json::Place("step"), step);
+    return step;
+  } catch (const InvalidInput&) {
+    return std::nullopt;
+  }
+}
+
 std::string run_name(std::string_view method) {
   if (method == "data-parallel") return "data_parallel";
   if (method == "static") return "static_pipeline";

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +65,14 @@ struct StepRecord {
   Nanoseconds iteration_ns = 0;
   bool operator==(const StepRecord&) const = default;
 };
+
+/// `phase`'s figures of its steps: tokens, iteration times and samples per second. `steps`: those that are known, at
+/// least one.
+void measure(PhaseSummary& phase, std::span<const StepRecord> steps);
+
+/// A step as one line of JSON, keys as in RunSummary's steps; and back: nothing if the text is anything else.
+std::string to_json_line(const StepRecord& step);
+std::optional<StepRecord> step_from_json_line(std::string_view line);
 
 struct NamedValue {
   std::string name;

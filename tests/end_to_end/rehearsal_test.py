@@ -1,5 +1,6 @@
 """Training on emulated devices: more ranks than there are cores, on an estimated profile."""
 
+import json
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ import families_test
 from end_to_end import HANG_SECONDS, EndToEndTest, processes_naming, rank_of_process
 
 
-class RehearsalTest(EndToEndTest):
+class RehearsalCase(EndToEndTest):
     @classmethod
     def setUpClass(cls):
         cls.shared_rehearsal = tempfile.TemporaryDirectory(prefix="frostpipe-e2e-")
@@ -33,6 +34,8 @@ class RehearsalTest(EndToEndTest):
         done = self.run_tool("train", plan, "--device", "emulated", "-o", self.folder / output, *options, **keywords)
         return done, self.read(f"{output}/summary.json")
 
+
+class RehearsalTest(RehearsalCase):
     def test_static_run_takes_the_profiles_times_and_reports_whole_bytes(self):
         done, run = self.rehearse("static.json", "run", "--emulated-links")
         self.assertNotIn("accuracy", done.stdout)
@@ -125,6 +128,48 @@ class RehearsalTest(EndToEndTest):
         self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks", "equal size"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 2, "--nproc-per-node", 4, says=["--nproc-per-node", "must be 2", "is 4"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2, says=["--emulated-shrink", "768"])
+
+
+class LongRehearsalTest(RehearsalCase):
+    def test_memory_does_not_grow_with_the_steps(self):
+        """Oracle: the private memory of each process after a tenth of the steps, and the size of a checkpoint's figures."""
+        self.run_tool("profile", "--like", "vit-b16", "--nproc-per-node", 2, "--global-batch", 8, "--samples", 80, "--memory-limit", "4GiB", "--cluster", "c.json", "-o", "p.json")
+
+        def hurry(profile):
+            for measurement in profile["measurements"]:
+                measurement["cost"].update({name: 100 for name in measurement["cost"] if name.endswith("_ns")})
+            for update in profile["updates"]:
+                update["update_ns"] = 100
+
+        self.edit("p.json", hurry)
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 8, "--method", "static", "--pp", 2, "--fix", "m=1", "--epochs", 2, "-o", "fast.json")
+        started = self.start("train", "fast.json", "--device", "emulated", "--emulated-shrink", 768, "--epochs", 5100, "--checkpoint-steps", 2500, "-o", self.folder / "run")
+
+        def steps_done():
+            try:
+                with open(self.folder / "run/scalars.jsonl", "rb") as file:
+                    file.seek(max(0, file.seek(0, os.SEEK_END) - 1000))
+                    return json.loads(file.read().split(b"\n")[-2])["step"]
+            except (FileNotFoundError, IndexError, ValueError):
+                return 0
+
+        def private_kilobytes():
+            found = {}
+            for pid in processes_naming(self.folder / "run"):
+                lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                found[rank_of_process(pid)] = sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean:", "Private_Dirty:")))
+            return found
+
+        self.wait_until(lambda: steps_done() >= 5000, 300, lambda: started.stderr)
+        before = private_kilobytes()
+        self.wait_until(lambda: steps_done() >= 50000, 1200, lambda: started.stderr)
+        after = private_kilobytes()
+        print(f"\nprivate memory by rank in kB after 5,000 steps {before}, after 50,000 {after}", file=sys.stderr)
+        self.assertEqual(len(before), 3, "the launcher and two ranks")
+        for rank, kilobytes in before.items():
+            self.assertLessEqual(after[rank], 1.05 * kilobytes, rank)
+        newest = max((self.folder / "run/checkpoints").glob("step-????????"))
+        self.assertLess((newest / "run.json").stat().st_size, 10_000)
 
 
 if __name__ == "__main__":

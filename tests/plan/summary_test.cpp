@@ -102,6 +102,39 @@ RunSummary example_run() {
   return run;
 }
 
+// By hand: of 1 ... 11 ms the nearest ranks at 0.1, 0.5 and 0.9 are the 2nd, 6th and 10th; 8 samples in each of 11
+// steps of 66 ms in all.
+TEST(Measure, HasQuantilesOfTheStepsAndSamplesOverTheirTime) {
+  std::vector<StepRecord> steps;
+  for (const int milliseconds : {3, 1, 2, 11, 10, 4, 6, 5, 9, 8, 7})
+    steps.push_back({.samples = 8, .tokens = 20 + milliseconds, .iteration_ns = milliseconds * 1'000'000});
+  PhaseSummary phase;
+  measure(phase, steps);
+  EXPECT_EQ(phase.measured_iteration_low_ns, 2'000'000);
+  EXPECT_EQ(phase.measured_iteration_ns, 6'000'000);
+  EXPECT_EQ(phase.measured_iteration_high_ns, 10'000'000);
+  EXPECT_EQ(phase.tokens, 26);
+  EXPECT_DOUBLE_EQ(phase.samples_per_second, 88 / 0.066);
+}
+
+TEST(StepRecord, SurvivesItsLine) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const StepRecord step{.step = i,
+                          .loss = std::bit_cast<double>(random() & 0x7fefffffffffffff),
+                          .learning_rate = 1. / (i + 1),
+                          .samples = 8,
+                          .tokens = 22,
+                          .iteration_ns = 1'000'000'007};
+    const std::string line = to_json_line(step);
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    EXPECT_EQ(step_from_json_line(line), step);
+    EXPECT_EQ(step_from_json_line(line.substr(0, random() % line.size())), std::nullopt);
+  }
+  for (const char* other : {"", "{}", "[]", "7", "{\"step\": 0}"})
+    EXPECT_EQ(step_from_json_line(other), std::nullopt) << other;
+}
+
 TEST(RunSummary, SurvivesItsFile) {
   const RunSummary run = example_run();
   EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
