@@ -39,10 +39,33 @@ std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communi
 
 }  // namespace
 
-CheckpointKeeper::CheckpointKeeper(const CheckpointPolicy& policy, std::filesystem::path root, std::string attempt_prefix, Communicator& communicator,
-                                   std::function<void(const std::string&)> note)
-    : policy_(policy), attempt_prefix_(std::move(attempt_prefix)), communicator_(communicator), note_(std::move(note)),
-      writer_(std::move(root), communicator.rank(), policy.keep) {}
+CheckpointKeeper::CheckpointKeeper(const CheckpointPolicy& policy, const std::filesystem::path& root, int forming,
+                                   Communicator& communicator, std::function<void(const std::string&)> note,
+                                   std::unique_ptr<CheckpointKeeper> before)
+    : policy_(policy),
+      root_(root),
+      forming_(forming),
+      communicator_(communicator),
+      note_(std::move(note)),
+      writer_(std::make_unique<CheckpointWriter>(root, communicator.rank(), policy.keep)),
+      is_clean_(forming == 0) {
+  if (!before) return;
+  earlier_writers_ = std::move(before->earlier_writers_);
+  earlier_writers_.push_back(std::move(before->writer_));
+}
+
+bool CheckpointKeeper::still_writes_for_earlier_formings() const {
+  return std::any_of(earlier_writers_.begin(), earlier_writers_.end(),
+                     [](const auto& writer) { return writer->busy(); });
+}
+
+/// No rank still writes for them.
+void CheckpointKeeper::forget_earlier_formings() {
+  if (is_clean_) return;
+  is_clean_ = true;
+  earlier_writers_.clear();
+  if (communicator_.rank() == 0) remove_attempts_before(root_, forming_);
+}
 
 bool CheckpointKeeper::is_due(int step) {
   if (policy_.every_steps == 0 && policy_.every_minutes == 0) return false;
@@ -65,12 +88,14 @@ bool CheckpointKeeper::is_due(int step) {
     next = std::min(next, step + static_cast<int>(std::clamp(pause / per_step, 1.0, 1e6)));
   }
   const bool speaks = communicator_.rank() == 0;
-  const std::vector<double> sums = communicator_.sum({writer_.busy() ? 1.0 : 0.0, writer_.failed() ? 1.0 : 0.0, speaks && (by_steps || by_time) ? 1.0 : 0.0,
-                                                      speaks ? static_cast<double>(next) : 0.0});
+  const std::vector<double> sums = communicator_.sum(
+      {writer_->busy() ? 1.0 : 0.0, writer_->failed() ? 1.0 : 0.0, speaks && (by_steps || by_time) ? 1.0 : 0.0,
+       speaks ? static_cast<double>(next) : 0.0, still_writes_for_earlier_formings() ? 1.0 : 0.0});
   last_question_ = Clock::now();
   last_question_step_ = step;
   next_question_ = static_cast<int>(sums[3]);
-  if (sums[1] > 0) writer_.give_up("a rank could not write its part");
+  if (sums[1] > 0) writer_->give_up("a rank could not write its part");
+  if (sums[4] == 0) forget_earlier_formings();
   if (sums[2] == 0) return false;
   postponed_ = sums[0] > 0;
   if (postponed_) next_question_ = step + 1;  // the last one is still being written
@@ -80,32 +105,37 @@ bool CheckpointKeeper::is_due(int step) {
 void CheckpointKeeper::write(const Checkpoint& checkpoint, RankSession& session) {
   const int num_layers = static_cast<int>(session.phase().partition.back().end);
   CheckpointPart part{.step = checkpoint.step,
-                      .attempt = fmt::format("{}-{}", attempt_prefix_, num_written_++),
+                      .attempt = attempt_name(forming_, num_written_++),
                       .layers = own_layers(session, num_layers, communicator_),
                       .manifest = std::nullopt,
                       .num_layers = num_layers};
   if (communicator_.rank() == 0) part.manifest = checkpoint;
-  writer_.start(std::move(part));
+  writer_->start(std::move(part));
   last_written_ = Clock::now();
 }
 
 void CheckpointKeeper::write_and_hold(const Checkpoint& checkpoint, RankSession& session) {
   finish();
-  writer_.hold(checkpoint.step);
+  writer_->hold(checkpoint.step);
   write(checkpoint, session);
 }
 
 void CheckpointKeeper::finish() {
   const bool completes = communicator_.rank() == 0;
-  if (!completes) writer_.finish(kLongestWaitSeconds);
-  if (communicator_.sum({writer_.failed() ? 1.0 : 0.0}).front() > 0) writer_.give_up("a rank could not write its part");
-  if (completes) writer_.finish(kLongestWaitSeconds);
+  if (!completes) writer_->finish(kLongestWaitSeconds);
+  if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0)
+    writer_->give_up("a rank could not write its part");
+  if (completes) writer_->finish(kLongestWaitSeconds);
+  earlier_writers_.clear();  // each ends before it is gone
   communicator_.everyone().barrier();
+  is_clean_ = true;
+  if (completes) remove_attempts_before(root_, forming_ + 1);
   report();
 }
 
 void CheckpointKeeper::report() {
-  if (const auto text = writer_.take_note()) note_(communicator_.rank() == 0 ? *text : fmt::format("rank {}: {}", communicator_.rank(), *text));
+  if (const auto text = writer_->take_note())
+    note_(communicator_.rank() == 0 ? *text : fmt::format("rank {}: {}", communicator_.rank(), *text));
 }
 
 }  // namespace frostpipe

@@ -2,8 +2,10 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "executor/communicator.h"
 #include "executor/execute.h"
@@ -15,9 +17,12 @@ namespace frostpipe {
 /// Decides when checkpoints are due and hands them to the writer, for one forming of the job. All ranks call each function at the same point.
 class CheckpointKeeper {
  public:
-  /// `attempt_prefix`: no other forming's, of this or another start of the run. `note` gets sentences for people, on any rank.
-  CheckpointKeeper(const CheckpointPolicy& policy, std::filesystem::path root, std::string attempt_prefix, Communicator& communicator,
-                   std::function<void(const std::string&)> note);
+  /// `forming`: its number. `note` gets sentences for people, on any rank. `before`: the keeper of the forming before,
+  /// given up, or null. A slow disk may still hold up what it writes: nobody waits for that, and what is left of it is
+  /// removed once no rank writes any more.
+  CheckpointKeeper(const CheckpointPolicy& policy, const std::filesystem::path& root, int forming,
+                   Communicator& communicator, std::function<void(const std::string&)> note,
+                   std::unique_ptr<CheckpointKeeper> before = nullptr);
 
   /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at the steps where it may be, at most every few seconds.
   bool is_due(int step);
@@ -25,26 +30,32 @@ class CheckpointKeeper {
   void write(const Checkpoint& checkpoint, RankSession& session);
   /// Like write(), but waits for the one before; the checkpoint stays until release().
   void write_and_hold(const Checkpoint& checkpoint, RankSession& session);
-  void release() { writer_.hold(std::nullopt); }
+  void release() { writer_->hold(std::nullopt); }
   /// Keeps one of an earlier forming until release().
-  void hold(int step) { writer_.hold(step); }
+  void hold(int step) { writer_->hold(step); }
   /// Waits for what is being written.
   void finish();
   /// What is not whole yet stays undone; nobody waits for it.
-  void give_up() { writer_.give_up("the job forms anew"); }
+  void give_up() { writer_->give_up("the job forms anew"); }
   /// Weights of frozen layers may have changed.
-  void forget() { writer_.forget(); }
+  void forget() { writer_->forget(); }
   /// Says what the writer has to say.
   void report();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool still_writes_for_earlier_formings() const;
+  void forget_earlier_formings();
+
   CheckpointPolicy policy_;
-  std::string attempt_prefix_;
+  std::filesystem::path root_;
+  int forming_;
   Communicator& communicator_;
   std::function<void(const std::string&)> note_;
-  CheckpointWriter writer_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::vector<std::unique_ptr<CheckpointWriter>> earlier_writers_;  // given up
+  bool is_clean_;                                                   // of what they have left
   int num_written_ = 0;
   int next_question_ = 0;  // step
   std::optional<int> first_step_;

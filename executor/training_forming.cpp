@@ -34,7 +34,8 @@ void TrainingRun::join(const Formation& formation) {
   open_cache(compute);
   factory_ = subject_->make_factory(compute, cache_ ? &cache_->view() : nullptr, seat);
   session_.emplace(model_, *factory_, *communicator_, *device_, options_.plan.optimizer, options_.plan.dtype);
-  keeper_ = std::make_unique<CheckpointKeeper>(options_.checkpoints, checkpoints_folder(), std::to_string(formation.generation), *communicator_, callbacks_.note);
+  keeper_ = std::make_unique<CheckpointKeeper>(options_.checkpoints, checkpoints_folder(), formation.generation,
+                                               *communicator_, callbacks_.note, std::move(given_up_keeper_));
 }
 
 void TrainingRun::open_cache(const at::TensorOptions& compute) {
@@ -63,7 +64,7 @@ void TrainingRun::leave() {
   if (communicator_) communicator_->sever();
   if (keeper_) {
     keeper_->give_up();
-    given_up_keepers_.push_back(std::move(keeper_));
+    given_up_keeper_ = std::move(keeper_);
   }
   if (session_ && session_->has_phase()) {  // else: what was held before this forming still is
     holding_ = {};

@@ -102,7 +102,7 @@ class TrainingRun {
   std::unique_ptr<StageFactory> factory_;
   std::optional<RankSession> session_;
   std::unique_ptr<CheckpointKeeper> keeper_;
-  std::vector<std::unique_ptr<CheckpointKeeper>> given_up_keepers_;  // of earlier formings: a slow disk may hold them up, and nobody waits for it
+  std::unique_ptr<CheckpointKeeper> given_up_keeper_;  // of the forming before
 
   // Survives a forming.
   std::optional<HeldLayers> held_;

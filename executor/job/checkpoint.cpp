@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <regex>
 #include <utility>
@@ -45,7 +46,7 @@ namespace {
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
 /// Names that only this program gives: checkpoint_path's, and those of the folders that become one
 /// (job/checkpoint_writer.cpp).
-const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-[0-9]+-[0-9]+");
+const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
 
 constexpr std::string_view kManifest = "checkpoint.json", kPlan = "plan.json", kRun = "run.json";
 
@@ -218,6 +219,18 @@ void keep_newest_checkpoints(const std::filesystem::path& root, int count, int h
 void remove_checkpoints_behind(const std::filesystem::path& root, int step) {
   for (const std::filesystem::path& folder : checkpoints_in(root)) {
     if (folder.filename() > checkpoint_path(root, step).filename()) remove_checkpoint(folder);
+  }
+}
+
+std::string attempt_name(int forming, int number) { return fmt::format("{}-{}", forming, number); }
+
+void remove_attempts_before(const std::filesystem::path& root, int forming) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
+    const std::string name = entry.path().filename();
+    std::smatch parts;
+    if (std::regex_match(name, parts, kUnfinishedName) && std::atoi(parts.str(1).c_str()) < forming)
+      std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 

@@ -102,4 +102,9 @@ void remove_checkpoints_behind(const std::filesystem::path& root, int step);
 /// Removes what writers that were interrupted have left.
 void remove_unfinished_checkpoints(const std::filesystem::path& root);
 
+/// An attempt to write a checkpoint, for CheckpointPart::attempt: the `number`th of a forming of the job.
+std::string attempt_name(int forming, int number);
+/// Removes what attempts of the formings before `forming` have left. Nobody may write to them any more.
+void remove_attempts_before(const std::filesystem::path& root, int forming);
+
 }  // namespace frostpipe

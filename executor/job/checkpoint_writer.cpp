@@ -100,6 +100,7 @@ struct CheckpointWriter::State {
   }
 
   void write(CheckpointPart& part) {
+    if (part.layers.empty() && !part.manifest) return;  // nobody waits for it, so that what it wrote would stay behind
     const std::filesystem::path whole = checkpoint_path(root, part.step), folder = whole.string() + ".part-" + part.attempt;
     std::filesystem::create_directories(folder);
     std::vector<CheckpointFile> files;

@@ -79,6 +79,7 @@ class LostRankTest(RecoveryCase):
         os.kill(self.ranks_of(launcher)[victim], number)
         run = self.assert_ended_well(launcher)
         self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
+        self.assertEqual([path for path in (self.folder / "run").rglob("*") if ".part" in path.name or ".written" in path.name], [])
         return run, launcher
 
     def test_a_spare_restores_the_layout_from_a_checkpoint(self):

@@ -59,7 +59,8 @@ class Job {
     }
   }
   void save(RankSession& session, int step) {
-    CheckpointKeeper keeper({.keep = 5}, root_, fmt::format("{}", num_saved_++), *communicator_, [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
+    CheckpointKeeper keeper({.keep = 5}, root_, num_saved_++, *communicator_,
+                            [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
     Checkpoint moment{.step = step};
     moment.plan.phases = {session.phase()};
     moment.plan.world_size = communicator_->world_size();

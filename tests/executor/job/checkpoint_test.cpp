@@ -205,6 +205,35 @@ TEST_F(CheckpointTest, AFrozenLayerIsWrittenOnceAndLinked) {
   EXPECT_EQ(links(3, 0), 1u);
 }
 
+TEST_F(CheckpointTest, ARankThatHasNoLayersLeavesNothingWhereTheOthersWereFaster) {
+  CheckpointWriter first(root_, 0, 2), second(root_, 1, 2);
+  first.start({.step = 4,
+               .attempt = "0-0",
+               .layers = {image(0, 4), image(1, 4), image(2, 4)},
+               .manifest = small_checkpoint(4),
+               .num_layers = 3});
+  first.finish(10);
+  second.start({.step = 4, .attempt = "0-0", .layers = {}, .manifest = std::nullopt, .num_layers = 3});
+  second.finish(10);
+  EXPECT_TRUE(loads(checkpoint_path(root_, 4)));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_), {}), 1);
+}
+
+TEST_F(CheckpointTest, WhatEarlierFormingsHaveLeftGoesByItsName) {
+  const auto make = [&](const std::string& name) { file(name + "/layer-000.safetensors"); };
+  const std::string attempt = "step-00000004.part-" + attempt_name(1, 7);
+  for (const std::string& name :
+       {attempt, std::string("step-00000005.part-0-0"), std::string("step-123456789.part-1-0")})
+    make(name);
+  const std::vector<std::string> others{"step-00000004.part-2-0",    "step-00000003",   "step-00000004.part-1-7.mine",
+                                        "my-step-00000004.part-1-7", "step-4.part-1-7", "step-00000004.part-x-7"};
+  for (const std::string& name : others) make(name);
+  remove_attempts_before(root_, 2);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(root_)) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, testing::UnorderedElementsAreArray(others));
+}
+
 TEST_F(CheckpointTest, ALayerThatDoesNotComeCostsTheCheckpointAndNothingElse) {
   CheckpointWriter first(root_, 0, 2);
   first.start({.step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 3});
