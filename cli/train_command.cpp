@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
@@ -17,6 +18,7 @@
 #include "cli/replanning.h"
 #include "cli/run_tables.h"
 #include "executor/execute.h"
+#include "executor/job/folder_lock.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
 #include "profiles/error.h"
@@ -39,6 +41,8 @@ struct TrainCommandOptions {
   GivenSampleOptions samples;
   TrainOptions train;
   std::string format;
+  bool overwrite = false;
+  std::optional<FolderLock> lock;  // on the run folder, as long as this process lives
 };
 
 /// What nobody has trained yet is for people to know.
@@ -72,6 +76,23 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
     print_note(sentence);
   };
   train(membership, train_options, answers.inputs, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
+}
+
+/// This process speaks for the run folder: the launcher, which lives as long as the run, or torchrun's rank 0.
+bool answers_for_folder() {
+  const char* const rank = std::getenv("RANK");
+  return !rank || (!std::getenv(kControlVariable) && std::string_view(rank) == "0");
+}
+
+/// One run at a time, and none over another that has ended.
+void take_folder(TrainCommandOptions& options) {
+  const std::filesystem::path& folder = options.train.output;
+  options.lock.emplace(folder);
+  if (!options.overwrite && std::filesystem::exists(folder / "summary.json")) {
+    throw InvalidInput(fmt::format(
+        "{}: holds a run that has ended. Give another folder (-o), or begin anew in this one with --overwrite",
+        folder.string()));
+  }
 }
 
 /// A rule that is none is a matter of usage.
@@ -134,6 +155,7 @@ Answers prepare(TrainCommandOptions& options) {
                                         : std::filesystem::path(options.output);
   if (!std::getenv("RANK"))
     require_writable(train.output / "summary.json");  // found out before the training, not after it
+  if (answers_for_folder()) take_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
     if (!std::getenv("RANK")) require_writable(train.cache_folder / "entries");
@@ -221,6 +243,8 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
                      "for other ranks, schedules or frozen layers")
       ->type_name("WHAT")
       ->capture_default_str();
+  command.add_flag("--overwrite", options.overwrite,
+                   "Begin anew in RUN if a run there has ended; without it that is refused");
   command.add_option("--spares", options.num_spares, "Processes that wait to take a lost rank's place")
       ->check(CLI::Range(0, 1024).description(""))
       ->type_name("N")

@@ -27,8 +27,8 @@ class RecoveryCase(EndToEndTest):
         """The summary and the weights of the run that nothing disturbs."""
         key = (plan, *options)
         if key not in self.references:
-            run = self.train(plan, "reference", *options)
-            self.references[key] = (run, (self.folder / "reference/model/model.safetensors").read_bytes())
+            run = self.train(plan, f"reference-{len(self.references)}", *options)
+            self.references[key] = (run, (self.folder / f"reference-{len(self.references)}/model/model.safetensors").read_bytes())
         return self.references[key]
 
     def caches(self, plan):
@@ -217,6 +217,20 @@ class InterruptedCase(RecoveryCase):
 class ResumeTest(InterruptedCase):
     def test_the_next_start_goes_on_to_the_bit(self):
         self.go_on_to_the_bit("static.json", "pipetransformer.json")
+
+    def test_one_run_at_a_time_writes_into_a_folder(self):
+        """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
+        long = ("--epochs", 100 * EPOCHS)
+        launcher = self.start_until(0.2, "static.json", *long)
+        for options in ((), ("--overwrite", "--resume", "no")):
+            done = self.run_tool(*self.train_arguments("static.json", "run", *long, *options), code=1, timeout=LIMIT_SECONDS)
+            self.assertRegex(done.stderr, rf"/run: is being written by process {launcher.pid} on host \S+, since 2\d\d\d-")
+        self.assertIsNone(launcher.ended_within(0), launcher.stderr)
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.process.wait()
+        again = self.start_until(0.2, "static.json", *long, name="again")
+        self.assertIsNone(again.ended_within(0), again.stderr)
+
     def test_a_checkpoint_holds_no_figures_of_steps_but_the_last(self):
         run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
         for checkpoint in (self.folder / "run/checkpoints").iterdir():

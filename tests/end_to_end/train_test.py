@@ -302,12 +302,18 @@ class OwnDataTest(EndToEndTest):
         run = self.train(self.of_length("static.json", 3), "run", data="own.tsv")
         self.assertEqual(run["label_names"], tiny_model.LABELS)
 
-    def test_a_second_run_replaces_the_first(self):
+    def test_a_run_that_has_ended_is_overwritten_on_demand_alone(self):
         self.train("static.json", "run", "--epochs", 1)
-        names = set(self.contents("run"))
-        self.train("static.json", "run", "--epochs", 2)
+        before = self.contents("run")
+        for options in ((), ("--resume", "no"), ("--resume", "run/checkpoints")):
+            with self.subTest(options):
+                self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", 2, *options), says=["/run: holds a run that has ended", "-o", "--overwrite"])
+                after = self.contents("run")
+                after[".lock"] = before[".lock"]
+                self.assertEqual(after, before)
+        self.train("static.json", "run", "--epochs", 2, "--overwrite")
         self.assertEqual(self.read("run/summary.json")["epochs"], 2)
-        self.assertEqual(set(self.contents("run")), names)
+        self.assertEqual(set(self.contents("run")), set(before))
 
 
 class OutputFolderTest(EndToEndTest):
