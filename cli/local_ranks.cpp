@@ -38,7 +38,8 @@ int run_on_ranks(const RankedCommand& command) {
   const int exit_code = launch_local_ranks({.command = own_command_line(),
                                             .num_ranks = command.num_ranks,
                                             .num_spares = command.num_spares,
-                                            .max_restarts = command.max_restarts});
+                                            .max_restarts = command.max_restarts,
+                                            .ends_with_checkpoint = command.ends_with_checkpoint});
   if (exit_code == 0) command.print_result();
   return exit_code;
 }

@@ -10,6 +10,7 @@ struct RankedCommand {
   int num_ranks = 1;
   int num_spares = 0;    // LaunchOptions
   int max_restarts = 0;
+  bool ends_with_checkpoint = false;
   /// The work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.

@@ -216,6 +216,7 @@ int run_train(TrainCommandOptions& options) {
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
+                       .ends_with_checkpoint = true,
                        .work =
                            [&](Membership& membership) {
                              const Answers answers = prepare(options);

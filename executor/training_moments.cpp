@@ -69,6 +69,8 @@ Checkpoint TrainingRun::present(const std::vector<double>& freeze_state) {
   moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   moment.run.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
   recorder_.so_far(cache_ ? cache_->view().counts() : CacheCounts{}, moment.run, moment.plan);
+  // Also the running phase if no step of it is done.
+  if (moment.plan.phases.empty() || moment.plan.phases.back().from_step < phase.from_step)
     moment.plan.phases.push_back(seated(phase, formation_.seats, options_.plan.world_size));
   for (const Phase& next : upcoming_) moment.plan.phases.push_back(seated(next, formation_.seats, options_.plan.world_size));
   return moment;

@@ -75,6 +75,7 @@ void TrainingRun::work(const Formation& formation) {
   if (is_tested_after(step_) && !is_evaluated) evaluate_after(step_);
   while (step_ < num_steps_) {
     keeper_->report();
+    if (membership_.is_to_end()) return end_early();
     if (keeper_->is_due(step_)) keeper_->write(present(controller_.state()), *session_);
     change_phase_before(step_);
     run_step(step_);
@@ -224,6 +225,20 @@ void TrainingRun::report(int step) {
   if (is_first()) callbacks_.progress(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
 }
 
+/// As whoever started the run wants it: with a checkpoint, for the next start to go on from.
+void TrainingRun::end_early() {
+  keeper_->finish();
+  keeper_->write(present(controller_.state()), *session_);
+  keeper_->finish();
+  if (is_first()) {
+    const bool is_written = std::filesystem::exists(checkpoint_path(checkpoints_folder(), step_) / "checkpoint.json");
+    const std::string how = fmt::format("the same command{} again goes on from step {}",
+                                        options_.resume == "auto" ? "" : " with --resume auto", step_);
+    callbacks_.note(fmt::format("stopped before step {} of {}: {}", step_, num_steps_,
+                                is_written ? how : "its checkpoint is missing, see above"));
+  }
+  communicator_->everyone().barrier();  // whoever is lost before it is lost to all
+  membership_.interrupted();
 }
 
 void TrainingRun::finish() {

@@ -50,6 +50,7 @@ class TrainingRun {
   void enter(const Phase& phase, int step);
   void run_step(int step);
   void report(int step);
+  void end_early();
   void finish();
 
   // training_evaluation.cpp

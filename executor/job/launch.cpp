@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -33,8 +34,14 @@ Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_
 /// A process may take so long until its first heartbeat: it loads its libraries.
 constexpr int kStartLimitSeconds = 60;
 
-volatile std::sig_atomic_t received_signal = 0;
-void remember_signal(int signal) { received_signal = signal; }
+/// Ranks that were asked to end may take so long beyond their longest step, to write a checkpoint.
+constexpr int kEndLimitSeconds = 120;
+
+volatile std::sig_atomic_t received_signal = 0, num_signals = 0;
+void remember_signal(int signal) {
+  received_signal = signal;
+  num_signals = num_signals + 1;
+}
 
 /// A process of the job: a rank of the running forming, or a spare.
 struct Member {
@@ -50,6 +57,7 @@ struct Member {
   bool has_beaten = false;
   bool stopped = false;  // has given up its connections, to form anew
   bool done = false;     // has ended its work
+  std::optional<messages::Progress> progress;  // of this forming, once it was asked to end
   Clock::time_point last_beat = Clock::now();
 
   bool lost() const { return !running && (silent || WIFSIGNALED(status)); }
@@ -95,6 +103,9 @@ Member start_member(const LaunchOptions& options, int id) {
   if (pid < 0) throw RuntimeFailure(fmt::format("starting rank {}: {}", id, std::strerror(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Ctrl-C, or whoever ends a whole group of processes, asks the launcher: it says what the ranks do.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
     if (getppid() != launcher) _exit(1);  // the launcher died before the line above
     execve(arguments[0], arguments.data(), environment_pointers.data());
     _exit(127);
@@ -107,6 +118,8 @@ class Launcher {
   explicit Launcher(const LaunchOptions& options) : options_(options) {}
 
   int run() {
+    received_signal = 0;
+    num_signals = 0;
     std::signal(SIGINT, remember_signal);
     std::signal(SIGTERM, remember_signal);
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads what is printed may leave; the job goes on
@@ -116,13 +129,14 @@ class Launcher {
     }
     announce();
     for (;;) {
-      if (received_signal) {
-        end_all();
-        std::fprintf(stderr, "frostpipe: stopped by signal %d\n", static_cast<int>(received_signal));
-        return 1;
-      }
       look();
-      if (const std::optional<int> code = judge()) return *code;
+      if (received_signal) {
+        if (const std::optional<int> code = obey_signal()) return *code;
+      }
+      if (const std::optional<int> code = judge()) {
+        look();  // what they have said last
+        return *code == 0 && was_interrupted_ ? 128 + received_signal : *code;
+      }
       std::this_thread::sleep_for(20ms);
     }
   }
@@ -137,14 +151,65 @@ class Launcher {
   bool any(bool (*holds)(const Member&)) const { return std::any_of(members_.begin(), members_.end(), holds); }
   static bool is_running(const Member& member) { return member.running; }
 
-  /// Ends every process that still runs: politely, then not. A stopped one ignores the polite way.
+  /// Ends every process that still runs.
   void end_all() {
-    for (const int signal : {SIGTERM, SIGKILL}) {
-      for (const Member& member : members_) {
-        if (member.running) kill(member.pid, signal);
-      }
-      for (const auto until = Clock::now() + 1s; any(is_running) && Clock::now() < until; std::this_thread::sleep_for(10ms)) reap();
+    for (const Member& member : members_) {
+      if (member.running) kill(member.pid, SIGKILL);
     }
+    for (const auto until = Clock::now() + 1s; any(is_running) && Clock::now() < until;
+         std::this_thread::sleep_for(10ms))
+      reap();
+  }
+
+  /// To what SIGINT or SIGTERM asks for: the exit code if it is the end. Ranks that can end with a checkpoint do so,
+  /// all before the same step: each says how far it is and then waits to hear how far the furthest is. Until then, and
+  /// if one is lost meanwhile, the job goes on as ever.
+  std::optional<int> obey_signal() {
+    if (!asked_to_end_) {
+      asked_to_end_ = Clock::now();
+      if (options_.ends_with_checkpoint && cause_.empty()) ask_to_end();  // else once the job has formed anew
+    }
+    // Some send a signal to a process and to its group at once.
+    if (Clock::now() < *asked_to_end_ + 500ms) num_signals = 1;
+    int furthest = 0;
+    bool all_have_answered = true;
+    Clock::duration limit = std::chrono::seconds(kEndLimitSeconds);
+    for (const Member& member : members_) {
+      if (member.rank < 0) continue;
+      if (!member.progress) {
+        all_have_answered = false;
+        continue;
+      }
+      furthest = std::max(furthest, member.progress->num_steps);
+      limit = std::max<Clock::duration>(
+          limit, std::chrono::seconds(kEndLimitSeconds) + std::chrono::nanoseconds(member.progress->longest_step_ns));
+    }
+    const bool has_done_nothing = all_have_answered && furthest == 0 && generation_ == 0;
+    if (!options_.ends_with_checkpoint || num_signals > 1 || has_done_nothing ||
+        Clock::now() > *asked_to_end_ + limit) {
+      end_all();
+      std::fprintf(stderr, "frostpipe: stopped by signal %d%s\n", static_cast<int>(received_signal),
+                   has_done_nothing ? " before the first step" : "");
+      return 128 + received_signal;
+    }
+    if (all_have_answered && cause_.empty() && !std::exchange(end_is_settled_, true)) {
+      std::fprintf(stderr, "frostpipe: signal %d (%s): ends with a checkpoint; once more: at once\n",
+                   static_cast<int>(received_signal), strsignal(received_signal));
+      tell_ranks(messages::end_after(furthest));
+    }
+    return std::nullopt;
+  }
+
+  void tell_ranks(const std::string& text) {
+    for (Member& member : members_) {
+      if (member.rank >= 0) member.channel.send(text);
+    }
+  }
+
+  void ask_to_end() {
+    end_is_settled_ = false;
+    for (Member& member : members_) member.progress.reset();
+    tell_ranks(messages::kInterrupt);
   }
 
   int fail(const std::string& sentence, int code) {
@@ -170,6 +235,8 @@ class Launcher {
         member.last_beat = Clock::now();
         member.has_beaten = true;
         if (said->text == messages::kDone) member.done = true;
+        if (said->text == messages::kInterrupted) was_interrupted_ = true;
+        if (const auto progress = messages::parse_progress(said->text)) member.progress = progress;
         if (messages::parse_stopped(said->text) == generation_) member.stopped = true;
       }
       const std::chrono::seconds limit(member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
@@ -255,6 +322,8 @@ class Launcher {
     }
     noticed_at_ = Clock::now();
     ++num_restarts_;
+    // Whoever waits to hear where all end finds out that somebody is lost.
+    if (asked_to_end_) tell_ranks(messages::end_after(std::numeric_limits<int>::max()));
   }
 
   /// Forms the job anew once all that are left have stopped.
@@ -345,6 +414,7 @@ class Launcher {
       formation.self.rank = member.rank;
       if (member.rank >= 0) member.channel.send(messages::form(formation));
     }
+    if (asked_to_end_) ask_to_end();
   }
 
   const LaunchOptions& options_;
@@ -353,6 +423,9 @@ class Launcher {
   std::string cause_;  // why the job is being formed anew; empty while it is not
   Clock::time_point lost_at_{}, noticed_at_{};
   std::optional<Clock::time_point> first_stop_;  // of a survivor, in this forming
+  std::optional<Clock::time_point> asked_to_end_;  // by a signal
+  bool end_is_settled_ = false;                    // the ranks of this forming know before which step
+  bool was_interrupted_ = false;                   // they have ended there
   Clock::time_point last_look_ = Clock::now(), look_before_ = Clock::now();
 };
 

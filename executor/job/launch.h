@@ -9,6 +9,7 @@ struct LaunchOptions {
   int num_ranks = 1;
   int num_spares = 0;    // processes beside the ranks, ready to take a lost one's place
   int max_restarts = 0;  // how often the job may form anew after a loss; 0 = a loss ends it
+  bool ends_with_checkpoint = false;  // the ranks ask Membership::is_to_end() before every step
 };
 
 /// Runs the command once per local rank and spare (Membership is their side of it), connects the ranks of each forming
@@ -23,8 +24,11 @@ struct LaunchOptions {
 ///
 /// A rank that ends with an exit code other than 0 has said why, and would fail again: it ends the job, as does a loss
 /// without restarts left. All others are then ended within seconds, a sentence on stderr names the rank, and the exit
-/// code is 1 (2 if a rank ended with 2: bad usage). Processes die with the launcher (also on its SIGKILL). SIGINT and
-/// SIGTERM are passed on.
+/// code is 1 (2 if a rank ended with 2: bad usage). Processes die with the launcher (also on its SIGKILL).
+///
+/// SIGINT and SIGTERM to the launcher, which alone heeds them, end the job with exit code 128 + signal: at once, or,
+/// where the ranks can, before the same step on all ranks once they have written a checkpoint. A second signal then
+/// ends it at once, as does a checkpoint that takes minutes.
 int launch_local_ranks(const LaunchOptions& options);
 
 }  // namespace frostpipe

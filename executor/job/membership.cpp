@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -65,6 +66,24 @@ std::string peer(int rank) { return "peer " + std::to_string(rank); }
 
 int parse_peer(const std::string& text) { return text.starts_with("peer ") ? std::atoi(text.c_str() + 5) : -1; }
 
+std::string progress(const Progress& progress) {
+  return "progress " + std::to_string(progress.num_steps) + " " + std::to_string(progress.longest_step_ns);
+}
+
+std::optional<Progress> parse_progress(const std::string& text) {
+  if (!text.starts_with("progress ")) return std::nullopt;
+  char* rest = nullptr;
+  const long num_steps = std::strtol(text.c_str() + 9, &rest, 10);
+  return Progress{static_cast<int>(num_steps), std::strtoll(rest, nullptr, 10)};
+}
+
+std::string end_after(int num_steps) { return "end after " + std::to_string(num_steps); }
+
+std::optional<int> parse_end_after(const std::string& text) {
+  if (!text.starts_with("end after ")) return std::nullopt;
+  return std::atoi(text.c_str() + 10);
+}
+
 std::string form(const Formation& formation) {
   return nlohmann::json{
       {"generation", formation.generation}, {"rank", formation.self.rank}, {"world_size", formation.self.world_size},
@@ -97,6 +116,10 @@ struct Membership::State {
   std::deque<Formation> formations;
   std::map<int, OwnedDescriptor> sockets;  // of the forming to come, by rank
   bool ended = false, leaving = false;
+  messages::Progress progress;  // of this forming
+  std::optional<std::chrono::steady_clock::time_point> step_began;
+  bool is_asked_to_end = false;
+  std::optional<int> end_after;  // steps of this forming; known soon after it is asked
   std::thread thread;
 
   void serve() {
@@ -112,6 +135,11 @@ struct Membership::State {
       if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks go with it
       if (!said) continue;
       if (said->text == messages::kEnd) ended = true;
+      if (said->text == messages::kInterrupt) {
+        is_asked_to_end = true;
+        send_surely(messages::progress(progress));
+      }
+      if (const auto num_steps = messages::parse_end_after(said->text)) end_after = num_steps;
       if (const int rank = messages::parse_peer(said->text); rank >= 0)
         sockets.insert_or_assign(rank, std::move(said->descriptor));
       if (auto formation = messages::parse_form(said->text)) add(std::move(*formation));
@@ -127,6 +155,10 @@ struct Membership::State {
     sockets.clear();
     formation.self.peer_sockets = std::move(by_rank);
     formations.push_back(std::move(formation));
+    progress = {};
+    step_began.reset();
+    is_asked_to_end = false;
+    end_after.reset();
   }
 
   void send_surely(const std::string& text) {
@@ -182,5 +214,25 @@ int Membership::local_rank() const { return integer_variable("LOCAL_RANK"); }
 bool Membership::may_re_form() const { return state_->may_re_form; }
 
 void Membership::stop(int generation) { state_->send_surely(messages::stopped(generation)); }
+
+bool Membership::is_to_end() {
+  if (!state_->channel) return false;
+  const auto now = std::chrono::steady_clock::now();
+  std::unique_lock lock(state_->mutex);
+  messages::Progress& progress = state_->progress;
+  if (state_->step_began)
+    progress.longest_step_ns =
+        std::max<Nanoseconds>(progress.longest_step_ns, std::chrono::nanoseconds(now - *state_->step_began).count());
+  state_->step_began = now;
+  // Whoever has answered stays within the step that it has named until it knows where all end.
+  state_->changed.wait(lock, [&] { return !state_->is_asked_to_end || state_->end_after; });
+  if (state_->end_after && progress.num_steps >= *state_->end_after) return true;
+  ++progress.num_steps;
+  return false;
+}
+
+void Membership::interrupted() {
+  if (state_->channel) state_->send_surely(messages::kInterrupted);
+}
 
 }  // namespace frostpipe

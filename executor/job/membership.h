@@ -63,6 +63,12 @@ class Membership {
   bool may_re_form() const;
   /// Tells the launcher that this process has given up all its connections of that forming.
   void stop(int generation);
+  /// To be asked before every step, on all ranks equally often: true where the launcher wants the run to end, at the
+  /// same step on all ranks. Waits for nobody as long as it does not, and then no longer than until the launcher knows
+  /// how far each rank is.
+  bool is_to_end();
+  /// Tells the launcher that the run has ended because it wanted that.
+  void interrupted();
 
  private:
   Membership();
@@ -75,9 +81,21 @@ namespace messages {
 inline constexpr const char* kBeat = "beat";
 inline constexpr const char* kDone = "done";
 inline constexpr const char* kEnd = "end";
+inline constexpr const char* kInterrupt = "interrupt";      // how far are you?
+inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before that step
 std::string stopped(int generation);
 /// With a socket that leads to that rank, before the forming that it is for.
 std::string peer(int rank);
+/// The answer to kInterrupt: steps that the rank has begun in this forming, and the longest of them.
+struct Progress {
+  int num_steps = 0;
+  Nanoseconds longest_step_ns = 0;
+};
+std::string progress(const Progress& progress);
+std::optional<Progress> parse_progress(const std::string& text);
+/// What a rank does then: no more than so many steps of this forming.
+std::string end_after(int num_steps);
+std::optional<int> parse_end_after(const std::string& text);
 std::string form(const Formation& formation);
 /// The generation of stopped(); -1 if the text is something else.
 int parse_stopped(const std::string& text);

@@ -231,6 +231,29 @@ class ResumeTest(InterruptedCase):
         again = self.start_until(0.2, "static.json", *long, name="again")
         self.assertIsNone(again.ended_within(0), again.stderr)
 
+    def test_a_signal_ends_the_run_with_a_checkpoint(self):
+        """Exit code 128 + signal, nothing of the work is lost, and the next start ends to the bit as the run that nobody
+        ended. Ranks that the terminal interrupts too do not mind."""
+        for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("data-parallel.json", signal.SIGTERM, os.kill)):
+            with self.subTest(plan):
+                reference, weights = self.reference(plan, "--epochs", EPOCHS)
+                launcher = self.start_until(0.5, plan, "--epochs", EPOCHS, "--checkpoint-minutes", 0)
+                send(launcher.pid, number)
+                self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
+                self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
+                self.assert_no_process_within(1)
+                last = launcher.stderr.splitlines()[-1]
+                self.assertRegex(last, r"^frostpipe: stopped before step \d+ of 300: the same command again goes on from step \d+$")
+                self.assertFalse((self.folder / "run/summary.json").exists())
+                step = int(last.split()[-1])
+                self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()], [f"step-{step:08}"])
+                # All that was done: no step has figures and is not in the checkpoint.
+                self.assertEqual(max(json.loads(line)["step"] for line in (self.folder / "run/steps.jsonl").read_text().splitlines()), step - 1)
+                run = self.resume(plan)
+                self.assertEqual([recovery["step"] for recovery in run["recoveries"]], [step])
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
     def test_a_checkpoint_holds_no_figures_of_steps_but_the_last(self):
         run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
         for checkpoint in (self.folder / "run/checkpoints").iterdir():

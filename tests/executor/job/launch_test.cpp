@@ -77,6 +77,62 @@ const std::map<std::string, std::function<int(Membership&)>>& parts() {
            return true;
          });
        }},
+      {"a signal comes within steps",
+       [](Membership& membership) {
+         const int rank = membership.form()->self.rank;
+         int step = 0;
+         for (; !membership.is_to_end(); ++step) {
+           if (rank == 0 && step == 20) kill(getppid(), SIGINT);
+           std::this_thread::sleep_for(1ms + 2ms * rank);
+         }
+         note("ends before step " + std::to_string(step));
+         membership.interrupted();
+         return 0;
+       }},
+      {"a rank is lost after the signal",
+       [](Membership& membership) {
+         while (const std::optional<Formation> formation = membership.form()) {
+           const auto is_lost = [] { return read_text_file(std::getenv(kDiary)).find("lost") != std::string::npos; };
+           for (int step = 0; !membership.is_to_end(); ++step) {
+             if (formation->generation == 0 && formation->self.rank == 1 && step == 5) {
+               kill(getppid(), SIGTERM);
+               note("lost");
+               raise(SIGKILL);
+             }
+             std::this_thread::sleep_for(2ms);
+             if (formation->generation > 0 || !is_lost()) continue;
+             membership.stop(0);  // as one whose connection breaks
+             break;
+           }
+           if (formation->generation == 0) continue;
+           note(describe(*formation) + " ends");
+           membership.interrupted();
+           return 0;
+         }
+         return 1;
+       }},
+      {"two signals come within a step that has no end",
+       [](Membership& membership) {
+         const bool sends = membership.form()->self.rank == 0;
+         membership.is_to_end();
+         for (;; std::this_thread::sleep_for(700ms)) {
+           if (sends) kill(getppid(), SIGINT);
+         }
+         return 0;
+       }},
+      {"a signal comes before any step",
+       [](Membership& membership) {
+         if (membership.form()->self.rank == 1) kill(getppid(), SIGTERM);
+         for (;;) std::this_thread::sleep_for(1s);
+         return 0;
+       }},
+      {"a signal comes to all",
+       [](Membership& membership) {
+         membership.form();
+         raise(SIGINT);
+         raise(SIGTERM);
+         return 0;
+       }},
       {"rank 1 fails",
        [](Membership& membership) {
          const std::optional<Formation> formation = membership.form();
@@ -118,7 +174,8 @@ class LaunchTest : public testing::Test {
     const int code = launch_local_ranks({.command = {std::filesystem::read_symlink("/proc/self/exe")},
                                          .num_ranks = num_ranks,
                                          .num_spares = num_spares,
-                                         .max_restarts = max_restarts});
+                                         .max_restarts = max_restarts,
+                                         .ends_with_checkpoint = true});
     said_ = testing::internal::GetCapturedStderr();
     return code;
   }
@@ -205,6 +262,30 @@ TEST(ControlChannel, NeverBlocksAWriterWhomNobodyReads) {
   EXPECT_LT(sent, 1'000'000);
   EXPECT_FALSE(ours.closed());
 }
+
+TEST_F(LaunchTest, ASignalEndsAllRanksBeforeTheSameStepHoweverFarEachIs) {
+  EXPECT_EQ(launch("a signal comes within steps", 3, 0, 0), 128 + SIGINT);
+  ASSERT_EQ(lines().size(), 3u);
+  EXPECT_EQ(lines().front(), lines().back());
+  EXPECT_THAT(said_, HasSubstr("signal 2 (Interrupt): ends with a checkpoint; once more: at once"));
+}
+
+TEST_F(LaunchTest, WhoeverWaitsToEndIsLetGoWhereARankIsLostAndEndsInTheNextForming) {
+  EXPECT_EQ(launch("a rank is lost after the signal", 2, 1, 1), 128 + SIGTERM) << said_;
+  EXPECT_THAT(lines(), ElementsAre("1: 0/2 seats 0 1 ends", "1: 1/2 seats 0 1 ends", "lost"));
+}
+
+TEST_F(LaunchTest, ASecondSignalEndsAtOnce) {
+  EXPECT_EQ(launch("two signals come within a step that has no end", 2, 0, 0), 128 + SIGINT);
+  EXPECT_THAT(said_, HasSubstr("frostpipe: stopped by signal 2\n"));
+}
+
+TEST_F(LaunchTest, ASignalBeforeTheFirstStepEndsAtOnce) {
+  EXPECT_EQ(launch("a signal comes before any step", 2, 0, 0), 128 + SIGTERM);
+  EXPECT_THAT(said_, HasSubstr("frostpipe: stopped by signal 15 before the first step"));
+}
+
+TEST_F(LaunchTest, RanksLeaveSignalsToTheLauncher) { EXPECT_EQ(launch("a signal comes to all", 2, 0, 0), 0); }
 
 }  // namespace
 }  // namespace frostpipe
