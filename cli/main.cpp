@@ -1,11 +1,15 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/commands.h"
@@ -15,6 +19,7 @@
 #include "executor/job/membership.h"
 #include "profiles/error.h"
 #include "profiles/spelling.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -80,18 +85,10 @@ int run(int argc, char** argv) {
   }
 }
 
-}  // namespace
-}  // namespace frostpipe
-
-int main(int argc, char** argv) {
-  using namespace frostpipe;
-  open_closed_standard_streams();
+/// Says why, in a sentence; returns the exit code.
+int report_failure(const std::exception_ptr& why) {
   try {
-    hand_over_to_executor(argc, argv);
-    const int exit_code = run(argc, argv);
-    // A result that could not be written (full disk, closed pipe) is no result.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw RuntimeFailure("stdout: cannot be written");
-    return exit_code;
+    std::rethrow_exception(why);
   } catch (const InvalidInput& error) {
     print_note(error.what());
   } catch (const PeerLost& error) {
@@ -101,10 +98,42 @@ int main(int argc, char** argv) {
     print_note(error.what());
   } catch (const InternalError& error) {
     print_note(fmt::format("this is a bug in frostpipe, please report it: {}", error.what()));
+  } catch (const std::system_error& error) {  // a disk, a thread: the standard library's way to say it
+    print_note(system_reason(error));
   } catch (const std::bad_alloc&) {
-    print_note("out of memory");
+    print_note("out of memory: " + system_reason(ENOMEM));
   } catch (const std::exception& error) {
     print_note(fmt::format("this is a bug in frostpipe, please report it: {}", error.what()));
   }
   return kFailed;
+}
+
+/// Where nothing catches: an error in a thread, or a second one while the first is on its way. A failure of this rank's
+/// own, not a rank that was killed: the launcher must not start again what would fail again.
+[[noreturn]] void end_with_a_sentence() {
+  if (const std::exception_ptr error = std::current_exception()) {
+    report_failure(error);
+  } else {
+    print_note("a library could not give up after an error, most likely a thread that cannot be started: " +
+               system_reason(EAGAIN));
+  }
+  _exit(kFailed);
+}
+
+}  // namespace
+}  // namespace frostpipe
+
+int main(int argc, char** argv) {
+  using namespace frostpipe;
+  open_closed_standard_streams();
+  std::set_terminate(end_with_a_sentence);
+  try {
+    hand_over_to_executor(argc, argv);
+    const int exit_code = run(argc, argv);
+    // A result that could not be written (full disk, closed pipe) is no result.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw RuntimeFailure("stdout: cannot be written");
+    return exit_code;
+  } catch (...) {
+    return report_failure(std::current_exception());
+  }
 }

@@ -9,22 +9,22 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 
 namespace {
 
 [[noreturn]] void fail_read(const std::filesystem::path& path, int error) {
-  throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(error)));
+  throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), system_reason(error)));
 }
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
-  throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
+  throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), system_reason(error)));
 }
 
 std::string kind_of(mode_t mode) {

@@ -22,6 +22,7 @@
 #include "executor/job/control_channel.h"
 #include "executor/job/membership.h"
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -100,7 +101,7 @@ Member start_member(const LaunchOptions& options, int id) {
 
   const pid_t launcher = getpid();
   const pid_t pid = fork();
-  if (pid < 0) throw RuntimeFailure(fmt::format("starting rank {}: {}", id, std::strerror(errno)));
+  if (pid < 0) throw RuntimeFailure(fmt::format("starting rank {}: {}", id, system_reason(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Ctrl-C, or whoever ends a whole group of processes, asks the launcher: it says what the ranks do.
@@ -383,7 +384,7 @@ class Launcher {
         std::array<int, 2> ends{};
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
           throw RuntimeFailure(
-              fmt::format("connecting ranks {} and {}: {}", one.rank, other.rank, std::strerror(errno)));
+              fmt::format("connecting ranks {} and {}: {}", one.rank, other.rank, system_reason(errno)));
         }
         const OwnedDescriptor to_other(ends[0]), to_one(ends[1]);
         hand_over(one, other.rank, to_other);

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -294,7 +295,7 @@ struct PeerConnections::State {
 PeerConnections::PeerConnections(int self, std::vector<OwnedDescriptor> sockets)
     : state_(std::make_unique<State>(sockets.size())) {
   state_->self = self;
-  if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", std::strerror(errno)));
+  if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", system_reason(errno)));
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
     State::Peer& peer = state_->peers[rank];
     peer.socket = std::move(sockets[rank]);

@@ -114,7 +114,7 @@ TEST_F(Files, ADiskThatRunsFullKeepsTheOldFile) {
   const std::string error = write_error(folder_ / "x", std::string(1 << 20, 'n'));
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, previous);
-  EXPECT_THAT(error, testing::EndsWith("x: cannot be written: File too large"));
+  EXPECT_THAT(error, testing::EndsWith("x: cannot be written: File too large (a file may have 64.0 KiB: ulimit -f)"));
   EXPECT_EQ(read_text_file(folder_ / "x"), "old");
   EXPECT_THAT(names(), testing::ElementsAre("x"));
 }
