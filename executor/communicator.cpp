@@ -12,6 +12,8 @@
 #include <exception>
 #include <filesystem>
 #include <future>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -43,6 +45,10 @@ auto guarded(int self, const std::string& what, Call call) {
     throw;  // out of memory, say
   } catch (const InternalError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error&) {
+    throw;  // no more threads: this rank's own failure
   } catch (const std::exception& error) {
     wait_for_the_culprit();
     throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));

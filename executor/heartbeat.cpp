@@ -87,6 +87,19 @@ struct Heartbeat::State {
   std::atomic<Clock::rep> last_round{now()};  // when the store last answered everything
   std::thread reporter, guard;
 
+  /// Also where the second thread could not be started.
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    someone_watches = false;
+    wake.notify_all();
+    for (std::thread* const thread : {&reporter, &guard}) {
+      if (thread->joinable()) thread->join();
+    }
+  }
+
   struct Seen {
     std::string value;
     Clock::time_point at = Clock::now();
@@ -167,16 +180,7 @@ Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<Stat
   state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
 }
 
-Heartbeat::~Heartbeat() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  someone_watches = false;
-  state_->wake.notify_all();
-  state_->reporter.join();
-  state_->guard.join();
-}
+Heartbeat::~Heartbeat() = default;
 
 void wait_for_the_culprit() {
   peer_was_lost = true;

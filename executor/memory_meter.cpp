@@ -2,15 +2,18 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <limits>
 #include <mutex>
 #include <new>
 
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -63,7 +66,7 @@ class CountingAllocator final : public c10::Allocator {
     if (size == 0) return {nullptr, nullptr, &release, at::Device(at::kCPU)};
     const Bytes counted = uncounted_depth > 0 ? 0 : static_cast<Bytes>(size);
     if (counted > 0) count(counted);
-    at::DataPtr inner = inner_->allocate(size + kHeader);
+    at::DataPtr inner = allocate_or_say(size + kHeader, counted);
     auto* const base = static_cast<std::byte*>(inner.get());
     new (base) Block{std::move(inner), counted};
     void* const data = base + kHeader;
@@ -73,6 +76,18 @@ class CountingAllocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, std::size_t size) const override { inner_->copy_data(to, from, size); }
 
  private:
+  /// LibTorch says it with the line of its source and no action.
+  at::DataPtr allocate_or_say(std::size_t size, Bytes counted) {
+    try {
+      return inner_->allocate(size);
+    } catch (const c10::Error&) {
+      live -= counted;
+      const std::lock_guard lock(owner_mutex);
+      throw RuntimeFailure(fmt::format("{}out of memory in {}: {} bytes: {}", owner.empty() ? "" : owner + ": ",
+                                       current_action.load(), size, system_reason(ENOMEM)));
+    }
+  }
+
   c10::Allocator* inner_;
 };
 

@@ -7,14 +7,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -24,11 +25,11 @@ using namespace std::chrono_literals;
 /// The folder's entries reach the disk.
 void synchronize_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), std::strerror(errno)));
+  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
   const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
   const int error = errno;
   close(descriptor);
-  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), std::strerror(error)));
+  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
 }
 
 /// "NAME BYTES HASH" by line: what a rank has written.
@@ -138,9 +139,15 @@ struct CheckpointWriter::State {
       std::error_code ignored;
       if (part.manifest) std::filesystem::remove_all(checkpoint_path(root, part.step).string() + ".part-" + part.attempt, ignored);
       const std::lock_guard lock(mutex);
-      note = fmt::format("the checkpoint of step {} was not written: {}; training goes on", part.step, error.what());
+      note = not_written(part.step, error);
     }
     busy = false;
+  }
+
+  static std::string not_written(int step, const std::exception& error) {
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    return fmt::format("the checkpoint of step {} was not written: {}; training goes on", step,
+                       system ? system_reason(*system) : error.what());
   }
 };
 
@@ -162,7 +169,16 @@ void CheckpointWriter::start(CheckpointPart part) {
   if (state_->thread.joinable()) state_->thread.join();
   state_->busy = true;
   state_->failed = state_->given_up = false;
-  state_->thread = std::thread([state = state_.get(), part = std::move(part)]() mutable { state->run(std::move(part)); });
+  const int step = part.step;
+  try {
+    state_->thread =
+        std::thread([state = state_.get(), part = std::move(part)]() mutable { state->run(std::move(part)); });
+  } catch (const std::system_error& error) {  // no more threads
+    state_->failed = true;
+    state_->busy = false;
+    const std::lock_guard lock(state_->mutex);
+    state_->note = State::not_written(step, error);
+  }
 }
 
 void CheckpointWriter::finish(int seconds) {

@@ -189,7 +189,7 @@ Membership::~Membership() {
     const std::lock_guard lock(state_->mutex);
     state_->leaving = true;
   }
-  state_->thread.join();
+  if (state_->thread.joinable()) state_->thread.join();  // else it could not be started
   state_->send_surely(messages::kDone);
 }
 

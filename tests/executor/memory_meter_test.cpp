@@ -44,6 +44,20 @@ TEST(MemoryMeter, MemoryOutsideTheDeviceIsNotCounted) {
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
 }
 
+TEST(MemoryMeter, MemoryThatTheSystemDoesNotHaveIsASentenceAndLeavesTheCountRight) {
+  MemoryMeter::install();
+  const Bytes before = MemoryMeter::live_bytes();
+  MemoryMeter::set_action("1F0");
+  try {
+    at::empty({std::int64_t{1} << 46}, at::kFloat);  // 256 TiB: more than a process can map
+    ADD_FAILURE() << "256 TiB of memory";
+  } catch (const RuntimeFailure& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("out of memory in 1F0: "),
+                                             testing::HasSubstr("Cannot allocate memory")));
+  }
+  EXPECT_EQ(MemoryMeter::live_bytes(), before);
+}
+
 TEST(MemoryMeter, ExceedingTheLimitNamesRankActionAndBytesAndLeavesTheCountRight) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();

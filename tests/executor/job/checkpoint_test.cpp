@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -261,6 +262,23 @@ TEST_F(CheckpointTest, AFileThatCannotGrowIsSaid) {
   EXPECT_TRUE(writer.failed());
   EXPECT_THAT(writer.take_note().value_or(""), HasSubstr("cannot be written: File too large"));
   EXPECT_TRUE(std::filesystem::is_empty(root_));
+}
+
+TEST_F(CheckpointTest, WithoutAThreadTheCheckpointIsGivenUpAndTheRunGoesOn) {
+  CheckpointWriter writer(root_, 0, 2);
+  CheckpointPart part{
+      .step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 1};
+  pthread_attr_t before, huge;
+  pthread_getattr_default_np(&before);
+  pthread_getattr_default_np(&huge);
+  pthread_attr_setstacksize(&huge, std::size_t{1} << 47);  // a stack that no process has room for
+  pthread_setattr_default_np(&huge);
+  writer.start(std::move(part));
+  pthread_setattr_default_np(&before);
+  EXPECT_FALSE(writer.busy());
+  EXPECT_TRUE(writer.failed());
+  EXPECT_THAT(writer.take_note().value_or(""),
+              HasSubstr("step 4 was not written: a thread cannot be started: Resource temporarily unavailable"));
 }
 
 TEST(RunSettings, TheFirstDifferenceIsNamed) {
