@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "executor/execute.h"
+#include "executor/job/process_limits.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -23,6 +24,8 @@ void hand_over_to_executor(int argc, char** argv) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;
+  // Below that LibTorch's libraries cannot even be loaded, and the loader says so in words of its own.
+  require_within(process_limits(), {});
   const std::string executor = self.string() + "-executor";
   execv(executor.c_str(), argv);
   if (errno != ENOENT) throw RuntimeFailure(fmt::format("{}: cannot be started: {}", executor, std::strerror(errno)));

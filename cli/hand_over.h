@@ -2,8 +2,10 @@
 
 namespace frostpipe {
 
-/// Becomes the program with LibTorch, this one's name and "-executor" beside it, where the command computes: profile, train, evaluate. Returns where it does not, where
-/// this is that program, or where there is none (built without the executor: the command will say so). Throws RuntimeFailure if it cannot be started.
+/// Becomes the program with LibTorch, this one's name and "-executor" beside it, where the command computes: profile,
+/// train, evaluate. Returns where it does not, where this is that program, or where there is none (built without the
+/// executor: the command will say so). Throws RuntimeFailure if it cannot be started, InvalidInput if this process may
+/// not have what it takes.
 void hand_over_to_executor(int argc, char** argv);
 
 }  // namespace frostpipe

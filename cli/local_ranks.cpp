@@ -29,6 +29,7 @@ std::vector<std::string> own_command_line() {
 }  // namespace
 
 int run_on_ranks(const RankedCommand& command) {
+  require_within(process_limits(), command.needs);
   if (const std::unique_ptr<Membership> membership = Membership::join()) {
     command.work(*membership);
     if (std::getenv(kLaunchedByUs) == nullptr && rank_environment()->rank == 0) command.print_result();

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "executor/job/membership.h"
+#include "executor/job/process_limits.h"
 
 namespace frostpipe {
 
@@ -11,6 +12,7 @@ struct RankedCommand {
   int num_spares = 0;    // LaunchOptions
   int max_restarts = 0;
   bool ends_with_checkpoint = false;
+  ProcessNeeds needs;  // of a rank; looked at before any is started
   /// The work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.

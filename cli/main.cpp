@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/version.h"
 #include "executor/job/membership.h"
+#include "executor/job/process_limits.h"
 #include "profiles/error.h"
 #include "profiles/spelling.h"
 #include "profiles/system_reason.h"
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
   open_closed_standard_streams();
   std::set_terminate(end_with_a_sentence);
   try {
+    make_most_of_limits();
     hand_over_to_executor(argc, argv);
     const int exit_code = run(argc, argv);
     // A result that could not be written (full disk, closed pipe) is no result.

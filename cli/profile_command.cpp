@@ -197,6 +197,7 @@ int run_profile(ProfileOptions& options) {
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   if (!std::getenv("RANK")) check_inputs(options.measure);  // said once, before any rank is started
   return run_on_ranks({.num_ranks = options.num_ranks,
+                       .needs = {.num_ranks = options.num_ranks},
                        .work = [&](Membership& membership) { measure(options, membership.form()->self); },
                        .print_result =
                            [&] {

@@ -199,9 +199,26 @@ void print_run(const TrainCommandOptions& options) {
                                         : run_text(run_from_json(json, path.string()), options.train.output.string()));
 }
 
+/// What a rank takes: a stage's tensors as predicted and the weights' file mapped, on the way to a model of the same
+/// size.
+ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
+  ProcessNeeds needs{.num_ranks = train.plan.world_size,
+                     .memory_bytes = 0,
+                     .file_bytes = found.largest_file_bytes,
+                     .file = found.largest_file.string()};
+  if (train.emulation) return needs;
+  for (const Phase& phase : train.plan.phases) {
+    for (const Bytes peak : phase.predicted.peak_memory_bytes) needs.memory_bytes = std::max(needs.memory_bytes, peak);
+  }
+  needs.memory_bytes += found.largest_file_bytes;
+  return needs;
+}
+
 int run_train(TrainCommandOptions& options) {
+  ProcessNeeds needs;
   if (!std::getenv("RANK")) {
-    prepare(options);  // what is wrong is said once, before any rank is started
+    // What is wrong is said once, before any rank is started.
+    needs = needs_of(options.train, prepare(options).inputs);
     const int world_size = options.train.plan.world_size, nodes = options.train.num_nodes;
     if (options.num_ranks != world_size) {
       throw InvalidInput(
@@ -217,6 +234,7 @@ int run_train(TrainCommandOptions& options) {
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
                        .ends_with_checkpoint = true,
+                       .needs = needs,
                        .work =
                            [&](Membership& membership) {
                              const Answers answers = prepare(options);

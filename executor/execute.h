@@ -130,6 +130,9 @@ struct InputsFound {
   int num_training_samples = 0;
   int longest_tokens = 0;                     // of those
   std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
+  /// Of what training writes, as far as it is known before: the saved model, or a layer in a checkpoint.
+  std::filesystem::path largest_file;
+  Bytes largest_file_bytes = 0;
 };
 
 /// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once and not by every

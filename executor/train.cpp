@@ -1,8 +1,31 @@
+#include <algorithm>
+
 #include "executor/dataset.h"
 #include "executor/training_run.h"
+#include "plan/memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
+
+namespace {
+
+/// The saved model has all parameters once, in float32; a checkpoint has each layer in a file of its own, with the
+/// optimizer's moments.
+void note_largest_file(const TrainOptions& options, const Model& model, InputsFound& found) {
+  constexpr Bytes kFloat = 4;
+  Bytes all = 0, largest_layer = 0;
+  for (const Layer& layer : model.layers) {
+    all += kFloat * layer.parameter_count;
+    largest_layer =
+        std::max(largest_layer, kFloat * layer.parameter_count * (1 + optimizer_moments(options.plan.optimizer)));
+  }
+  const bool layer_is_larger =
+      (options.checkpoints.every_steps > 0 || options.checkpoints.every_minutes > 0) && largest_layer > all;
+  found.largest_file_bytes = layer_is_larger ? largest_layer : all;
+  found.largest_file = options.output / (layer_is_larger ? "checkpoints" : "model/model.safetensors");
+}
+
+}  // namespace
 
 InputsFound check_inputs(const TrainOptions& options) {
   const Nanoseconds begin = steady_now_ns();
@@ -15,11 +38,13 @@ InputsFound check_inputs(const TrainOptions& options) {
   validate(options.plan, subject->model(), options.plan_source);
   FreezeController(options.freeze, num_blocks(subject->model()), 1);
   const std::vector<int>& train = subject->dataset().split.train;
-  return {.subject = subject,
-          .reading_ns = steady_now_ns() - begin,
-          .num_training_samples = static_cast<int>(train.size()),
-          .longest_tokens = longest_tokens(*subject->dataset().samples, train),
-          .starts_at_random = subject->starts_at_random()};
+  InputsFound found{.subject = subject,
+                    .reading_ns = steady_now_ns() - begin,
+                    .num_training_samples = static_cast<int>(train.size()),
+                    .longest_tokens = longest_tokens(*subject->dataset().samples, train),
+                    .starts_at_random = subject->starts_at_random()};
+  if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
+  return found;
 }
 
 bool executor_is_linked() { return true; }

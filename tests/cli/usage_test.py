@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import shutil
 import subprocess
 import unittest
@@ -71,6 +72,18 @@ class UsageTest(CliTest):
                 self.assert_refused(*arguments, code=2, says=[says, "--help'."])
         for arguments in (["fly"], ["schedule", "1F1B", "--colour", "blue"]):
             self.assertNotIn("did you mean", self.run_tool(*arguments, code=2).stderr)
+
+    def test_limits_that_are_too_low_are_said_before_anything_starts(self):
+        """By the first program, which is small: the other one could not even load its libraries."""
+        for resource_kind, value, says in [(resource.RLIMIT_NOFILE, 20, r"limit of open files \(ulimit -n\): must be at least \d+ .*, is 20$"),
+                                           (resource.RLIMIT_AS, 900 << 20, r"limit of memory that a process may map \(ulimit -v\): must be at least \d+ KiB .*, is 900 MiB$")]:
+            for command in (["train", "plan.json", "--data", "d"], ["profile", "--model", "m", "-o", "p"], ["evaluate", "--model", "m", "--data", "d"]):
+                with self.subTest(value=value, command=command[0]):
+                    done = subprocess.run([FROSTPIPE, *command], cwd=self.folder, text=True, capture_output=True, timeout=60,
+                                          preexec_fn=lambda: resource.setrlimit(resource_kind, (value, value)))
+                    self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                    self.assertRegex(done.stderr, "^frostpipe: " + says)
+                    self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_the_tool_without_its_executor_does_all_but_compute(self):
         """Alone, by a link, and without LibTorch."""

@@ -1,6 +1,8 @@
 """Ranks and launchers that die or fall silent in mid-run, memory and disks that are too small: every process ends in time and says why."""
 
+import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -273,13 +275,15 @@ class TooSmallTest(FaultTest):
         self.assert_no_process_within(2)
 
     def test_files_that_cannot_grow(self):
-        """As a full disk, without being root. The model's weights are 180 kB."""
+        """As a full disk, without being root. The model's weights are 180 kB, which is known before; the trace of 5 epochs has a size that is not."""
         for limit in (20_000, 120_000):
             with self.subTest(limit=limit):
-                arguments = self.train_arguments("static.json", f"run-{limit}", "--epochs", 1)
-                done = self.run_tool(*arguments, code=1, prepare=limit_file_size(limit))
-                self.assert_disk_error(done, self.folder / f"run-{limit}")
-                self.assertFalse((self.folder / f"run-{limit}/model/model.safetensors").exists(), "half a model looks like a model")
+                self.assert_refused(*self.train_arguments("static.json", f"run-{limit}", *LONG), prepare=limit_file_size(limit),
+                                    says=["limit of a file's size (ulimit -f): must be at least", f"run-{limit}/model/model.safetensors", "is "])
+        limit = 200_000
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 5), code=1, prepare=limit_file_size(limit))
+        self.assert_disk_error(done, self.folder / "run/trace.json")
+        self.assertIn("File too large (a file may have 195 KiB: ulimit -f)", done.stderr)
 
     def test_a_full_disk(self):
         mount = self.folder / "tiny"
@@ -305,6 +309,60 @@ class TooSmallTest(FaultTest):
         self.assertNotIn("train ", done.stderr)
         self.assertRegex(done.stderr, r"frostpipe: .*occupied/run.*(Not a directory|cannot be)")
         self.assertEqual((self.folder / "occupied").read_text(), "a file")
+
+
+def limited(resource_kind, soft, hard):
+    return lambda: resource.setrlimit(resource_kind, (soft, hard))
+
+
+class LimitsTest(FaultTest):
+    """What the system allows a process (ulimit): said before anything starts where it can be known, and else by the rank that met it. No restart: it would end the same way."""
+
+    def test_too_few_descriptors_for_the_ranks(self):
+        self.assert_refused(*self.train_arguments("static.json", "run", *LONG), prepare=limited(resource.RLIMIT_NOFILE, 64, 64),
+                            says=["limit of open files (ulimit -n): must be at least", "2 ranks, is 64"])
+
+    def test_descriptors_that_the_shell_keeps_back_are_taken(self):
+        self.train("static.json", "run", "--epochs", 1, prepare=limited(resource.RLIMIT_NOFILE, 20, 1000))
+
+    def end_with_limit(self, resource_kind, value, says):
+        """Rank 0 meets the limit in mid-run; the run is short enough to end."""
+        launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60, "--max-restarts", 3), name="launcher")
+        self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
+        ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder)}
+        resource.prlimit(ranks[0], resource_kind, (value, value))
+        self.assertEqual(launcher.ended_within(HANG_SECONDS), 1, launcher.stderr)
+        self.assert_said(launcher, says)
+        self.assertRegex(launcher.stderr, r"frostpipe: rank 0 \(process \d+\) ended with exit code 1; ended the other ranks")
+        self.assertNotIn("restart", launcher.stderr)
+        self.assert_no_process_within(2)
+
+    def test_no_descriptor_is_left_at_the_end(self):
+        self.end_with_limit(resource.RLIMIT_NOFILE, 3, r"frostpipe: .*/run/.*: Too many open files \(this process may have 3: ulimit -n\)")
+
+    def test_files_may_not_grow_at_the_end(self):
+        self.end_with_limit(resource.RLIMIT_FSIZE, 4096, r"frostpipe: .*/run/.*: cannot be written: File too large \(a file may have 4.00 KiB: ulimit -f\)")
+
+    def test_a_disk_that_becomes_read_only(self):
+        mount = self.folder / "disk"
+        mount.mkdir()
+        made = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(mount)], capture_output=True, text=True) if os.geteuid() == 0 and shutil.which("mount") else None
+        if made is None or made.returncode != 0:
+            print(f"\nSKIPPED LOUDLY: a disk of its own needs a tmpfs, and so root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
+            self.skipTest("cannot mount a tmpfs")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", str(mount)], check=True)
+        launcher = self.start(*self.train_arguments("static.json", "disk/run", "--epochs", 60), name="launcher")
+        self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
+        # Refused while a file is being written.
+        self.wait_until(lambda: subprocess.run(["mount", "-o", "remount,ro", str(mount)], capture_output=True).returncode == 0, HANG_SECONDS, "a read-only disk")
+        self.assertEqual(launcher.ended_within(HANG_SECONDS), 1, launcher.stderr)
+        self.assert_said(launcher, r"frostpipe: .*/disk/run/model.*: Read-only file system")
+        self.assertNotIn("restart", launcher.stderr)
+
+    def test_a_model_folder_that_cannot_be_made_is_no_bug(self):
+        self.write("run/model", "a file where the folder should be")
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 1), code=1)
+        self.assertRegex(done.stderr, r"frostpipe: .*/run/model.*: (Not a directory|File exists)")
 
 
 if __name__ == "__main__":
