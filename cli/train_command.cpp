@@ -95,6 +95,14 @@ void take_folder(TrainCommandOptions& options) {
   }
 }
 
+/// Full or read-only, it costs time and not the run: the cache says what it could not have there.
+void require_folder(const std::filesystem::path& folder) {
+  std::error_code why;
+  std::filesystem::create_directories(folder, why);
+  if (std::filesystem::is_directory(folder)) return;
+  throw InvalidInput("--cache-dir", fmt::format("must be a folder ({})", why.message()), folder.string());
+}
+
 /// A rule that is none is a matter of usage.
 FreezePolicy freeze_policy(const std::string& rule, const FreezeOptions& options) {
   try {
@@ -158,7 +166,7 @@ Answers prepare(TrainCommandOptions& options) {
   if (answers_for_folder()) take_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
-    if (!std::getenv("RANK")) require_writable(train.cache_folder / "entries");
+    require_folder(train.cache_folder);
   }
   const int virtual_nodes = std::max(1, train.num_nodes);
   options.num_ranks = options.ranks_per_node > 0 ? virtual_nodes * options.ranks_per_node : train.plan.world_size;

@@ -41,9 +41,14 @@ class ActivationCache::Reader {
   std::future<CachedRows> rows_;
 };
 
-ActivationCache::ActivationCache(ActivationStore& store, const Samples& data, std::vector<int> slot_of_sample, std::int64_t hidden_size,
-                                 at::ScalarType stored, at::TensorOptions compute)
-    : store_(store), data_(data), slot_of_sample_(std::move(slot_of_sample)), hidden_size_(hidden_size), stored_(stored), compute_(compute),
+ActivationCache::ActivationCache(ActivationStore* store, const Samples& data, std::vector<int> slot_of_sample,
+                                 std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute)
+    : store_(store),
+      data_(data),
+      slot_of_sample_(std::move(slot_of_sample)),
+      hidden_size_(hidden_size),
+      stored_(stored),
+      compute_(compute),
       reader_(std::make_unique<Reader>()) {
   for (int sample = 0; sample < data.size(); ++sample) sample_keys_.push_back(data.key(sample));
 }
@@ -85,7 +90,7 @@ CachedRows ActivationCache::read(const Request& request) const {
     }
     const std::int64_t tokens = data_.tokens(sample);
     const at::Tensor entry = at::empty({tokens, hidden_size_}, stored_);
-    const std::uint64_t found = store_.read(slot_of_sample_[sample], keys, bytes_of(entry));
+    const std::uint64_t found = store_->read(slot_of_sample_[sample], keys, bytes_of(entry));
     if (found == 0) continue;
     // boundaries_ ascend, and so do the usable ones: keys[k] belongs to boundaries_[k]
     rows.layers[i] = boundaries_[std::find(keys.begin(), keys.end(), found) - keys.begin()].layer;
@@ -116,10 +121,10 @@ void ActivationCache::write(std::span<const int> samples, const at::Tensor& acti
     const int sample = samples[i], slot = slot_of_sample_[sample];
     if (slot < 0) continue;
     const std::uint64_t key = entry_key(boundaries_.back(), sample);
-    if (store_.holds(slot, key)) continue;
+    if (store_->holds(slot, key)) continue;
     const std::int64_t tokens = data_.tokens(sample);
     const at::Tensor entry = host.select(0, static_cast<std::int64_t>(i)).narrow(0, 0, tokens).to(stored_).contiguous();
-    if (store_.write(slot, key, bytes_of(entry))) ++counts_.written;
+    if (store_->write(slot, key, bytes_of(entry))) ++counts_.written;
   }
 }
 

@@ -39,9 +39,10 @@ struct CacheCounts {
 /// own: there is no other way to change what the prefix gives. Not for data whose view of a sample changes between epochs.
 class ActivationCache {
  public:
-  /// `slot_of_sample`: the sample's number in the store, -1 = has none. The store and the data must outlive the cache.
-  ActivationCache(ActivationStore& store, const Samples& data, std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
-                  at::TensorOptions compute);
+  /// `store`: null if no sample has a slot. `slot_of_sample`: the sample's number in the store, -1 = has none. The
+  /// store and the data must outlive the cache.
+  ActivationCache(ActivationStore* store, const Samples& data, std::vector<int> slot_of_sample,
+                  std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute);
   ~ActivationCache();
 
   /// Entries are written for this boundary from now on, and read from it or an earlier one.
@@ -73,7 +74,7 @@ class ActivationCache {
   CachedRows read(const Request& request) const;
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 
-  ActivationStore& store_;
+  ActivationStore* store_;
   const Samples& data_;
   std::vector<int> slot_of_sample_;
   std::vector<std::uint64_t> sample_keys_;

@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <set>
 
 #include "executor/job/activation_store.h"
 #include "executor/job/hash.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -29,6 +32,48 @@ ActivationStore::Files files_on_node(int node, const ActivationStore* store, Com
     if (text.substr(0, first) == std::to_string(node) && second > first + 1) return {text.substr(first + 1, second - first - 1), text.substr(second + 1)};
   }
   return {};
+}
+
+/// How a rank fared with its node's store.
+struct NodeReport {
+  int node = 0;
+  std::string trouble;  // why this rank cannot use it; empty if it can
+  std::string note;     // what the store lacks
+};
+
+/// Of every rank, by rank.
+std::vector<NodeReport> gather_reports(const NodeReport& own, Communicator& communicator) {
+  std::vector<NodeReport> reports;
+  for (const std::string& text : communicator.gather(fmt::format("{}\n{}\n{}", own.node, own.trouble, own.note))) {
+    const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
+    reports.push_back({std::stoi(text), text.substr(first + 1, second - first - 1), text.substr(second + 1)});
+  }
+  return reports;
+}
+
+/// One rank of the node cannot use the store: then none does, so that what one rank writes is there for all that read.
+bool has_trouble(const std::vector<NodeReport>& reports, int node) {
+  return std::any_of(reports.begin(), reports.end(),
+                     [node](const NodeReport& report) { return report.node == node && !report.trouble.empty(); });
+}
+
+/// What all nodes' caches lack, in a sentence; the same on all ranks.
+std::string note_of(const std::vector<NodeReport>& reports) {
+  std::set<int> nodes;
+  for (const NodeReport& report : reports) nodes.insert(report.node);
+  std::vector<std::string> notes;
+  for (const int node : nodes) {
+    const auto speaks = [&](const NodeReport& report) {
+      return report.node == node && !(has_trouble(reports, node) ? report.trouble : report.note).empty();
+    };
+    const auto found = std::find_if(reports.begin(), reports.end(), speaks);
+    if (found == reports.end()) continue;
+    const std::string where = nodes.size() > 1 ? fmt::format("node {}: ", node) : "";
+    notes.push_back(where + (found->trouble.empty() ? found->note
+                                                    : fmt::format("no cache at all: rank {}: {}",
+                                                                  found - reports.begin(), found->trouble)));
+  }
+  return fmt::format("{}", fmt::join(notes, "; "));
 }
 
 int first_rank_of_node(int node, Communicator& communicator) {
@@ -52,14 +97,29 @@ NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Commu
   }
   const std::string name = fmt::format("{}-node{}", name_of_job(communicator), options.node);
   if (earlier && earlier->samples_ == samples_) store_ = std::move(earlier->store_);
+  NodeReport own{.node = options.node, .trouble = {}, .note = {}};
+  const auto attempt = [&own](const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const RuntimeFailure& error) {
+      own.trouble = error.what();
+    }
+  };
   ActivationStore::Files files = files_on_node(options.node, store_.get(), communicator);
   const bool creates = first_rank_of_node(options.node, communicator) == communicator.rank() && files.shared.empty();
-  if (creates) store_ = ActivationStore::create(store, name);
+  if (creates) attempt([&] { store_ = ActivationStore::create(store, name); });
   files = files_on_node(options.node, store_.get(), communicator);
-  if (!store_) store_ = ActivationStore::open(store, files);
-  communicator.everyone().barrier();
-  note_ = store_->note();
-  view_ = std::make_unique<ActivationCache>(*store_, data, std::move(slot_of_sample), options.hidden_size, stored, options.compute);
+  if (!store_ && !files.shared.empty()) attempt([&] { store_ = ActivationStore::open(store, files); });
+  if (store_) own.note = store_->note();
+  // Every rank waits here for the others: the process whose store it is lives until they have opened it.
+  const std::vector<NodeReport> reports = gather_reports(own, communicator);
+  note_ = note_of(reports);
+  if (has_trouble(reports, options.node)) {
+    store_.reset();
+    std::fill(slot_of_sample.begin(), slot_of_sample.end(), -1);
+  }
+  view_ = std::make_unique<ActivationCache>(store_.get(), data, std::move(slot_of_sample), options.hidden_size, stored,
+                                            options.compute);
 }
 
 NodeCache::~NodeCache() = default;

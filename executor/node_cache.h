@@ -21,7 +21,9 @@ struct NodeCacheOptions {
   at::TensorOptions compute;
 };
 
-/// A node's store of activations and this rank's view of it. Opened by all ranks of the job together, idle ones too: they may join later.
+/// A node's store of activations and this rank's view of it. Opened by all ranks of the job together, idle ones too:
+/// they may join later. Where a rank of the node cannot use the store, none of them does: nothing is found then, and
+/// all is computed.
 class NodeCache {
  public:
   /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a
@@ -30,7 +32,7 @@ class NodeCache {
   ~NodeCache();
 
   ActivationCache& view() { return *view_; }
-  /// What could not be reserved, in a sentence; empty if all is well.
+  /// What could not be reserved or used, on any node, in a sentence; the same on all ranks; empty if all is well.
   const std::string& note() const { return note_; }
 
   /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank that speaks for each layer.

@@ -56,7 +56,9 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
                                                         .hidden_size = subject_->hidden_size(),
                                                         .compute = compute},
                                        *dataset_.samples, *communicator_, std::move(cache_));
-  if (is_first() && !cache_->note().empty()) callbacks_.progress(0, "cache: " + cache_->note());
+  const std::string& lacks = cache_->note();
+  if (is_first() && !lacks.empty() && lacks != summary_.cache_note)
+    callbacks_.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
 }
 
 /// Gives up every connection of the forming, and keeps what is whole.

@@ -44,8 +44,11 @@ RunSettings TrainingRun::settings_now() const {
 }
 
 Checkpoint TrainingRun::beginning() const {
-  Checkpoint moment{.step = 0, .settings = settings_, .plan_fingerprint = fingerprint(to_json(options_.plan)), .freeze_rule = to_string(options_.freeze.rule), .plan = options_.plan};
-  moment.run.cache_note = cache_ ? cache_->note() : "";
+  Checkpoint moment{.step = 0,
+                    .settings = settings_,
+                    .plan_fingerprint = fingerprint(to_json(options_.plan)),
+                    .freeze_rule = to_string(options_.freeze.rule),
+                    .plan = options_.plan};
   return moment;
 }
 
@@ -139,6 +142,7 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   std::vector<Recovery> recoveries = std::move(summary_.recoveries);
   summary_ = moment.run;
   if (recoveries.size() > summary_.recoveries.size()) summary_.recoveries = std::move(recoveries);  // what is undone has been done all the same
+  if (cache_ && !cache_->note().empty()) summary_.cache_note = cache_->note();
   recorder_.restore(moment.run, moment.plan, step_);
   // The last step, which whoever wrote the figures may have been lost in; of a checkpoint that older versions wrote,
   // all steps.

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "executor/job/hash.h"
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -35,6 +37,10 @@ struct ActivationStore::Entry {
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> checksum;
 };
+
+Bytes ActivationStore::table_bytes(const ActivationStoreOptions& options) {
+  return aligned(sizeof(Header)) + aligned(static_cast<Bytes>(options.entry_bytes.size() * sizeof(Entry)));
+}
 
 /// An open file.
 class ActivationStore::File {
@@ -73,72 +79,106 @@ class ActivationStore::File {
 };
 
 std::unique_ptr<ActivationStore> ActivationStore::create(const ActivationStoreOptions& options, const std::string& name) {
-  return std::unique_ptr<ActivationStore>(new ActivationStore(options, {"/dev/shm/" + name, (options.disk_folder / name).string()}, /*creates=*/true));
+  std::unique_ptr<ActivationStore> store(new ActivationStore);
+  store->make(options, name);
+  return store;
 }
 
 std::unique_ptr<ActivationStore> ActivationStore::open(const ActivationStoreOptions& options, const Files& files) {
-  return std::unique_ptr<ActivationStore>(new ActivationStore(options, files, /*creates=*/false));
+  std::unique_ptr<ActivationStore> store(new ActivationStore);
+  store->join(options, files);
+  return store;
 }
 
-ActivationStore::ActivationStore(const ActivationStoreOptions& options, Files files, bool creates) {
+ActivationStore::ActivationStore() = default;
+
+void ActivationStore::make(const ActivationStoreOptions& options, const std::string& name) {
   if (options.disk_bytes > 0 && !std::filesystem::is_directory(options.disk_folder)) {
     throw InvalidInput("cache folder", "must be an existing folder; make it, or give another", options.disk_folder.string());
   }
-  const int flags = O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0);
-  const int shared = ::open(files.shared.c_str(), flags, 0600);
-  if (shared < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", files.shared, std::strerror(errno)));
-  if (creates) ::unlink(files.shared.c_str());
-  shared_ = std::make_unique<File>(shared);
-  memory_begin_ = aligned(sizeof(Header)) + aligned(static_cast<Bytes>(options.entry_bytes.size() * sizeof(Entry)));
+  Header sizes{0, 0};
+  memory_begin_ = table_bytes(options);
+  lay_out(options.entry_bytes, options.memory_bytes, 0);  // no more than the entries need
+  for (int sample = 0; sample < slots_in_memory_; ++sample) sizes.memory_bytes += aligned(sizes_[sample]);
+  shared_ = make_file(options.memory_folder / name, options.memory_folder.string(), memory_begin_, sizes.memory_bytes);
+  if (!shared_) shared_ = make_table(name);
+  lay_out(options.entry_bytes, sizes.memory_bytes, options.disk_bytes);
+  for (int sample = slots_in_memory_; sample < slots_in_memory_ + slots_on_disk_; ++sample)
+    sizes.disk_bytes += aligned(sizes_[sample]);
+  const std::filesystem::path disk = options.disk_folder / name;
+  if (sizes.disk_bytes > 0) disk_ = make_file(disk, disk.string(), 0, sizes.disk_bytes);
+  lay_out(options.entry_bytes, sizes.memory_bytes, sizes.disk_bytes);
+  map(memory_begin_ + sizes.memory_bytes);
+  std::memcpy(mapped_, &sizes, sizeof sizes);  // reserved pages are zero: every entry is missing
+}
 
-  Header sizes{options.memory_bytes, options.disk_bytes};
-  const auto reserve = [&](const File& file, const char* tier, Bytes offset, Bytes wanted) {
-    Bytes bytes = wanted;
-    int error = file.reserve(offset + bytes);
-    const int first_error = error;
+void ActivationStore::join(const ActivationStoreOptions& options, const Files& files) {
+  const auto open_file = [](const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", path, system_reason(errno)));
+    return std::make_unique<File>(descriptor);
+  };
+  shared_ = open_file(files.shared);
+  Header sizes{};
+  if (!shared_->read_at(0, std::as_writable_bytes(std::span(&sizes, 1))))
+    throw RuntimeFailure(fmt::format("{}: cannot be read", files.shared));
+  memory_begin_ = table_bytes(options);
+  lay_out(options.entry_bytes, sizes.memory_bytes, sizes.disk_bytes);
+  if (slots_on_disk_ > 0) disk_ = open_file(files.disk);
+  map(memory_begin_ + sizes.memory_bytes);
+}
+
+/// A nameless file with room for `fixed` bytes and as many of the `wanted` ones as can be reserved, which `wanted` then
+/// says. Null, and 0, if there is not even room for the fixed ones, or none can be made. What could not be had is
+/// noted.
+std::unique_ptr<ActivationStore::File> ActivationStore::make_file(const std::filesystem::path& path,
+                                                                  const std::string& place, Bytes fixed,
+                                                                  Bytes& wanted) {
+  const Bytes asked = std::exchange(wanted, 0);
+  std::unique_ptr<File> file;
+  int first_error = 0;
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+  if (descriptor < 0) {
+    first_error = errno;
+  } else {
+    ::unlink(path.c_str());
+    file = std::make_unique<File>(descriptor);
+    Bytes bytes = asked;
+    int error = first_error = file->reserve(fixed + bytes);
     while (error != 0 && bytes > 0) {
       bytes /= 2;
-      error = file.reserve(offset + bytes);
+      error = file->reserve(fixed + bytes);
     }
-    if (error != 0) bytes = -1;
-    if (first_error != 0) {
-      note_ += fmt::format("{}{}: {} of {} could be reserved: {}", note_.empty() ? "" : "; ", tier, format_bytes(std::max<Bytes>(0, bytes)), format_bytes(wanted), std::strerror(first_error));
-    }
-    return bytes;
-  };
-  if (creates) {
-    lay_out(options.entry_bytes, options.memory_bytes, options.disk_bytes);  // no more than the entries need
-    Bytes memory_needed = 0, disk_needed = 0;
-    for (int sample = 0; sample < slots_in_memory_ + slots_on_disk_; ++sample) (in_memory(sample) ? memory_needed : disk_needed) += aligned(sizes_[sample]);
-    sizes.memory_bytes = reserve(*shared_, "/dev/shm", memory_begin_, memory_needed);
-    if (sizes.memory_bytes < 0) throw RuntimeFailure("activation cache: no room in /dev/shm even for its table: " + note_);
-    if (disk_needed > 0) {
-      const int disk = ::open(files.disk.c_str(), flags, 0600);
-      const int error = errno;
-      if (disk >= 0) {
-        ::unlink(files.disk.c_str());
-        disk_ = std::make_unique<File>(disk);
-        disk_needed = reserve(*disk_, files.disk.c_str(), 0, disk_needed);
-      } else {
-        note_ += fmt::format("{}{}: {}", note_.empty() ? "" : "; ", files.disk, std::strerror(error));
-        disk_needed = 0;
-      }
-    }
-    sizes.disk_bytes = std::max<Bytes>(0, disk_needed);
-  } else if (!shared_->read_at(0, std::as_writable_bytes(std::span(&sizes, 1)))) {
-    throw RuntimeFailure(fmt::format("activation cache: {} cannot be read", files.shared));
+    if (error == 0) wanted = bytes;
+    if (error != 0) file.reset();
   }
-  lay_out(options.entry_bytes, sizes.memory_bytes, sizes.disk_bytes);
-  if (!creates && slots_on_disk_ > 0) {
-    const int disk = ::open(files.disk.c_str(), flags, 0600);
-    if (disk < 0) throw RuntimeFailure(fmt::format("activation cache: {}: {}", files.disk, std::strerror(errno)));
-    disk_ = std::make_unique<File>(disk);
+  if (first_error != 0 && asked > 0) {
+    if (!note_.empty()) note_ += "; ";
+    note_ += fmt::format("{}: {} of {} could be reserved: {}", place, format_bytes(wanted), format_bytes(asked),
+                         system_reason(first_error));
   }
-  mapped_bytes_ = memory_begin_ + sizes.memory_bytes;
-  void* const mapped = mmap(nullptr, static_cast<std::size_t>(mapped_bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, shared_->descriptor(), 0);
-  if (mapped == MAP_FAILED) throw RuntimeFailure(fmt::format("activation cache: mapping {}: {}", files.shared, std::strerror(errno)));
+  return file;
+}
+
+/// Memory that belongs to no folder: enough for the table alone, so that what lies on disk can be found.
+std::unique_ptr<ActivationStore::File> ActivationStore::make_table(const std::string& name) const {
+  const int descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
+  if (descriptor < 0)
+    throw RuntimeFailure(fmt::format("memory for the table of the activation cache: {}", system_reason(errno)));
+  auto file = std::make_unique<File>(descriptor);
+  if (const int error = file->reserve(memory_begin_))
+    throw RuntimeFailure(fmt::format("memory for the table of the activation cache: {}", system_reason(error)));
+  return file;
+}
+
+void ActivationStore::map(Bytes bytes) {
+  void* const mapped =
+      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, shared_->descriptor(), 0);
+  if (mapped == MAP_FAILED)
+    throw RuntimeFailure(
+        fmt::format("mapping {} of the activation cache: {}", format_bytes(bytes), system_reason(errno)));
   mapped_ = static_cast<std::byte*>(mapped);
-  if (creates) std::memcpy(mapped_, &sizes, sizeof sizes);  // reserved pages are zero: every entry is missing
+  mapped_bytes_ = bytes;
 }
 
 ActivationStore::~ActivationStore() {

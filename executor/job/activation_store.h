@@ -16,16 +16,20 @@ struct ActivationStoreOptions {
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
   std::filesystem::path disk_folder;  // must exist if disk_bytes > 0
+  std::filesystem::path memory_folder = "/dev/shm";  // a file system in memory
 };
 
-/// One entry per sample, shared by the processes of a node: in host memory as far as that goes, then on disk; samples beyond both have none.
+/// One entry per sample, shared by the processes of a node: in host memory as far as that goes, then on disk; samples
+/// beyond both have none.
 ///
-/// Slots have fixed places and are written over when a sample's activation is replaced, so nothing is ever freed, and writing stays on pages that
-/// exist (the fastest way measured). Every sample is used once in an epoch, in random order: no rule of eviction does better than leaving the
-/// first ones where they are.
+/// Slots have fixed places and are written over when a sample's activation is replaced, so nothing is ever freed, and
+/// writing stays on pages that exist (the fastest way measured). Every sample is used once in an epoch, in random
+/// order: no rule of eviction does better than leaving the first ones where they are.
 ///
-/// Nobody waits for anybody: an entry is found whole under its key, or it is missing. A writer that dies in the middle, a flipped bit, a full
-/// disk make entries missing, nothing else. Memory is reserved when the store is made, so that a full /dev/shm cannot kill a process later.
+/// Nobody waits for anybody: an entry is found whole under its key, or it is missing. A writer that dies in the middle,
+/// a flipped bit, a full disk make entries missing, nothing else. Memory is reserved when the store is made, so that a
+/// full /dev/shm cannot kill a process later. Where that folder takes nothing (full, read-only, not there), no slots
+/// are in memory, and those on disk are there all the same.
 class ActivationStore {
  public:
   /// Where a store's files can be opened: they have no names, and go with the last process that has them, however it ends.
@@ -33,9 +37,12 @@ class ActivationStore {
     std::string shared, disk;
   };
 
-  /// By one process of the node. What cannot be reserved makes the store smaller, see note(). Throws InvalidInput unless the disk folder is one.
+  /// By one process of the node. What cannot be reserved makes the store smaller, see note(), down to one without any
+  /// slot. Throws InvalidInput unless the disk folder is one, RuntimeFailure if there is no memory for its table (24
+  /// bytes per sample).
   static std::unique_ptr<ActivationStore> create(const ActivationStoreOptions& options, const std::string& name);
-  /// By the others, with the same options, while a process lives that has the store. Throws RuntimeFailure if there is no such store.
+  /// By the others, with the same options, while a process lives that has the store. Throws RuntimeFailure if there is
+  /// no such store, or no room to map it.
   static std::unique_ptr<ActivationStore> open(const ActivationStoreOptions& options, const Files& files);
   ~ActivationStore();
 
@@ -58,7 +65,14 @@ class ActivationStore {
   struct Entry;
   class File;
 
-  ActivationStore(const ActivationStoreOptions& options, Files files, bool creates);
+  ActivationStore();
+  static Bytes table_bytes(const ActivationStoreOptions& options);
+  void make(const ActivationStoreOptions& options, const std::string& name);
+  void join(const ActivationStoreOptions& options, const Files& files);
+  std::unique_ptr<File> make_file(const std::filesystem::path& path, const std::string& place, Bytes fixed,
+                                  Bytes& wanted);
+  std::unique_ptr<File> make_table(const std::string& name) const;
+  void map(Bytes bytes);
   void lay_out(const std::vector<Bytes>& entry_bytes, Bytes memory_bytes, Bytes disk_bytes);
   Entry& entry_of(int sample) const;
   bool in_memory(int sample) const { return sample < slots_in_memory_; }

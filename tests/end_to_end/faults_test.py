@@ -365,5 +365,57 @@ class LimitsTest(FaultTest):
         self.assertRegex(done.stderr, r"frostpipe: .*/run/model.*: (Not a directory|File exists)")
 
 
+class NoCacheTest(FaultTest):
+    """A place for cached activations that takes nothing: the run goes on without it, as it would with a cache that never finds anything, and says so once."""
+
+    def train_inside(self, mount, plan, output, *options):
+        """In a mount namespace of its own, made by the shell command."""
+        command = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+        tried = subprocess.run([*command, "true"], cwd=self.folder, capture_output=True, text=True) if os.geteuid() == 0 and shutil.which("unshare") else None
+        if tried is None or tried.returncode != 0:
+            print(f"\nSKIPPED LOUDLY: another /dev/shm or disk needs unshare and mount, and so root: {tried.stderr.strip() if tried else 'not root'}", file=sys.stderr)
+            self.skipTest("cannot mount")
+        started = self.start(*self.train_arguments(plan, output, "--epochs", 4, *options), name=output, wrapper=command)
+        self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
+        self.assert_clean(started)
+        run = self.read(f"{output}/summary.json")
+        notes = [line for line in started.stderr.splitlines() if "activation cache: " in line]
+        self.assertEqual(len(notes), 1, started.stderr)
+        self.assertIn(run["cache_note"], notes[0])
+        self.assertEqual([phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"] if phase["cache"]], [0] * (len(run["phases"]) - 1))
+        self.assert_losses_equal(run, self.undisturbed, run["num_steps"], 1e-4)
+        return run["cache_note"]
+
+    def setUp(self):
+        super().setUp()
+        def fills_and_hits(plan):
+            first, frozen = plan["phases"][0], 5
+            first["cache"]["on"] = False
+            cached = json.loads(json.dumps(first))
+            cached.update(from_step=10, first_trainable_layer=frozen, cache={"on": True, "found": []})
+            plan.update(phases=[first, cached], cache={"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0})
+        self.edit("data-parallel.json", fills_and_hits)
+        self.undisturbed = self.train("data-parallel.json", "undisturbed", "--epochs", 4)
+        self.assertEqual(self.undisturbed["cache_note"], "")
+        self.assertGreater(self.undisturbed["phases"][-1]["cache_hit_fraction"], 0.5, "the cache is used")
+
+    def test_shared_memory_that_is_read_only(self):
+        note = self.train_inside("mount -t tmpfs -o ro tmpfs /dev/shm", "data-parallel.json", "run")
+        self.assertRegex(note, r"^/dev/shm: 0 B of .* could be reserved: Read-only file system$")
+
+    def test_shared_memory_that_is_full(self):
+        fill = "mount -t tmpfs -o size=65536 tmpfs /dev/shm && head -c 65536 /dev/zero > /dev/shm/full"
+        self.assertRegex(self.train_inside(fill, "data-parallel.json", "run"), r"^/dev/shm: 0 B of .* could be reserved: No space left on device$")
+
+    def test_a_disk_that_is_read_only_or_full(self):
+        self.edit("data-parallel.json", lambda plan: plan["cache"].update(memory_bytes=0, disk_bytes=1 << 20))
+        (self.folder / "disk").mkdir()
+        for name, mount, says in [("ro", "mount -t tmpfs -o ro tmpfs disk", "Read-only file system"),
+                                  ("full", "mount -t tmpfs -o size=65536 tmpfs disk && head -c 65536 /dev/zero > disk/full", "No space left on device")]:
+            with self.subTest(name):
+                note = self.train_inside(mount, "data-parallel.json", name, "--cache-dir", "disk")
+                self.assertRegex(note, rf"^disk/frostpipe-.*: 0 B of .* could be reserved: {says}$")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -35,6 +36,7 @@ struct CacheCase {
   Bytes memory_bytes = 1 << 20;
   Bytes disk_bytes = 0;
   bool damaged = false;  // by somebody who writes into the store while it is used
+  bool refused = false;  // to rank 1, which may not open another file when the store is made
   double tolerance = 1e-9;
 };
 
@@ -78,10 +80,18 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   std::iota(samples.begin(), samples.end(), 0);
   std::optional<NodeCache> cache;
   if (cached) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{3, before.rlim_max};
+    if (with.refused && self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
     cache.emplace(NodeCacheOptions{.limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
                                    .disk_folder = std::filesystem::temp_directory_path(), .node = 0,
                                    .samples = samples, .hidden_size = config.hidden_size, .compute = compute},
                   data, communicator);
+    setrlimit(RLIMIT_NOFILE, &before);
+    const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
+                         cache->note().find("Too many open files") != std::string::npos;
+    CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
   }
   const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype), at::kCPU, optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
@@ -194,6 +204,11 @@ const RegisterRankTest none("cache without memory", [](const RankEnvironment& se
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
 });
 
+const RegisterRankTest refused("cache refused", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.refused = true});
+  CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
+});
+
 TEST(Cache, AcrossReBasesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache rebase", 2)); }
 TEST(Cache, InSinglePrecisionEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache fp32", 2)); }
 TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("cache bf16", 2)); }
@@ -202,6 +217,7 @@ TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_r
 TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }
 TEST(Cache, SpilledToDiskEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache on disk", 2)); }
 TEST(Cache, DamagedWhileInUseEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache damaged", 2)); }
+TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache refused", 2)); }
 TEST(Cache, WithoutRoomEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache without memory", 2)); }
 
 }  // namespace

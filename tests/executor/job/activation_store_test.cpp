@@ -137,6 +137,36 @@ TEST_F(ActivationStoreTest, ADiskThatIsFullHoldsLessAndSaysSo) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+TEST_F(ActivationStoreTest, WithoutAFolderInMemoryTheDiskAloneHoldsEntriesAndItIsSaid) {
+  // A file where the folder should be takes nothing, like a /dev/shm that is read-only: of four entries three have room
+  // on disk.
+  ActivationStoreOptions refused = options(4096, 3 * 1024);
+  refused.memory_folder = file("no-folder");
+  const auto store = ActivationStore::create(refused, name_);
+  EXPECT_EQ(store->slots_in_memory(), 0);
+  ASSERT_EQ(store->slots_on_disk(), 3);
+  EXPECT_EQ(store->note(), refused.memory_folder.string() + ": 0 B of 4.00 KiB could be reserved: Not a directory");
+  EXPECT_TRUE(store->write(0, kKey, pattern(1000, 1)));
+  std::vector<std::byte> found;
+  EXPECT_EQ(read(*ActivationStore::open(refused, store->files()), 0, found), kKey) << "for other processes too";
+  EXPECT_EQ(found, pattern(1000, 1));
+}
+
+TEST_F(ActivationStoreTest, WithRoomForItsTableAloneEverythingIsAMissAndItIsSaid) {
+  // As a full /dev/shm: files there end at 200 bytes, and the table takes 64 + 4 x 24, rounded up.
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{200, 200};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto store = ActivationStore::create(options(4096, 0), name_);
+    _exit(store->slots_in_memory() == 0 && !store->note().empty() && !store->write(0, kKey, pattern(1000, 1)) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST_F(ActivationStoreTest, WithoutRoomEverythingIsAMiss) {
   const auto store = ActivationStore::create(options(0, 0), name_);
   EXPECT_FALSE(store->write(0, kKey, pattern(1000, 1)));
