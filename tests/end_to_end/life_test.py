@@ -41,7 +41,7 @@ LAUNCHER = -1
 
 # What a run says while it goes on; any other line of its own says how it ended.
 GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
-                     r"|^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
+                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
 DIED_BY_ITSELF = re.compile(r"killed by signal (?!9 )")
 LEFT_BEHIND = re.compile(r"\.part\b|\.written$|\.tmp$|probe")
 
@@ -136,8 +136,9 @@ class LifeTest(RecoveryCase):
     def write_plan(self, name, phases):
         """Phases with their first steps; the plan's length is the run's."""
         plan = self.read("pipetransformer.json")  # which has room for a cache
-        plan.update(num_steps=NUM_STEPS, phases=[{**phase, "from_step": step} for step, phase in phases])
+        plan["phases"] = [{**phase, "from_step": step} for step, phase in phases]
         self.write(name, plan)
+        self.of_length(name, NUM_STEPS)
 
     def jobs(self):
         """{plan: options}: what is to be hit is most of what each of them does."""

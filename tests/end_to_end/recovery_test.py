@@ -175,9 +175,10 @@ class LongLostRankTest(LostRankTest):
         plan = self.read("pipetransformer.json")
         phase = self.read("data-parallel.json")["phases"][0]
         cached = {**phase, "cache": {"on": True, "found": []}}
-        plan.update(num_steps=320, phases=[phase, {**cached, "from_step": 10, "first_trainable_layer": 5},
-                                           {**cached, "from_step": 150, "first_trainable_layer": 7}])
+        plan["phases"] = [phase, {**cached, "from_step": 10, "first_trainable_layer": 5},
+                          {**cached, "from_step": 150, "first_trainable_layer": 7}]
         self.write("freezing.json", plan)
+        self.of_length("freezing.json", 320)
         reference = self.train("freezing.json", "reference", data="long.tsv")
         launcher = self.start(*self.train_arguments("freezing.json", "run", data="long.tsv"))
         scalars = self.folder / "run/scalars.jsonl"

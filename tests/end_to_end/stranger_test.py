@@ -98,9 +98,6 @@ class DoorTest(FaultTest):
     def doors(self):
         return listening_sockets(processes_naming(self.folder))
 
-    def lengthen(self, plan, num_steps):
-        self.edit(plan, lambda value: value.update(num_steps=num_steps))
-
     def wait_for_training(self, started):
         self.wait_until(lambda: self.is_training(started) or started.ended_within(0) is not None, LIMIT_SECONDS,
                         lambda: started.stderr)
@@ -144,7 +141,7 @@ class NothingListensTest(DoorTest):
 
 class LongNothingListensTest(DoorTest):
     def test_nothing_of_a_job_that_forms_anew_listens(self):
-        self.lengthen("pipetransformer.json", SOME_STEPS)
+        self.of_length("pipetransformer.json", SOME_STEPS)
         for spares in (0, 1):
             with self.subTest(spares=spares):
                 started = self.start(*self.train_arguments("pipetransformer.json", f"run-{spares}", "--spares", spares))
@@ -197,7 +194,7 @@ class StrangerTest(DoorTest):
         super().assert_clean(started)
 
     def test_a_job_that_train_has_started(self):
-        self.lengthen("pipetransformer.json", MANY_STEPS)
+        self.of_length("pipetransformer.json", MANY_STEPS)
         undisturbed = self.train("pipetransformer.json", "undisturbed")
         started = self.start(*self.train_arguments("pipetransformer.json", "run", "--spares", 1), wrapper=USUAL_LIMITS)
         self.wait_for_training(started)
@@ -210,7 +207,7 @@ class StrangerTest(DoorTest):
         self.assertEqual(places, set())
 
     def test_ranks_that_somebody_else_has_started(self):
-        self.lengthen("static.json", MANY_STEPS)
+        self.of_length("static.json", MANY_STEPS)
         undisturbed = self.train("static.json", "undisturbed")
         ranks = self.start_ranks("static.json", "--max-restarts", 0)
         self.wait_for_training(ranks[0])

@@ -17,7 +17,7 @@ import tiny_model
 
 FROSTPIPE = os.path.abspath(os.environ["FROSTPIPE"]) if "FROSTPIPE" in os.environ else shutil.which("frostpipe")
 GLOBAL_BATCH = 16
-TRAINING_SAMPLES = 160  # of data.tsv
+DATA_SAMPLES = 200      # of data.tsv, of which a fifth is held out unless there is other data to test on
 LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
 HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
 
@@ -223,7 +223,8 @@ class EndToEndTest(unittest.TestCase):
         """With --epochs N, the plan becomes one of that length: `train` takes no other."""
         epochs = int(options[options.index("--epochs") + 1]) if "--epochs" in options else 0
         if epochs > 0 and data == "data.tsv":
-            num_steps = epochs * -(-TRAINING_SAMPLES // self.read(plan)["global_batch_size"])
+            training_samples = DATA_SAMPLES if "--test-data" in options else DATA_SAMPLES * 4 // 5
+            num_steps = epochs * -(-training_samples // self.read(plan)["global_batch_size"])
             if self.read(plan)["num_steps"] != num_steps:
                 self.of_length(plan, num_steps)
         # The full path of the output marks the processes of this run.
