@@ -222,14 +222,15 @@ class ResumeTest(InterruptedCase):
     def test_one_run_at_a_time_writes_into_a_folder(self):
         """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
         long = ("--epochs", 100 * EPOCHS)
-        launcher = self.start_until(0.2, "static.json", *long)
+        launcher = self.start_until(5, "static.json", *long)
         for options in ((), ("--overwrite", "--resume", "no")):
             done = self.run_tool(*self.train_arguments("static.json", "run", *long, *options), code=1, timeout=LIMIT_SECONDS)
             self.assertRegex(done.stderr, rf"/run: is being written by process {launcher.pid} on host \S+, since 2\d\d\d-")
         self.assertIsNone(launcher.ended_within(0), launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
         launcher.process.wait()
-        again = self.start_until(0.2, "static.json", *long, name="again")
+        again = self.start(*self.train_arguments("static.json", "run", *long), name="again")
+        self.wait_until(lambda: "train " in again.stderr or again.ended_within(0) is not None, HANG_SECONDS, lambda: again.stderr)
         self.assertIsNone(again.ended_within(0), again.stderr)
 
     def test_a_signal_ends_the_run_with_a_checkpoint(self):
@@ -238,7 +239,7 @@ class ResumeTest(InterruptedCase):
         for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan):
                 reference, weights = self.reference(plan, "--epochs", EPOCHS)
-                launcher = self.start_until(0.5, plan, "--epochs", EPOCHS, "--checkpoint-minutes", 0)
+                launcher = self.start_until(50, plan, "--epochs", EPOCHS, "--checkpoint-minutes", 0)
                 send(launcher.pid, number)
                 self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
@@ -444,7 +445,7 @@ class ChaosTest(RecoveryCase):
                 code = launcher.ended_within(LIMIT_SECONDS + 30)
                 # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
                 if code == 1 and "while the others were ending" in launcher.stderr:
-                    launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS), name=f"again-{index}")
+                    launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"), name=f"again-{index}")
                 run = self.assert_ended_well(launcher)
                 for recovery in run.get("recoveries", []):
                     sources[recovery["source"].split(" step-")[0]] = sources.get(recovery["source"].split(" step-")[0], 0) + 1

@@ -142,8 +142,8 @@ class LongRehearsalTest(RehearsalCase):
                 update["update_ns"] = 100
 
         self.edit("p.json", hurry)
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 8, "--method", "static", "--pp", 2, "--fix", "m=1", "--epochs", 2, "-o", "fast.json")
-        started = self.start("train", "fast.json", "--device", "emulated", "--emulated-shrink", 768, "--epochs", 5100, "--checkpoint-steps", 2500, "-o", self.folder / "run")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 8, "--method", "static", "--pp", 2, "--fix", "m=1", "--epochs", 5100, "-o", "fast.json")
+        started = self.start("train", "fast.json", "--device", "emulated", "--emulated-shrink", 768, "--checkpoint-steps", 2500, "-o", self.folder / "run")
 
         def steps_done():
             try:

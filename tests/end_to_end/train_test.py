@@ -320,7 +320,7 @@ class OutputFolderTest(EndToEndTest):
     def test_links_are_replaced_and_what_they_lead_to_is_untouched(self):
         """A link in a file's place is nobody's way out of the folder; a link to a folder is how people use another disk."""
         self.write("secret", "somebody's")
-        names = ["executed_plan.json", "trace.json", "summary.json", "scalars.jsonl", "model/config.json", "model/vocab.txt", "model/model.safetensors",
+        names = ["executed_plan.json", "trace.json", "summary.json", "scalars.jsonl", "steps.jsonl", "model/config.json", "model/vocab.txt", "model/model.safetensors",
                  "model/model.safetensors.part"]
         (self.folder / "disk/model").mkdir(parents=True)
         (self.folder / "disk/checkpoints/my.parts").mkdir(parents=True)
@@ -330,7 +330,7 @@ class OutputFolderTest(EndToEndTest):
         for name in names:
             (self.folder / "run" / name).symlink_to(self.folder / "secret")
         leftover = self.write("run/model/frostpipe-0123456789abcdef.tmp", "of a run that was killed")
-        self.train("static.json", "run", "--epochs", 1, "--resume", "no", "--checkpoint-steps", 5)
+        self.train("static.json", "run", "--epochs", 1, "--resume", "no", "--overwrite", "--checkpoint-steps", 5)
         self.assertEqual((self.folder / "secret").read_text(), "somebody's")
         for name in names[:-1]:
             self.assertFalse((self.folder / "run" / name).is_symlink(), name)
