@@ -22,7 +22,8 @@ class BadInputTest(EndToEndTest):
         for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", "model/model.safetensors"):
             self.write(f"run/{name}", f"keep this {name}")
         before = self.contents("run")
-        stderr = self.assert_refused(*self.train_arguments(plan, "run", *options, data=data), says=says, code=code)
+        arguments = self.train_arguments(plan, "run", "--overwrite", *options, data=data)
+        stderr = self.assert_refused(*arguments, says=says, code=code)
         self.assertEqual(self.contents("run"), before)
         return stderr
 
