@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 using namespace std::chrono_literals;
-using Bytes = std::vector<std::byte>;
+using ByteString = std::vector<std::byte>;
 
 /// All ranks of a job in this process, each connected to each other.
 std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks) {
@@ -39,9 +39,9 @@ std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks) {
 }
 
 /// Bytes that say where they come from.
-Bytes content(std::size_t size, unsigned seed) {
+ByteString content(std::size_t size, unsigned seed) {
   std::mt19937 random(seed);
-  Bytes bytes(size);
+  ByteString bytes(size);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   return bytes;
 }
@@ -49,8 +49,8 @@ Bytes content(std::size_t size, unsigned seed) {
 TEST(PeerConnections, MessagesOfAnySizeArriveWholeInBothDirectionsAtOnce) {
   const auto ranks = connected(2);
   for (const std::size_t size : {0, 1, 1000, 20'000'000}) {
-    const Bytes up = content(size, 1), down = content(size, 2);
-    Bytes got_up(size), got_down(size);
+    const ByteString up = content(size, 1), down = content(size, 2);
+    ByteString got_up(size), got_down(size);
     const Message messages[] = {ranks[0]->send(1, {7, 0}, up, nullptr), ranks[1]->send(0, {7, 0}, down, nullptr),
                                 ranks[1]->receive(0, {7, 0}, got_up, nullptr),
                                 ranks[0]->receive(1, {7, 0}, got_down, nullptr)};
@@ -61,8 +61,8 @@ TEST(PeerConnections, MessagesOfAnySizeArriveWholeInBothDirectionsAtOnce) {
 
 TEST(PeerConnections, AChannelKeepsItsOrderAndWaitsForNoOther) {
   const auto ranks = connected(2);
-  const Bytes first = content(300, 1), second = content(200, 2), other = content(100, 3);
-  Bytes got_first(300), got_second(200), got_other(100);
+  const ByteString first = content(300, 1), second = content(200, 2), other = content(100, 3);
+  ByteString got_first(300), got_second(200), got_other(100);
   ranks[0]->send(1, {1, 0}, first, nullptr);
   ranks[0]->send(1, {1, 0}, second, nullptr);
   ranks[0]->send(1, {1, 5}, other, nullptr);
@@ -74,8 +74,8 @@ TEST(PeerConnections, AChannelKeepsItsOrderAndWaitsForNoOther) {
 
 TEST(PeerConnections, ASenderIsHeldUpUntilItsReceiverAsks) {
   const auto ranks = connected(2);
-  const Bytes sent = content(10, 1);
-  Bytes got(10);
+  const ByteString sent = content(10, 1);
+  ByteString got(10);
   const Message message = ranks[0]->send(1, {1, 0}, sent, nullptr);
   EXPECT_THROW(message.wait(20ms), std::runtime_error);
   EXPECT_FALSE(message.is_done());
@@ -86,12 +86,12 @@ TEST(PeerConnections, ASenderIsHeldUpUntilItsReceiverAsks) {
 
 TEST(PeerConnections, MemoryIsKeptAliveUntilTheMessageIsDoneAndNoLonger) {
   const auto ranks = connected(2);
-  auto sent = std::make_shared<Bytes>(content(1000, 1));
-  const std::weak_ptr<Bytes> alive = sent;
+  auto sent = std::make_shared<ByteString>(content(1000, 1));
+  const std::weak_ptr<ByteString> alive = sent;
   const Message message = ranks[0]->send(1, {1, 0}, *sent, sent);
   sent.reset();
   EXPECT_FALSE(alive.expired());
-  Bytes got(1000);
+  ByteString got(1000);
   ranks[1]->receive(0, {1, 0}, got, nullptr).wait();
   message.wait();
   EXPECT_TRUE(alive.expired());
@@ -110,7 +110,7 @@ std::string error_of(const Message& message) {
 
 TEST(PeerConnections, WhoeverWaitsForARankThatIsGoneIsTold) {
   auto ranks = connected(3);
-  Bytes got(10), large(20'000'000);
+  ByteString got(10), large(20'000'000);
   const Message from_gone = ranks[0]->receive(1, {1, 0}, got, nullptr),
                 to_gone = ranks[2]->send(1, {1, 0}, large, nullptr);
   ranks[1].reset();
@@ -123,7 +123,7 @@ TEST(PeerConnections, WhoeverWaitsForARankThatIsGoneIsTold) {
 
 TEST(PeerConnections, SeveringReleasesBothEnds) {
   const auto ranks = connected(2);
-  Bytes got(10);
+  ByteString got(10);
   const Message here = ranks[0]->receive(1, {1, 0}, got, nullptr), there = ranks[1]->receive(0, {1, 0}, got, nullptr);
   ranks[0]->sever();
   EXPECT_NE(error_of(here), "");
@@ -132,8 +132,8 @@ TEST(PeerConnections, SeveringReleasesBothEnds) {
 
 TEST(PeerConnections, AMessageOfAnotherSizeThanWhatIsReceivedFails) {
   const auto ranks = connected(2);
-  const Bytes sent(10);
-  Bytes got(11);
+  const ByteString sent(10);
+  ByteString got(11);
   const Message received = ranks[1]->receive(0, {1, 0}, got, nullptr),
                 message = ranks[0]->send(1, {1, 0}, sent, nullptr);
   EXPECT_THAT(error_of(message), testing::HasSubstr("10 bytes was sent where one of 11 is received"));
@@ -147,7 +147,7 @@ TEST(PeerConnections, BytesThatAreNoMessagesLoseTheConnectionAndNothingElse) {
     std::vector<OwnedDescriptor> sockets(2);
     sockets[1] = OwnedDescriptor(ends[0]);
     PeerConnections rank(0, std::move(sockets));
-    Bytes got(10), garbage = content(4096, seed);
+    ByteString got(10), garbage = content(4096, seed);
     garbage[0] = std::byte(seed % 4);  // a kind of frame that there is, or nearly
     garbage[1] = garbage[2] = garbage[3] = std::byte(0);
     const Message message = rank.receive(1, {1, 0}, got, nullptr);
@@ -182,7 +182,7 @@ TEST(PeerConnections, ThreeRanksSendThousandsOfMessagesInAnyOrder) {
     for (int channel = 0; channel < kChannels; ++channel) {
       threads.emplace_back([&, self, channel] {
         for (int index = 0; index < kMessages; ++index) {
-          std::vector<Bytes> sent(3), got(3);
+          std::vector<ByteString> sent(3), got(3);
           std::vector<Message> messages;
           for (int other = 0; other < 3; ++other) {
             if (other == self) continue;
