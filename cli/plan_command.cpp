@@ -102,6 +102,13 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
   return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
 }
 
+std::string advice_on_memory(double reserve) {
+  return fmt::format(
+      "{}Try more ranks or a higher memory limit, another --method, or see with --ignore-memory-limit what a larger "
+      "device would do.",
+      reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * reserve) : "");
+}
+
 int run_plan(PlanCommandOptions& options) {
   if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
   const std::string cluster_content = read_named_file(options.cluster);
@@ -148,11 +155,8 @@ int run_plan(PlanCommandOptions& options) {
     keep(make_plan(profile, cluster, options.plan, observe));
   }
   if (const auto* none = std::get_if<Infeasible>(&result)) {
-    print_note(
-        fmt::format("no {} plan fits: {}\n{}Try more ranks or a higher memory limit, another --method, or see with "
-                    "--ignore-memory-limit what a larger device would do.",
-                    options.plan.method, none->reason,
-                    options.memory_reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * options.memory_reserve) : ""));
+    print_note(fmt::format("no {} plan fits: {}{}", options.plan.method, none->reason,
+                           none->lacks_memory ? "\n" + advice_on_memory(options.memory_reserve) : ""));
     return 1;
   }
   AutoPlan& answer = std::get<AutoPlan>(result);

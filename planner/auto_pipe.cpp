@@ -16,7 +16,7 @@ std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& 
   if (!options.ignore_memory_limit) {
     const std::string misfit = what_does_not_fit(phase, memory, cluster);
     if (!misfit.empty()) {
-      return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit};
+      return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit, true};
     }
   }
   phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options.global_batch_size, options.optimizer,

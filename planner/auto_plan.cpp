@@ -68,6 +68,8 @@ class AutoSearch {
     for (const auto& [missing, reason] : misses_) reasons.push_back(reason);
     return reasons;
   }
+  /// Of a layout that does not fit.
+  bool lacks_memory() const { return !misses_.empty() && misses_.begin()->first < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
@@ -142,7 +144,9 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
                                                       options.tensor_parallel_size, options.pipeline_parallel_size)};
     const std::size_t more = misses.size() > kMostReasons ? misses.size() - kMostReasons : 0;
     misses.resize(misses.size() - more);
-    return Infeasible{fmt::format("{}{}", fmt::join(misses, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : "")};
+    return Infeasible{
+        fmt::format("{}{}", fmt::join(misses, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
+        search.lacks_memory()};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";

@@ -294,7 +294,10 @@ std::string why_impossible(const Profile& profile, const Cluster& cluster, const
   if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
     return fmt::format("{} {} ranks", devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices);
   if (options.global_batch_size < replicas * micro_batches)
-    return fmt::format("{} samples are too few for {} micro-batches on each of {} replicas", options.global_batch_size, micro_batches, replicas);
+    return fmt::format(
+        "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "
+        "replicas: fewer ranks or a longer pipeline)",
+        options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
   if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p) return fmt::format("the partition has {} stages", options.partition.size());
   if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
@@ -322,7 +325,7 @@ std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster
                                           {.pipeline_parallel_size = pipeline_parallel_size, .first_trainable_layer = first_trainable_layer, .cache = cache, .recompute = {options.recompute}},
                                           costs);
   if (result.best) return *std::move(result.best);
-  return Infeasible{std::move(result.reason)};
+  return Infeasible{std::move(result.reason), result.missing_bytes > 0};
 }
 
 }  // namespace frostpipe

@@ -38,19 +38,18 @@ std::vector<int> static_lengths(int world_size) {
 std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cluster& cluster,
                                                 const PlanOptions& options, const std::vector<int>& lengths) {
   std::optional<Phase> best;
-  std::string misses;
+  Infeasible misses;
   for (const int p : lengths) {
     auto result = best_phase(profile, cluster, options, p, /*first_trainable_layer=*/0);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
-      if (!misses.empty()) misses += "; ";
-      misses += none->reason;
+      misses.add(*none);
       continue;
     }
     Phase& phase = std::get<Phase>(result);
     if (!best || phase.predicted.iteration_ns < best->predicted.iteration_ns) best = std::move(phase);
   }
   if (best) return *best;
-  return Infeasible{misses};
+  return misses;
 }
 
 /// Phase after phase along the forecast by a rule that looks at nothing but the next freeze.
@@ -61,7 +60,10 @@ Phases phases_by_rule(const Profile& profile, const Cluster& cluster, const Plan
     const int first_trainable = window->first_trainable_layer;
     auto next = options.method == "freeze-only" ? carry_on(profile, cluster, options, phases.back(), first_trainable, window->from_step)
                                                 : next_published_phase(profile, cluster, options, phases.back(), first_trainable, window->from_step);
-    if (const auto* none = std::get_if<Infeasible>(&next)) return Infeasible{fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason)};
+    if (const auto* none = std::get_if<Infeasible>(&next))
+      return Infeasible{
+          fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason),
+          none->lacks_memory};
     phases.push_back(std::get<Phase>(std::move(next)));
   }
   return phases;
@@ -134,20 +136,20 @@ std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const 
   LayerCosts costs(profile, options.dtype);
   std::optional<Phase> best;
   Nanoseconds least = 0;
-  std::string reasons;
+  Infeasible reasons;
   const int groups = num_groups(cluster, options);
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p) {
     if (groups % p != 0 || (options.pipeline_parallel_size > 0 && p != options.pipeline_parallel_size)) continue;
     PhaseSearchResult found = search_phase(profile, cluster, options, {.pipeline_parallel_size = p, .cache = {}, .recompute = {options.recompute}, .give_up_above_ns = least, .bound_only = true}, costs);
     if (!found.best) {
-      reasons += (reasons.empty() ? "" : "; ") + found.reason;
+      reasons.add({found.reason, found.missing_bytes > 0});
     } else if (!best || found.lower_bound_ns < least) {
       least = found.lower_bound_ns;
       best = std::move(found.best);
     }
   }
   if (best) return carry_on(profile, cluster, options, *best, 0, 0);  // with its prediction
-  return Infeasible{reasons};
+  return reasons;
 }
 
 using OnePhaseMethod = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&);
@@ -203,6 +205,11 @@ const std::vector<std::string>& plan_methods() {
   static const std::vector<std::string> methods = {"data-parallel", "static", "exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze",
                                                    "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"};
   return methods;
+}
+
+void Infeasible::add(const Infeasible& other) {
+  reason += (reason.empty() ? "" : "; ") + other.reason;
+  lacks_memory = lacks_memory || other.lacks_memory;
 }
 
 int devices_to_use(const Cluster& cluster, const PlanOptions& options) {

@@ -59,6 +59,9 @@ int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 /// No plan fits; the reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384 MiB").
 struct Infeasible {
   std::string reason;
+  bool lacks_memory = false;  // a higher limit, or more ranks that share the model, may help
+  /// Another reason, behind "; ".
+  void add(const Infeasible& other);
 };
 using PlanResult = std::variant<TrainingPlan, Infeasible>;
 

@@ -28,7 +28,7 @@ class Best {
  public:
   void add(std::variant<Phase, Infeasible> result, double objective) {
     if (const auto* none = std::get_if<Infeasible>(&result)) {
-      reasons_ += (reasons_.empty() ? "" : "; ") + none->reason;
+      reasons_.add(*none);
     } else if (!best_ || objective < objective_) {
       best_ = std::get<Phase>(std::move(result));
       objective_ = objective;
@@ -41,13 +41,13 @@ class Best {
   }
   std::variant<Phase, Infeasible> result() && {
     if (best_) return *std::move(best_);
-    return Infeasible{reasons_.empty() ? "no pipeline length divides the devices" : std::move(reasons_)};
+    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices"} : std::move(reasons_);
   }
 
  private:
   std::optional<Phase> best_;
   double objective_ = 0;
-  std::string reasons_;
+  Infeasible reasons_;
 };
 
 /// The given partition with the best of what options leave open.
@@ -126,14 +126,18 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   const double memory = limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
   const int devices = devices_to_use(cluster, options);
   const auto chosen = megatron_sizes(states, num_blocks(profile.model), devices, devices_per_node(cluster), memory, sizes);
-  if (!chosen) return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t x p that divides blocks and devices", format_bytes(static_cast<Bytes>(states)))};
+  if (!chosen)
+    return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t "
+                                  "x p that divides blocks and devices",
+                                  format_bytes(static_cast<Bytes>(states))),
+                      true};
   options.tensor_parallel_size = chosen->tensor_parallel_size;
   const int p = chosen->pipeline_parallel_size, d = devices / (p * chosen->tensor_parallel_size);
   const Partition partition = std::get<Partition>(equal_split(profile.model, p));
   const int samples = std::max(1, options.global_batch_size / d);
   LayerCosts costs(profile, options.dtype);
   std::vector<std::pair<double, int>> by_time;  // equation 1, number of micro-batches
-  std::string reason = "no micro-batch size was measured";
+  Infeasible why{"no micro-batch size was measured"};
   for (int b = 1; b <= samples; ++b) {
     if (samples % b != 0) continue;
     try {
@@ -142,7 +146,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
       for (const LayerRange& stage : partition) slowest = std::max(slowest, stage_ns(layers, profile.model, stage, options.recompute));
       by_time.emplace_back((static_cast<double>(samples) / b + p - 1) * static_cast<double>(slowest), samples / b);
     } catch (const InvalidInput& error) {
-      reason = error.what();
+      why.reason = error.what();
     }
   }
   std::sort(by_time.begin(), by_time.end());
@@ -151,10 +155,10 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
     options.num_micro_batches = m;
     auto phase = with_partition(profile, cluster, options, partition);
     if (std::holds_alternative<Phase>(phase)) return phase;
-    if (m > smallest) reason = std::get<Infeasible>(phase).reason;
+    if (m > smallest) why = std::get<Infeasible>(phase);
     smallest = std::max(smallest, m);
   }
-  return Infeasible{fmt::format("t = {}, {}", chosen->tensor_parallel_size, reason)};
+  return Infeasible{fmt::format("t = {}, {}", chosen->tensor_parallel_size, why.reason), why.lacks_memory};
 }
 
 namespace {
@@ -195,7 +199,8 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
     if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
     for (const Recompute& way : ways) {
       CandidateMaker maker(profile, cluster, options, depth, 0, {}, costs);
-      std::string reason = fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth, way ? ", recompute " + *way : "");
+      Infeasible why{fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth,
+                                 way ? ", recompute " + *way : "")};
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
         if (m < depth) continue;
         try {
@@ -203,20 +208,23 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
           phase.partition = std::get<Partition>(split);
           const Candidate candidate = maker.with_memory(std::move(phase));
           const auto time = steady_ns(candidate, profile, cluster, options, costs);
-          if (!time) continue;
+          if (!time) {
+            why.lacks_memory = true;
+            continue;
+          }
           PlanOptions found = options;
           found.schedule = "1F1B";
           found.recompute = way;
           found.num_micro_batches = m;
           const double samples = static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
           best.add(with_partition(profile, cluster, found, candidate.phase.partition), static_cast<double>(*time) / samples);
-          reason.clear();
+          why.reason.clear();
           break;
         } catch (const InvalidInput& error) {  // not measured at this size
-          reason = fmt::format("p = {}: {}", depth, error.what());
+          why.reason = fmt::format("p = {}: {}", depth, error.what());
         }
       }
-      if (!reason.empty()) best.add(Infeasible{reason});
+      if (!why.reason.empty()) best.add(std::move(why));
     }
   });
   return std::move(best).result();

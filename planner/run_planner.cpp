@@ -138,12 +138,10 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
           const int index = layout_index(*std::move(found.best));
           if (std::find(entry->second.begin(), entry->second.end(), index) == entry->second.end()) entry->second.push_back(index);
         } else if (!use.on) {
-          std::string& reasons = reasons_[first_trainable_layer];
-          reasons += (reasons.empty() ? "" : "; ") + found.reason;
+          reasons_[first_trainable_layer].add({found.reason, found.missing_bytes > 0});
         }
       } catch (const InvalidInput& error) {  // this length's micro-batches were not measured
-        std::string& reasons = reasons_[first_trainable_layer];
-        if (!use.on) reasons += (reasons.empty() ? "" : "; ") + fmt::format("p = {}: {}", length, error.what());
+        if (!use.on) reasons_[first_trainable_layer].add({fmt::format("p = {}: {}", length, error.what())});
       }
     }
   }
@@ -343,7 +341,7 @@ std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vecto
     std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), only_best);
     if (next.empty()) {
       const auto reason = reasons_.find(window.first_trainable_layer);
-      return Infeasible{reason == reasons_.end() ? "no layout that may follow fits" : reason->second};
+      return reason == reasons_.end() ? Infeasible{"no layout that may follow fits"} : reason->second;
     }
     states.push_back(std::move(next));
   }

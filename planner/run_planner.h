@@ -96,7 +96,7 @@ class RunPlanner {
   double capacity_ = 0;  // fraction of the samples that the cache has room for
   std::vector<Phase> layouts_;                                   // without step, frozen layers, cache and prediction
   std::map<int, std::vector<int>> layouts_for_;                  // by first trainable layer
-  std::map<int, std::string> reasons_;                           // why lengths do not fit, by first trainable layer
+  std::map<int, Infeasible> reasons_;                            // why lengths do not fit, by first trainable layer
   std::map<std::tuple<int, int, bool, Use>, std::optional<Nanoseconds>> iteration_ns_;
   std::map<std::tuple<int, int, int, int>, Nanoseconds> transition_ns_;
 };

@@ -79,6 +79,9 @@ class BadProfileTest(CliTest):
         plan = ["plan", "--profile", "profile.json", "--cluster", "cluster.json", "--method", "static", "-o", "new.json"]
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=32", says=["the model has 14 layers"])
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "m=5", says=["64 samples are too few for 5 micro-batches on each of 16 replicas"])
+        # More ranks would make it worse.
+        stderr = self.assert_refused(*plan[:-4], "--method", "data-parallel", "-o", "new.json", "--global-batch", 4, says=["4 samples are too few for 1 micro-batch on each of 32 replicas", "a global batch of 32"])
+        self.assertNotIn("more ranks", stderr)
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17", says=["the cluster has 32 ranks"])
 
     def test_not_json(self):

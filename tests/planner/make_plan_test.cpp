@@ -9,6 +9,7 @@
 
 #include "plan/memory.h"
 #include "plan/transformation.h"
+#include "planner/auto_plan.h"
 #include "planner/partition.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -336,6 +337,25 @@ TEST(BestPhase, SaysThatLayersOrRanksAreTooFew) {
   EXPECT_EQ(std::get<Infeasible>(ranks).reason, "p = 3: the cluster has 2 ranks");
   const auto layers = best_phase(two_blocks(), free_cluster(8), options_for("static"), 7, 0);
   EXPECT_EQ(std::get<Infeasible>(layers).reason, "p = 7: the model has 6 layers");
+}
+
+// More ranks make more replicas of the same samples: only what lacks memory may be helped by them.
+TEST(MakePlan, SaysWhetherMemoryIsWhatLacks) {
+  PlanOptions options = options_for("data-parallel");
+  options.global_batch_size = 4;
+  const auto samples = std::get<Infeasible>(make_plan(two_blocks(), free_cluster(6), options));
+  EXPECT_EQ(samples.reason,
+            "p = 1: 4 samples are too few for 1 micro-batch on each of 6 replicas (that takes a global batch of 6, or "
+            "fewer replicas: fewer ranks or a longer pipeline)");
+  EXPECT_FALSE(samples.lacks_memory);
+  for (const std::string& method : plan_methods()) {
+    if (method == "ptd-p") continue;  // takes the limit for that of a whole GPU
+    const PlanResult made = make_plan(two_blocks(), free_cluster(2, 1000), options_for(method));
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(made)) << method;
+    EXPECT_TRUE(std::get<Infeasible>(made).lacks_memory) << method << ": " << std::get<Infeasible>(made).reason;
+  }
+  const auto none = make_auto_plan(two_blocks(), free_cluster(2, 1000), options_for("auto"));
+  EXPECT_TRUE(std::get<Infeasible>(none).lacks_memory);
 }
 
 TEST(BestPhase, ThePublishedPartitionerMayLeaveAStageEmpty) {
