@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/git_lfs.h"
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
@@ -57,6 +58,7 @@ std::string read_regular(const Descriptor& file, const std::filesystem::path& pa
   require_at_most(path, static_cast<std::size_t>(status.st_size), most);  // before any of it is read
   std::string content = read_up_to(file, path, most);
   require_at_most(path, content.size(), most);
+  refuse_git_lfs_pointer(path, content);
   return content;
 }
 

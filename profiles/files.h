@@ -19,7 +19,7 @@ constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// The whole of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or what is
-/// there instead of such a file.
+/// there instead of such a file: a pipe, a Git LFS pointer.
 std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
 /// The same for what a user names on the command line, which may also be a pipe: /dev/stdin, a process substitution. Of

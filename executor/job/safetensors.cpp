@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/git_lfs.h"
 #include "profiles/json_nesting.h"
 
 namespace frostpipe {
@@ -46,6 +47,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const auto [mapping, size] = map_file(path);
   mapping_ = mapping;
   content_ = {mapping.get(), size};
+  refuse_git_lfs_pointer(path, {reinterpret_cast<const char*>(mapping.get()), size});
   if (size < 8) throw InvalidInput(path.string(), "must start with the 8-byte length of its header", fmt::format("{} bytes long", size));
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, mapping.get(), 8);

@@ -52,7 +52,7 @@ class BadWeightsTest(BadInputTest):
             ("another kind of file", b"PK\x03\x04" + bytes(2000), ["header"]),
             ("a header that is no JSON", struct.pack("<Q", 16) + b"{oops" + bytes(2000), ["header must be a JSON object"]),
             ("a header that is a list", struct.pack("<Q", 2) + b"[]" + bytes(2000), ["header must be a JSON object"]),
-            ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", ["header length"]),
+            ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", ["Git LFS pointer", "git lfs pull"]),
         ]:
             with self.subTest(what):
                 (self.folder / WEIGHTS).write_bytes(content)

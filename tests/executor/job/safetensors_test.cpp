@@ -52,6 +52,9 @@ TEST_F(SafetensorsTest, BrokenFilesAreNamedWithRuleAndValue) {
   EXPECT_THAT(error_of(folder_ / "nothing"), HasSubstr("nothing"));
   std::ofstream(folder_ / "empty");
   EXPECT_THAT(error_of(folder_ / "empty"), HasSubstr("an empty file"));
+  EXPECT_EQ(error_of(file("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")),
+            "model.safetensors: must be the file itself, which `git lfs pull` in its folder fetches, is a Git LFS "
+            "pointer to it");
 }
 
 TEST_F(SafetensorsTest, WriterAndReaderAreInverse) {
