@@ -23,6 +23,7 @@
 #include "plan/run_length.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/model_source.h"
 
 namespace frostpipe {
 namespace {
@@ -118,8 +119,9 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   }
   const std::filesystem::path folder = options.model.empty() ? path_in_plan(options.train.plan.provenance.model_path, options.plan)
                                                              : std::filesystem::path(options.model);
-  if (std::filesystem::is_directory(folder)) return folder;
-  throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
+  if (options.model.empty() && !std::filesystem::is_directory(folder)) throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
+  require_model_folder(folder);
+  return folder;
 }
 
 /// What a plan was made for is what is trained.

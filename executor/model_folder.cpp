@@ -9,11 +9,12 @@
 #include <random>
 
 #include "executor/communicator.h"
-#include "executor/memory_meter.h"
 #include "executor/image_samples.h"
+#include "executor/memory_meter.h"
 #include "executor/model_config.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/model_source.h"
 
 namespace frostpipe {
 namespace {
@@ -141,6 +142,7 @@ bool are_numbers(const std::vector<std::string>& label_names) {
 }  // namespace
 
 ModelFolder open_model_folder(const std::filesystem::path& path) {
+  require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
   ModelFolder folder{.path = path, .config = config_from_json(text, file), .label_names = label_names_from_json(text, file), .name = name_or_path(text)};
   folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string() : folder.name.substr(folder.name.rfind('/') + 1);

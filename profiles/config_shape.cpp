@@ -1,6 +1,7 @@
 #include "profiles/config_shape.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/foreign_json.h"
+#include "profiles/model_source.h"
 
 namespace frostpipe {
 namespace {
@@ -79,6 +81,14 @@ TransformerShape find_shape(const std::string& name_or_file, int tokens) {
   const auto& shapes = known_shapes();
   const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == name_or_file; });
   if (known != shapes.end()) return *known;
+  if (!std::filesystem::exists(name_or_file)) {
+    std::vector<std::string> names;
+    for (const TransformerShape& one : shapes) names.push_back(one.name);
+    throw InvalidInput(
+        name_or_file,
+        fmt::format("must be {}, or a config.json or its folder{}", fmt::join(names, ", "), how_to_fetch(name_or_file)),
+        "neither");
+  }
   const std::string file = std::filesystem::is_directory(name_or_file) ? (std::filesystem::path(name_or_file) / "config.json").string() : name_or_file;
   return shape_from_config(read_text_file(file), file, tokens);
 }

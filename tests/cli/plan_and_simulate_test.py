@@ -121,6 +121,8 @@ class PlanTest(CliTest):
         self.assertEqual(self.read("bert.json")["provenance"]["profile_path"], "bert.profile.json")
         self.run_tool("simulate", "bert.json")
         self.assert_refused("plan", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
+        self.assert_refused("plan", "--model", "bert-base-uncased", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "-o", "none.json",
+                            says=["vit-b16, bert-large, or a config.json or its folder", "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
     def test_pins_and_fixed_settings(self):
         self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2", "--fix", "m=4")

@@ -135,6 +135,8 @@ class BadModelFolderTest(BadInputTest):
         (self.folder / "empty").mkdir()
         self.assert_train_refused(["empty/config.json", "No such file"], "--model", "empty")
         self.assert_train_refused(["nowhere", "folder of a model"], "--model", "nowhere")
+        for command in [("train", "static.json", "--data", "data.tsv"), ("profile", "-o", "new.json"), ("evaluate", "--data", "data.tsv")]:
+            self.assert_refused(*command, "--model", "google-bert/bert-base-uncased", says=["folder of a model", "hf download google-bert/bert-base-uncased --local-dir bert-base-uncased"])
         self.assert_train_refused(["data.tsv", "folder of a model"], "--model", "data.tsv")
 
     def test_vocabulary(self):
