@@ -9,8 +9,8 @@
 #include <span>
 
 #include "executor/communicator.h"
+#include "executor/data/split.h"
 #include "executor/job/hash.h"
-#include "executor/data/text_data.h"
 #include "plan/batch.h"
 
 namespace frostpipe {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/data/question_windows.h"
+#include "executor/data/split.h"
 #include "executor/data/text_data.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"

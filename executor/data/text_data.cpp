@@ -2,25 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <utility>
 
 #include "executor/data/error_values.h"
-#include "executor/data/random_numbers.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
-
-// ---- Reading ------------------------------------------------------------------------------------
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -134,56 +128,6 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Lab
   return data;
 }
 
-// ---- Chance -------------------------------------------------------------------------------------
-// The standard fixes what std::mt19937_64 yields, but not what std::shuffle and the distributions make of it.
-
-/// Each of 0 ... bound - 1 alike: the lowest 2^64 mod bound values, which would favour some, are thrown again.
-std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
-  const std::uint64_t num_rejected = (0 - bound) % bound;
-  std::uint64_t value = random();
-  while (value < num_rejected) value = random();
-  return value % bound;
-}
-
-/// Fisher-Yates, from the back.
-void shuffle(std::vector<int>& items, std::mt19937_64& random) {
-  for (std::size_t i = items.size(); i > 1; --i)
-    std::swap(items[i - 1], items[static_cast<std::size_t>(uniform_below(i, random))]);
-}
-
-/// How many samples of each label to set apart (the method of largest remainders), never all of a label.
-std::vector<std::size_t> shares(const std::vector<std::vector<int>>& samples_of_label, double fraction) {
-  std::size_t num_samples = 0;
-  std::size_t most = 0;
-  std::vector<std::size_t> shares;
-  std::vector<std::pair<double, std::size_t>> by_remainder;  // minus the remainder, label
-  for (std::size_t label = 0; label < samples_of_label.size(); ++label) {
-    const std::size_t size = samples_of_label[label].size();
-    const std::size_t limit = size == 0 ? 0 : size - 1;
-    const double quota = static_cast<double>(size) * fraction;
-    num_samples += size;
-    most += limit;
-    shares.push_back(std::min(static_cast<std::size_t>(quota), limit));
-    by_remainder.emplace_back(static_cast<double>(shares.back()) - quota, label);
-  }
-  std::sort(by_remainder.begin(), by_remainder.end());
-  const auto rounded = static_cast<std::size_t>(std::llround(static_cast<double>(num_samples) * fraction));
-  const std::size_t wanted = std::min(std::max<std::size_t>(rounded, fraction > 0 ? 1 : 0), most);
-  if (fraction > 0 && wanted == 0)
-    throw InvalidInput("held-out samples", "need a label with at least two samples",
-                       "impossible with " + std::to_string(num_samples) + " samples");
-
-  std::size_t given = std::accumulate(shares.begin(), shares.end(), std::size_t{0});
-  while (given < wanted) {
-    for (const auto& [minus_remainder, label] : by_remainder) {
-      if (given == wanted || shares[label] + 1 >= samples_of_label[label].size()) continue;
-      ++shares[label];
-      ++given;
-    }
-  }
-  return shares;
-}
-
 }  // namespace
 
 TextData read_tsv(const std::filesystem::path& path) {
@@ -197,38 +141,6 @@ TextData read_tsv(const std::filesystem::path& path) {
 
 TextData read_tsv(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
   return with_labels_numbered(path, read_rows(path), label_names);
-}
-
-Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, std::uint64_t seed) {
-  if (!(fraction >= 0 && fraction < 1))
-    throw InvalidInput("held-out fraction", "must be >= 0 and < 1", std::to_string(fraction));
-  std::vector<std::vector<int>> samples_of_label(static_cast<std::size_t>(num_labels));
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    samples_of_label.at(static_cast<std::size_t>(labels[i])).push_back(static_cast<int>(i));
-
-  const std::vector<std::size_t> num_test = shares(samples_of_label, fraction);
-  std::mt19937_64 random(mixed(seed));
-  Split split;
-  for (std::size_t label = 0; label < samples_of_label.size(); ++label) {
-    std::vector<int>& samples = samples_of_label[label];
-    shuffle(samples, random);
-    const auto cut = samples.begin() + static_cast<std::ptrdiff_t>(num_test[label]);
-    split.test.insert(split.test.end(), samples.begin(), cut);
-    split.train.insert(split.train.end(), cut, samples.end());
-  }
-  std::sort(split.train.begin(), split.train.end());
-  std::sort(split.test.begin(), split.test.end());
-  return split;
-}
-
-std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch) {
-  FROSTPIPE_CHECK(num_samples >= 0 && epoch >= 0, "callers count samples and epochs from zero");
-  // Mixed twice, so that epoch 1 of seed 1 is not epoch 0 of seed 2.
-  std::mt19937_64 random(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)));
-  std::vector<int> order(static_cast<std::size_t>(num_samples));
-  std::iota(order.begin(), order.end(), 0);
-  shuffle(order, random);
-  return order;
 }
 
 }  // namespace frostpipe

@@ -10,14 +10,14 @@
 #include <fstream>
 #include <numeric>
 
-#include "executor/transformer_stage.h"
+#include "executor/data/split.h"
 #include "executor/model_folder.h"
 #include "executor/node_cache.h"
 #include "executor/rank_session.h"
-#include "executor/data/text_data.h"
+#include "executor/transformer_stage.h"
 #include "plan/memory.h"
-#include "tests/executor/ranks.h"
 #include "tests/executor/agreed_loss.h"
+#include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "executor/data/text_data.h"
+#include "executor/data/split.h"
 
 namespace frostpipe {
 namespace {
