@@ -119,7 +119,8 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   }
   const std::filesystem::path folder = options.model.empty() ? path_in_plan(options.train.plan.provenance.model_path, options.plan)
                                                              : std::filesystem::path(options.model);
-  if (options.model.empty() && !std::filesystem::is_directory(folder)) throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
+  if (options.model.empty() && !std::filesystem::is_directory(folder))
+    throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
   require_model_folder(folder);
   return folder;
 }
@@ -185,6 +186,7 @@ Answers prepare(TrainCommandOptions& options) {
   require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
   const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
   if (!std::getenv("RANK")) {
+    for (const std::string& note : found.notes) print_note(note);
     note_random_start(train, found.starts_at_random);
     note_lengths_beyond_the_plan(train, found.longest_tokens);
     note_part_of_an_epoch(train.plan, per_epoch);
@@ -318,7 +320,8 @@ Command add_train_command(CLI::App& app) {
   command->add_option("PLAN", options->plan, "Plan to follow")->required()->type_name("");
   command
       ->add_option("--data", options->data,
-                   "What to train and test on: text and labels (TSV, header text<TAB>label), questions (SQuAD 1.1's .json), text alone (.txt, for GPT-2), pictures (CIFAR's "
+                   "What to train and test on: text and labels (TSV or CSV with the columns text and label), questions "
+                   "(SQuAD 1.1's .json), text alone (.txt, for GPT-2), pictures (CIFAR's "
                    ".bin, or a folder with a sub-folder of JPEG and PNG files per label)")
       ->type_name("DATA");
   command->add_option("--test-data", options->train.test_data, "Test on this instead of a part of --data")->type_name("DATA");

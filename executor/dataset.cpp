@@ -7,10 +7,11 @@
 #include <numeric>
 
 #include "executor/data/byte_level_bpe.h"
+#include "executor/data/error_values.h"
+#include "executor/data/text_file.h"
 #include "executor/data/wordpiece.h"
 #include "executor/image_samples.h"
 #include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
@@ -31,10 +32,25 @@ std::vector<int> numbers(int begin, int end) {
 }
 
 /// Tests on everything from `num_train` on, if there is a file to test on; else on a part of each label.
-Split split_of(const DataSource& source, const std::vector<int>& labels, int num_labels, int num_train) {
-  const int size = static_cast<int>(labels.size());
-  if (!source.test_data.empty()) return {.train = numbers(0, num_train), .test = numbers(num_train, size)};
-  return naming(source.data, [&] { return hold_out(labels, num_labels, source.held_out, source.seed); });
+void split_by_label(const DataSource& source, int num_train, Dataset& dataset) {
+  const int size = static_cast<int>(dataset.labels.size());
+  if (!source.test_data.empty() || source.held_out == 0) {
+    dataset.split = {.train = numbers(0, num_train), .test = numbers(num_train, size)};
+    return;
+  }
+  const std::vector<std::string> single = labels_of_one_sample(dataset.labels, dataset.label_names);
+  if (static_cast<int>(single.size()) == size)
+    throw InvalidInput(source.data.string(),
+                       "must have at least two samples of a label, one to train on and one to test on (or give "
+                       "--test-data FILE, or --held-out 0 to test on nothing)",
+                       fmt::format("with one of each of its {} labels: {}", size, in_quotes(single)));
+  if (!single.empty())
+    dataset.notes.push_back(fmt::format(
+        "{}: {} of {} labels ha{} a single sample, which is trained on and never tested on: {}", source.data.string(),
+        single.size(), dataset.label_names.size(), single.size() == 1 ? "s" : "ve", in_quotes(single)));
+  dataset.split = naming(source.data, [&] {
+    return hold_out(dataset.labels, static_cast<int>(dataset.label_names.size()), source.held_out, source.seed);
+  });
 }
 
 void require_vocabulary(const ModelFolder& folder, int size) {
@@ -62,17 +78,18 @@ std::vector<std::string> in_order_of(const ModelFolder& folder, const std::vecto
 }
 
 Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
-  TextData text = label_names.empty() ? read_tsv(source.data) : read_tsv(source.data, label_names);
-  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names) text = read_tsv(source.data, ordered);
+  TextData text = label_names.empty() ? read_texts(source.data) : read_texts(source.data, label_names);
+  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names) text = read_texts(source.data, ordered);
   const int num_train = static_cast<int>(text.texts.size());
   if (!source.test_data.empty()) {
-    const TextData test = read_tsv(source.test_data, text.label_names);
+    const TextData test = read_texts(source.test_data, text.label_names);
     text.texts.insert(text.texts.end(), test.texts.begin(), test.texts.end());
     text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
+    text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
   }
   set_task(folder, Task::sequence_classification, text.label_names);
-  Dataset dataset{.task = Task::sequence_classification, .label_names = text.label_names, .labels = text.labels};
-  dataset.split = split_of(source, text.labels, static_cast<int>(text.label_names.size()), num_train);
+  Dataset dataset{.task = Task::sequence_classification, .label_names = text.label_names, .labels = text.labels, .notes = text.notes};
+  split_by_label(source, num_train, dataset);
   EncodedData encoded{.token_ids = {}, .labels = text.labels};
   const int most = longest(options, folder);
   if (folder.config.family == Family::bert) {
@@ -102,6 +119,9 @@ Split split_by_context(const DataSource& source, const Dataset& dataset, int num
   asked_about.erase(std::unique(asked_about.begin(), asked_about.end()), asked_about.end());
   std::vector<int> held_out;
   if (source.test_data.empty()) {
+    if (asked_about.size() < 2 && source.held_out > 0)
+      throw InvalidInput(source.data.string(), "must have questions about at least two texts, one to train on and one to test on (or give --test-data FILE, or --held-out 0 to test on nothing)",
+                         fmt::format("with those about {}", asked_about.size()));
     const Split contexts = naming(source.data, [&] { return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed); });
     for (const int index : contexts.test) held_out.push_back(asked_about[index]);
   }
@@ -141,7 +161,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
 
 /// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
 int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(read_named_file(path, kAnySize));
+  const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path));
   if (ids.size() < 2) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
   const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
   for (std::size_t i = 0; i < count; ++i) encoded.token_ids.emplace_back(ids.begin() + i * length, ids.begin() + (i + 1) * length);
@@ -175,7 +195,7 @@ Dataset pictures(const DataSource& source, const SampleOptions& options, ModelFo
     for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
   }
   set_task(folder, dataset.task, dataset.label_names);
-  dataset.split = split_of(source, dataset.labels, static_cast<int>(dataset.label_names.size()), parts.front().size());
+  split_by_label(source, parts.front().size(), dataset);
   ImageInput input{.size = static_cast<int>(folder.config.image_size), .tokens = static_cast<int>(image_tokens(folder.config))};
   input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
   input.seed = source.seed;

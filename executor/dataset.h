@@ -23,10 +23,11 @@ struct Dataset {
   QuestionSet questions;                 // of question answering
   std::vector<Window> windows;           // a sample each
   std::vector<int> test_by_length;       // split.test, samples of similar length together: less padding
+  std::vector<std::string> notes;        // what may be a slip in the data: sentences for people
 };
 
-/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels; anything else is TSV with a column of texts and one
-/// of labels.
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels; anything else is a table with a column of texts and
+/// one of labels.
 Task task_of(const std::filesystem::path& data);
 
 /// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take. With `label_names`, labels must be among them.

@@ -57,7 +57,7 @@ struct TrainCallbacks {
 };
 
 /// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR (.bin), SQuAD 1.1 (.json), plain text (.txt),
-/// anything else is TSV: text<TAB>label.
+/// anything else is a table, TSV or CSV, with the columns text and label.
 struct DataSource {
   std::filesystem::path data;
   std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
@@ -130,6 +130,7 @@ struct InputsFound {
   int num_training_samples = 0;
   int longest_tokens = 0;                     // of those
   std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
+  std::vector<std::string> notes;             // what may be a slip in the data: sentences for people
   /// Of what training writes, as far as it is known before: the saved model, or a layer in a checkpoint.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;

@@ -42,7 +42,8 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .reading_ns = steady_now_ns() - begin,
                     .num_training_samples = static_cast<int>(train.size()),
                     .longest_tokens = longest_tokens(*subject->dataset().samples, train),
-                    .starts_at_random = subject->starts_at_random()};
+                    .starts_at_random = subject->starts_at_random(),
+                    .notes = subject->dataset().notes};
   if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
   return found;
 }

@@ -86,6 +86,16 @@ Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, 
   return split;
 }
 
+std::vector<std::string> labels_of_one_sample(const std::vector<int>& labels,
+                                              const std::vector<std::string>& label_names) {
+  std::vector<int> counts(label_names.size());
+  for (const int label : labels) ++counts.at(static_cast<std::size_t>(label));
+  std::vector<std::string> found;
+  for (std::size_t label = 0; label < counts.size(); ++label)
+    if (counts[label] == 1) found.push_back(label_names[label]);
+  return found;
+}
+
 std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch) {
   FROSTPIPE_CHECK(num_samples >= 0 && epoch >= 0, "callers count samples and epochs from zero");
   // Mixed twice, so that epoch 1 of seed 1 is not epoch 0 of seed 2.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace frostpipe {
@@ -19,6 +20,10 @@ struct Split {
 /// earlier label). Every label keeps a sample for training. Equal arguments give an equal split on every platform.
 /// Throws InvalidInput unless 0 <= fraction < 1, and if fraction > 0 while no label has two samples.
 Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, std::uint64_t seed);
+
+/// Names of the labels that a single sample has, in their order: it cannot be both trained and tested on.
+std::vector<std::string> labels_of_one_sample(const std::vector<int>& labels,
+                                              const std::vector<std::string>& label_names);
 
 /// The order of the samples in one epoch (counted from 0): a permutation of 0 ... num_samples - 1 that depends on
 /// nothing but the arguments, on every platform.

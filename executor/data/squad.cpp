@@ -14,9 +14,9 @@
 #include <set>
 #include <utility>
 
+#include "executor/data/text_file.h"
 #include "executor/data/token_spans.h"
 #include "profiles/error.h"
-#include "profiles/files.h"
 #include "profiles/json_nesting.h"
 #include "profiles/json_reader.h"
 
@@ -176,7 +176,7 @@ double f1_of(const Words& prediction, const Words& answer) {
 
 QuestionSet read_squad(const std::filesystem::path& path) {
   const std::string source = path.string();
-  const std::string content = read_named_file(path, std::numeric_limits<std::int32_t>::max());
+  const std::string content = read_utf8_file(path, std::numeric_limits<std::int32_t>::max());
   const Json root = parsed(source, content);
   QuestionSet set;
   std::set<std::string_view> ids;

@@ -1,5 +1,8 @@
 #include "executor/data/text_data.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -10,78 +13,59 @@
 #include <utility>
 
 #include "executor/data/error_values.h"
+#include "executor/data/table.h"
+#include "executor/data/text_file.h"
 #include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
+bool is_blank_character(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/// Lines without their ends and without the empty ones at the end of the file.
-std::vector<std::string_view> lines_of(std::string_view content) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  std::vector<std::string_view> lines = split(content, '\n');
-  for (std::string_view& line : lines)
-    if (line.ends_with('\r')) line.remove_suffix(1);
-  while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return lines;
-}
+bool is_blank(const std::string& text) { return std::all_of(text.begin(), text.end(), is_blank_character); }
 
 struct Columns {
   std::size_t text = 0;
-  std::size_t label = 0;
-  std::size_t number = 0;
+  std::optional<std::size_t> label;
 };
 
-Columns read_header(const std::string& place, std::string_view header) {
-  const std::vector<std::string_view> names = split(header, '\t');
-  const auto only_column = [&](const char* rule, auto is_wanted) {
-    const auto found = std::find_if(names.begin(), names.end(), is_wanted);
-    if (std::count_if(names.begin(), names.end(), is_wanted) != 1) throw InvalidInput(place, rule, in_quotes(header));
-    return static_cast<std::size_t>(found - names.begin());
+Columns read_header(const std::string& place, const TableRow& header, bool needs_labels) {
+  const auto column = [&](const char* rule, bool is_needed, auto is_wanted) -> std::optional<std::size_t> {
+    const auto count = std::count_if(header.fields.begin(), header.fields.end(), is_wanted);
+    if (count > 1 || (count == 0 && is_needed)) throw InvalidInput(place, rule, in_quotes(header.text));
+    if (count == 0) return std::nullopt;
+    return std::find_if(header.fields.begin(), header.fields.end(), is_wanted) - header.fields.begin();
   };
-  return {.text = only_column("the header must name one column \"text\" (or \"sentence\"), between tabs",
-                              [](std::string_view name) { return name == "text" || name == "sentence"; }),
-          .label = only_column("the header must name one column \"label\", between tabs",
-                               [](std::string_view name) { return name == "label"; }),
-          .number = names.size()};
+  return {.text = *column("the header must name one column \"text\" (or \"sentence\"), between tabs or commas", true,
+                          [](const std::string& name) { return name == "text" || name == "sentence"; }),
+          .label = column("the header must name one column \"label\", between tabs or commas", needs_labels,
+                          [](const std::string& name) { return name == "label"; })};
 }
 
-struct LabelledText {
+struct Row {
   std::size_t line;  // from 1
   std::string text;
-  std::string label;
+  std::optional<std::string> label;
 };
 
 std::string place_of(const std::filesystem::path& path, std::size_t line) {
   return path.string() + ":" + std::to_string(line);
 }
 
-std::vector<LabelledText> read_rows(const std::filesystem::path& path) {
-  const std::string content = read_named_file(path, kAnySize);
-  const std::vector<std::string_view> lines = lines_of(content);
-  const Columns columns = read_header(place_of(path, 1), lines.empty() ? std::string_view() : lines.front());
-  std::vector<LabelledText> rows;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::string place = place_of(path, i + 1);
-    const std::vector<std::string_view> fields = split(lines[i], '\t');
-    if (fields.size() != columns.number)
-      throw InvalidInput(place, "must have " + std::to_string(columns.number) + " fields between tabs, as the header",
-                         in_quotes(lines[i]) + " with " + std::to_string(fields.size()));
-    const std::string_view label = fields[columns.label];
-    if (label.find_first_not_of(' ') == std::string_view::npos)
-      throw InvalidInput(place, "the label must not be empty", in_quotes(label));
-    rows.push_back({i + 1, std::string(fields[columns.text]), std::string(label)});
+/// Of a table; all have a label, or none.
+std::vector<Row> read_rows(const std::filesystem::path& path, bool needs_labels) {
+  const std::string content = read_utf8_file(path);
+  std::vector<TableRow> table = read_table(path, content);
+  const Columns columns = read_header(place_of(path, 1), table.empty() ? TableRow() : table.front(), needs_labels);
+  std::vector<Row> rows;
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    Row row{.line = table[i].line, .text = std::move(table[i].fields[columns.text]), .label = {}};
+    if (columns.label) {
+      row.label = std::move(table[i].fields[*columns.label]);
+      if (is_blank(*row.label))
+        throw InvalidInput(place_of(path, row.line), "the label must not be empty", in_quotes(*row.label));
+    }
+    rows.push_back(std::move(row));
   }
   if (rows.empty()) throw InvalidInput(path.string(), "must have a row after the header", "without one");
   if (rows.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -96,9 +80,9 @@ std::optional<std::int64_t> as_integer(std::string_view text) {
   return value;
 }
 
-std::vector<std::string> distinct_labels(const std::vector<LabelledText>& rows) {
+std::vector<std::string> distinct_labels(const std::vector<Row>& rows) {
   std::vector<std::string> names;
-  for (const LabelledText& row : rows) names.push_back(row.label);
+  for (const Row& row : rows) names.push_back(*row.label);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const bool all_integers =
@@ -110,19 +94,50 @@ std::vector<std::string> distinct_labels(const std::vector<LabelledText>& rows) 
   return names;
 }
 
-TextData with_labels_numbered(const std::filesystem::path& path, std::vector<LabelledText> rows,
+std::string without_blanks(std::string text) {
+  std::erase_if(text, is_blank_character);
+  return text;
+}
+
+/// How many texts are empty, and which labels differ by blanks alone.
+std::vector<std::string> notes_on(const std::filesystem::path& path, const std::vector<Row>& rows) {
+  std::vector<std::string> notes;
+  const auto is_empty = [](const Row& row) { return is_blank(row.text); };
+  if (const auto first = std::find_if(rows.begin(), rows.end(), is_empty); first != rows.end()) {
+    const auto count = std::count_if(rows.begin(), rows.end(), is_empty);
+    notes.push_back(
+        count == 1 ? fmt::format("{}: the text in line {} is empty", path.string(), first->line)
+                   : fmt::format("{}: {} texts are empty, the first in line {}", path.string(), count, first->line));
+  }
+  std::map<std::string, std::map<std::string, int>> counts;  // of each spelling, by what is left without blanks
+  for (const Row& row : rows)
+    if (row.label) ++counts[without_blanks(*row.label)][*row.label];
+  for (const auto& [label, spellings] : counts) {
+    if (spellings.size() < 2) continue;
+    std::vector<std::string> counted;
+    for (const auto& [spelling, count] : spellings)
+      counted.push_back(fmt::format("{} ({} time{})", in_quotes(spelling), count, count == 1 ? "" : "s"));
+    notes.push_back(fmt::format("{}: these labels differ by blanks alone, and count as different ones: {}",
+                                path.string(), fmt::join(counted, ", ")));
+  }
+  return notes;
+}
+
+/// Labels, where there are any, are among `label_names`.
+TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row> rows,
                               const std::vector<std::string>& label_names) {
   std::map<std::string_view, int> number_of;
   for (const std::string& name : label_names) number_of.emplace(name, static_cast<int>(number_of.size()));
   FROSTPIPE_CHECK(number_of.size() == label_names.size(), "label names differ from each other");
-  TextData data{.texts = {}, .labels = {}, .label_names = label_names};
-  for (LabelledText& row : rows) {
-    const auto found = number_of.find(row.label);
+  TextData data{.texts = {}, .labels = {}, .label_names = label_names, .notes = notes_on(path, rows)};
+  for (Row& row : rows) {
+    data.texts.push_back(std::move(row.text));
+    if (!row.label) continue;
+    const auto found = number_of.find(*row.label);
     if (found == number_of.end())
       throw InvalidInput(place_of(path, row.line),
                          "the label must be one that the model knows (" + in_quotes(label_names) + ")",
-                         in_quotes(row.label));
-    data.texts.push_back(std::move(row.text));
+                         in_quotes(*row.label));
     data.labels.push_back(found->second);
   }
   return data;
@@ -130,8 +145,8 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Lab
 
 }  // namespace
 
-TextData read_tsv(const std::filesystem::path& path) {
-  std::vector<LabelledText> rows = read_rows(path);
+TextData read_texts(const std::filesystem::path& path) {
+  std::vector<Row> rows = read_rows(path, /*needs_labels=*/true);
   const std::vector<std::string> label_names = distinct_labels(rows);
   if (label_names.size() < 2)
     throw InvalidInput(path.string(), "must have at least two different labels",
@@ -139,8 +154,8 @@ TextData read_tsv(const std::filesystem::path& path) {
   return with_labels_numbered(path, std::move(rows), label_names);
 }
 
-TextData read_tsv(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
-  return with_labels_numbered(path, read_rows(path), label_names);
+TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
+  return with_labels_numbered(path, read_rows(path, /*needs_labels=*/true), label_names);
 }
 
 }  // namespace frostpipe

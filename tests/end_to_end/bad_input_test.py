@@ -185,11 +185,18 @@ class BadTextTest(BadInputTest):
             ("a row without a label", "text\tlabel\na\tx\nb\nc\ty\n", ["own.tsv:3", "2 fields", "b"]),
             ("an empty label", "text\tlabel\na\tx\nb\t\nc\ty\n", ["own.tsv:3", "label", "empty"]),
             ("a tab too much", "text\tlabel\na\tx\nb\tc\ty\n", ["own.tsv:3", "2 fields", "3"]),
-            ("commas", "text,label\na,x\nb,y\n", ["own.tsv:1", "between tabs"]),
+            ("semicolons", "text;label\na;x\nb;y\n", ["own.tsv:1", "between tabs or commas"]),
+            ("commas too many", "text,label\na,x\nb,,y\n", ["own.tsv:3", "2 fields between commas"]),
+            ("an open quote", "text,label\n\"a,x\nb,y\n", ["own.tsv:2", "double quote"]),
+            ("NUL bytes", "text\tlabel\na\0\tx\nb\ty\n", ["own.tsv:2", "NUL", "in this line"]),
         ]:
             with self.subTest(what):
                 self.write("own.tsv", content)
                 self.assert_train_refused(says, data="own.tsv")
+
+    def test_latin_1(self):
+        (self.folder / "own.tsv").write_bytes("text\tlabel\na\tx\nnaïve\ty\ncafé\tx\nb\ty\n".encode("latin1"))
+        self.assert_train_refused(["own.tsv:3", "must be UTF-8", "iconv -f latin1", "in 2 lines"], data="own.tsv")
 
     def test_no_file(self):
         self.assert_train_refused(["nowhere.tsv", "No such file"], data="nowhere.tsv")
@@ -197,7 +204,7 @@ class BadTextTest(BadInputTest):
 
     def test_too_few_rows_to_hold_any_out(self):
         self.write("own.tsv", "text\tlabel\na\tx\nb\ty\n")
-        self.assert_train_refused(["own.tsv", "at least two samples"], data="own.tsv")
+        self.assert_train_refused(["own.tsv", "at least two samples of a label", "--test-data", "--held-out 0", 'one of each of its 2 labels: "x", "y"'], data="own.tsv")
 
     def test_evaluate_labels_that_the_model_does_not_know_or_tell_apart(self):
         self.train("static.json", "done", "--epochs", 1)

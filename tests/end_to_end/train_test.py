@@ -1,6 +1,7 @@
 """From a model folder to a report, and what a run promises about its losses."""
 
 import collections
+import csv
 import json
 import re
 import subprocess
@@ -281,6 +282,23 @@ class OwnDataTest(EndToEndTest):
         self.assertEqual([config["id2label"][str(i)] for i in range(len(labels))], run["label_names"])
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "own.tsv", "--format", "json").stdout)
         self.assertEqual({entry["label"]: entry["count"] for entry in found["labels"]}, {label: 25 for label in labels})
+
+    def test_csv(self):
+        """The same table as CSV, as Python's csv module writes it, trains the same model."""
+        rows = [(text + ', "so"' if i % 3 == 0 else text, label) for i, (text, label) in enumerate(tiny_model.samples(100))]
+        self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
+        with open(self.folder / "own.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("label", "text"), *((label, text) for text, label in rows)])
+        of_tsv, of_csv = (self.train("static.json", f"run-{kind}", "--epochs", 3, data=f"own.{kind}") for kind in ("tsv", "csv"))
+        self.assertEqual([step["loss"] for step in of_tsv["steps"]], [step["loss"] for step in of_csv["steps"]])
+
+    def test_what_may_be_a_slip_is_said_once(self):
+        rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "), ("more", "y ")]
+        self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
+        stderr = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 1, data="own.tsv")).stderr
+        for note in ("own.tsv: the text in line 63 is empty", 'differ by blanks alone, and count as different ones: "y" (30 times), "y " (2 times)',
+                     '1 of 4 labels has a single sample, which is trained on and never tested on: "rare"'):
+            self.assertEqual(stderr.count(note), 1, stderr)
 
     def test_any_number_of_labels(self):
         """The plan was made from a profile with four labels; it is the user's text that decides."""

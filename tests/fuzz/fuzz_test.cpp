@@ -12,14 +12,15 @@
 #include <random>
 #include <string>
 
-#include "executor/job/activation_store.h"
-#include "executor/job/checkpoint.h"
-#include "executor/job/safetensors.h"
 #include "executor/data/byte_level_bpe.h"
 #include "executor/data/images.h"
 #include "executor/data/question_windows.h"
+#include "executor/data/table.h"
 #include "executor/data/text_data.h"
 #include "executor/data/wordpiece.h"
+#include "executor/job/activation_store.h"
+#include "executor/job/checkpoint.h"
+#include "executor/job/safetensors.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "plan/summary.h"
@@ -255,15 +256,31 @@ TEST(Fuzz, CacheEntries) {
   EXPECT_GT(missed, 0);
 }
 
-TEST(Fuzz, TextTables) {
+void fuzz_texts(const std::string& valid) {
   ScratchFile scratch;
-  fuzz("text\tlabel\na fine film\tpositive\n\"dull\", they said\tnegative\nund s\xc3\xbc\xc3\x9f\tpositive\n", [&](const std::string& text) {
-    const TextData data = read_tsv(scratch.write(text));
+  fuzz(valid, [&](const std::string& text) {
+    const TextData data = read_texts(scratch.write(text));
     if (data.texts.size() != data.labels.size()) throw std::logic_error("texts and labels differ in number");
-    for (const int label : data.labels) {
-      if (label < 0 || label >= static_cast<int>(data.label_names.size())) throw std::logic_error("a label without a name");
+    std::string again = csv_line({"text", "label"});
+    for (std::size_t i = 0; i < data.texts.size(); ++i)
+      again += csv_line({data.texts[i], data.label_names.at(data.labels[i])});
+    try {
+      if (read_texts(scratch.write(again)).texts != data.texts)
+        throw std::logic_error("read, written and read again are other texts");
+    } catch (const InvalidInput& error) {
+      throw std::logic_error(error.what());
     }
   });
+}
+
+TEST(Fuzz, TextTables) {
+  fuzz_texts("text\tlabel\na fine film\tpositive\n\"dull\", they said\tnegative\nund s\xc3\xbc\xc3\x9f\tpositive\n");
+}
+
+TEST(Fuzz, TextTablesAsCsv) {
+  fuzz_texts(
+      "text,label\na fine film,positive\n\"dull, they said\",negative\r\n\"say \"\"so\"\"\nund "
+      "s\xc3\xbc\xc3\x9f\",positive\n");
 }
 
 void fuzz_tokenizer(const std::string& valid, const char* extension) {

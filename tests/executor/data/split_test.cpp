@@ -55,6 +55,11 @@ void expect_partition(const Labelled& data, const Split& split) {
   EXPECT_EQ(all, expected);
 }
 
+TEST(LabelsOfOneSample, AreNamed) {
+  EXPECT_EQ(labels_of_one_sample({2, 0, 2, 3}, {"a", "b", "c", "d"}), (Strings{"a", "d"}));
+  EXPECT_EQ(labels_of_one_sample({0, 0}, {"a"}), Strings{});
+}
+
 TEST(HoldOut, TakesOfEachLabelInProportion) {
   const Labelled data = with_labels({100, 50, 30, 20});
   const Split split = split_of(data, 0.1, 7);

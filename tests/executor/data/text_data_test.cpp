@@ -15,52 +15,107 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-class ReadTsv : public test::ScratchFolderTest {
+class ReadTexts : public test::ScratchFolderTest {
  protected:
   std::filesystem::path file(std::string_view content) const { return ScratchFolderTest::file("data.tsv", content); }
   std::string message_for(std::string_view content) const {
-    return message_of([&] { read_tsv(file(content)); });
+    return message_of([&] { read_texts(file(content)); });
   }
 };
 
-TEST_F(ReadTsv, ReadsTextsAndNumbersTheirLabels) {
+TEST_F(ReadTexts, ReadsTextsAndNumbersTheirLabels) {
   EXPECT_EQ(
-      read_tsv(file("text\tlabel\ngood film\tpositive\nbad film\tnegative\nfine\tpositive\n")),
+      read_texts(file("text\tlabel\ngood film\tpositive\nbad film\tnegative\nfine\tpositive\n")),
       (TextData{
           .texts = {"good film", "bad film", "fine"}, .labels = {1, 0, 1}, .label_names = {"negative", "positive"}}));
 }
 
-TEST_F(ReadTsv, TakesTheFormOfSst2) {
-  EXPECT_EQ(read_tsv(file(
+TEST_F(ReadTexts, TakesTheFormOfSst2) {
+  EXPECT_EQ(read_texts(file(
                 "sentence\tlabel\nhide new secretions from the parental units \t0\nthat loves its characters \t1\n")),
             (TextData{.texts = {"hide new secretions from the parental units ", "that loves its characters "},
                       .labels = {0, 1},
                       .label_names = {"0", "1"}}));
 }
 
-TEST_F(ReadTsv, FindsItsColumnsByNameAndIgnoresOthers) {
-  const TextData data = read_tsv(file("index\tlabel\tsource\ttext\n7\ta\tx\tone\n8\tb\t\ttwo\n"));
+TEST_F(ReadTexts, FindsItsColumnsByNameAndIgnoresOthers) {
+  const TextData data = read_texts(file("index\tlabel\tsource\ttext\n7\ta\tx\tone\n8\tb\t\ttwo\n"));
   EXPECT_EQ(data.texts, (Strings{"one", "two"}));
   EXPECT_EQ(data.label_names, (Strings{"a", "b"}));
 }
 
-TEST_F(ReadTsv, QuotesAndBackslashesAreCharacters) {
-  EXPECT_EQ(read_tsv(file("text\tlabel\n\"open\ta\n\"a \"\"b\"\"\"\tb\n\\t\ta\n")).texts,
+TEST_F(ReadTexts, QuotesAndBackslashesAreCharacters) {
+  EXPECT_EQ(read_texts(file("text\tlabel\n\"open\ta\n\"a \"\"b\"\"\"\tb\n\\t\ta\n")).texts,
             (Strings{"\"open", "\"a \"\"b\"\"\"", "\\t"}));
 }
 
-TEST_F(ReadTsv, ToleratesByteOrderMarkWindowsLineEndsAndEmptyLinesAtTheEnd) {
-  const TextData expected{.texts = {"é", ""}, .labels = {0, 1}, .label_names = {"a", "b"}};
-  EXPECT_EQ(read_tsv(file("text\tlabel\né\ta\n\tb")), expected);
-  EXPECT_EQ(read_tsv(file("\xEF\xBB\xBFtext\tlabel\r\né\ta\r\n\tb\r\n\r\n")), expected);
-  EXPECT_EQ(read_tsv(file("text\tlabel\né\ta\n\tb\n\n\n")), expected);
+TEST_F(ReadTexts, ToleratesByteOrderMarkWindowsLineEndsAndEmptyLinesAtTheEnd) {
+  const TextData expected{.texts = {"é", "e"}, .labels = {0, 1}, .label_names = {"a", "b"}};
+  EXPECT_EQ(read_texts(file("text\tlabel\né\ta\ne\tb")), expected);
+  EXPECT_EQ(read_texts(file("\xEF\xBB\xBFtext\tlabel\r\né\ta\r\ne\tb\r\n\r\n")), expected);
+  EXPECT_EQ(read_texts(file("text\tlabel\né\ta\ne\tb\n\n\n")), expected);
 }
 
-TEST_F(ReadTsv, OrdersLabelsByNumberOnlyIfAllAreIntegers) {
+// The same table in both forms, as Python's csv module writes it with the dialects excel and unix, and with the columns
+// the other way round.
+TEST_F(ReadTexts, TakesCsv) {
+  const TextData expected{
+      .texts = {"a, b", "say \"so\"", "two\nlines", "plain"}, .labels = {0, 1, 0, 1}, .label_names = {"x", "y, z"}};
+  EXPECT_EQ(read_texts(file(
+                "text,label\r\n\"a, b\",x\r\n\"say \"\"so\"\"\",\"y, z\"\r\n\"two\nlines\",x\r\nplain,\"y, z\"\r\n")),
+            expected);
+  EXPECT_EQ(read_texts(file("\"text\",\"label\"\n\"a, b\",\"x\"\n\"say \"\"so\"\"\",\"y, "
+                            "z\"\n\"two\nlines\",\"x\"\n\"plain\",\"y, z\"\n")),
+            expected);
+  EXPECT_EQ(read_texts(file(
+                "id,label,text\n1,x,\"a, b\"\n2,\"y, z\",\"say \"\"so\"\"\"\n3,x,\"two\nlines\"\n4,\"y, z\",plain")),
+            expected);
+  EXPECT_EQ(message_for("text,label\n\"a\nb\",x\n\"c\",\n"), "data.tsv:4: the label must not be empty, is \"\"")
+      << "lines are counted within fields too";
+}
+
+TEST_F(ReadTexts, NotesEmptyTextsAndLabelsThatDifferByBlanks) {
+  const TextData data =
+      read_texts(file("text\tlabel\na\tpos\n\tneg\nb\tpos \n \tneg\nc\tpos\nd\tvery  pos\ne\tvery pos\n"));
+  EXPECT_EQ(data.label_names.size(), 5u) << "they stay different";
+  ASSERT_EQ(data.notes.size(), 3u);
+  const auto without_folder = [&](std::size_t i) { return data.notes[i].substr(folder_.string().size() + 1); };
+  EXPECT_EQ(without_folder(0), "data.tsv: 2 texts are empty, the first in line 3");
+  EXPECT_EQ(without_folder(1),
+            "data.tsv: these labels differ by blanks alone, and count as different ones: \"pos\" (2 times), \"pos \" "
+            "(1 time)");
+  EXPECT_EQ(without_folder(2),
+            "data.tsv: these labels differ by blanks alone, and count as different ones: \"very  pos\" (1 time), "
+            "\"very pos\" (1 time)");
+  EXPECT_EQ(read_texts(file("text\tlabel\na\tb\n\tc\n")).notes,
+            (Strings{(folder_ / "data.tsv").string() + ": the text in line 3 is empty"}));
+}
+
+TEST_F(ReadTexts, SaysHowManyLinesAreNoText) {
+  EXPECT_EQ(message_for("text\tlabel\na\tx\nna\xEFve\ty\nb\tx\ncaf\xE9\ty\n"),
+            "data.tsv:3: must be UTF-8 text (of Latin-1 make it by: iconv -f latin1 -t utf8 OLD > NEW), is something "
+            "else in 2 lines, this being the first");
+  EXPECT_EQ(message_for("text\tlabel\na\tx\ncaf\xE9\ty\n"),
+            "data.tsv:3: must be UTF-8 text (of Latin-1 make it by: iconv -f latin1 -t utf8 OLD > NEW), is something "
+            "else in this line");
+  EXPECT_EQ(message_for(std::string_view("text\tlabel\na\0\tx\nb\0\0\ty\n", 22)),
+            "data.tsv:2: must be text without NUL bytes (drop them by: tr -d '\\0' < OLD > NEW), is with some in 2 "
+            "lines, this being the first");
+  EXPECT_EQ(message_for(std::string_view("\xFF\xFEt\0e\0", 6)),
+            "data.tsv: must be UTF-8 text (iconv -f utf16 -t utf8 OLD > NEW), is UTF-16");
+}
+
+TEST_F(ReadTexts, RefusesAGitLfsPointer) {
+  EXPECT_EQ(
+      message_for("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+      "data.tsv: must be the file itself, which `git lfs pull` in its folder fetches, is a Git LFS pointer to it");
+}
+
+TEST_F(ReadTexts, OrdersLabelsByNumberOnlyIfAllAreIntegers) {
   const auto names = [&](const Strings& labels) {
     std::string content = "label\ttext\n";
     for (const std::string& label : labels) content += label + "\tx\n";
-    return read_tsv(file(content)).label_names;
+    return read_texts(file(content)).label_names;
   };
   EXPECT_EQ(names({"10", "9", "-1", "9"}), (Strings{"-1", "9", "10"}));
   EXPECT_EQ(names({"10", "9", "x"}), (Strings{"10", "9", "x"}));
@@ -71,21 +126,23 @@ TEST_F(ReadTsv, OrdersLabelsByNumberOnlyIfAllAreIntegers) {
   EXPECT_EQ(names({"b", "B", "é"}), (Strings{"B", "b", "é"}));
 }
 
-TEST_F(ReadTsv, HeaderErrorsQuoteTheHeader) {
-  EXPECT_EQ(message_for("good\t1\nbad\t0\n"),
-            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs, is \"good\t1\"");
+TEST_F(ReadTexts, HeaderErrorsQuoteTheHeader) {
+  EXPECT_EQ(
+      message_for("good\t1\nbad\t0\n"),
+      "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is \"good\t1\"");
   EXPECT_EQ(message_for("text\tclass\na\t1\n"),
-            "data.tsv:1: the header must name one column \"label\", between tabs, is \"text\tclass\"");
+            "data.tsv:1: the header must name one column \"label\", between tabs or commas, is \"text\tclass\"");
   EXPECT_EQ(message_for("text label\na\t1\n"),
-            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs, is \"text label\"");
+            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is \"text "
+            "label\"");
   EXPECT_EQ(message_for("text\tsentence\tlabel\n"),
-            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs, is "
+            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is "
             "\"text\tsentence\tlabel\"");
   EXPECT_EQ(message_for(""),
-            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs, is \"\"");
+            "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is \"\"");
 }
 
-TEST_F(ReadTsv, RowErrorsNameTheLine) {
+TEST_F(ReadTexts, RowErrorsNameTheLine) {
   EXPECT_EQ(message_for("text\tlabel\na\t1\nno tab here\n"),
             "data.tsv:3: must have 2 fields between tabs, as the header, is \"no tab here\" with 1");
   EXPECT_EQ(message_for("text\tlabel\na\ttab\t1\n"),
@@ -96,18 +153,18 @@ TEST_F(ReadTsv, RowErrorsNameTheLine) {
   EXPECT_EQ(message_for("text\tlabel\na\t1\nb\t \r\n"), "data.tsv:3: the label must not be empty, is \" \"");
 }
 
-TEST_F(ReadTsv, FileErrorsNameTheFile) {
+TEST_F(ReadTexts, FileErrorsNameTheFile) {
   EXPECT_EQ(message_for("text\tlabel\n"), "data.tsv: must have a row after the header, is without one");
   EXPECT_EQ(message_for("text\tlabel\na\t1\nb\t1\n"),
             "data.tsv: must have at least two different labels, is all \"1\"");
-  EXPECT_NE(message_of([&] { read_tsv(folder_ / "missing.tsv"); }), "no InvalidInput");
+  EXPECT_NE(message_of([&] { read_texts(folder_ / "missing.tsv"); }), "no InvalidInput");
 }
 
-TEST_F(ReadTsv, EvaluationTakesTheLabelsOfTheModel) {
+TEST_F(ReadTexts, EvaluationTakesTheLabelsOfTheModel) {
   const Strings names = {"positive", "neutral", "negative"};
-  EXPECT_EQ(read_tsv(file("text\tlabel\na\tnegative\nb\tnegative\n"), names),
+  EXPECT_EQ(read_texts(file("text\tlabel\na\tnegative\nb\tnegative\n"), names),
             (TextData{.texts = {"a", "b"}, .labels = {2, 2}, .label_names = names}));
-  EXPECT_EQ(message_of([&] { read_tsv(file("text\tlabel\na\tneutral\nb\tNeutral\n"), names); }),
+  EXPECT_EQ(message_of([&] { read_texts(file("text\tlabel\na\tneutral\nb\tNeutral\n"), names); }),
             "data.tsv:3: the label must be one that the model knows (\"positive\", \"neutral\", \"negative\"), is "
             "\"Neutral\"");
 }

@@ -1,0 +1,60 @@
+#include "executor/data/text_file.h"
+
+#include <fmt/format.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+bool is_utf8(std::string_view text) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  const auto size = static_cast<std::int64_t>(text.size());
+  for (std::int64_t i = 0; i < size;) {
+    UChar32 character = 0;
+    U8_NEXT(bytes, i, size, character);
+    if (character < 0) return false;
+  }
+  return true;
+}
+
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+/// Looks line by line only where something is wrong.
+void require_no_line(const std::filesystem::path& path, std::string_view content, bool (*is_bad)(std::string_view),
+                     const std::string& rule, const std::string& what) {
+  std::size_t first = 0, count = 0;
+  for (std::size_t line = 1, begin = 0; begin < content.size(); ++line) {
+    const std::size_t end = std::min(content.find('\n', begin), content.size());
+    if (is_bad(content.substr(begin, end - begin)) && ++count == 1) first = line;
+    begin = end + 1;
+  }
+  throw InvalidInput(
+      fmt::format("{}:{}", path.string(), first), rule,
+      fmt::format("{} in {}", what, count == 1 ? "this line" : fmt::format("{} lines, this being the first", count)));
+}
+
+}  // namespace
+
+std::string read_utf8_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  std::string content = read_named_file(path, most_bytes);
+  if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
+    throw InvalidInput(path.string(), "must be UTF-8 text (iconv -f utf16 -t utf8 OLD > NEW)", "UTF-16");
+  if (!is_utf8(content))
+    require_no_line(
+        path, content, [](std::string_view line) { return !is_utf8(line); },
+        "must be UTF-8 text (of Latin-1 make it by: iconv -f latin1 -t utf8 OLD > NEW)", "something else");
+  if (has_nul(content))
+    require_no_line(path, content, has_nul, "must be text without NUL bytes (drop them by: tr -d '\\0' < OLD > NEW)",
+                    "with some");
+  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);
+  return content;
+}
+
+}  // namespace frostpipe
