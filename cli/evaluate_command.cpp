@@ -28,9 +28,9 @@ struct LabelScore {
 
 std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
   std::vector<LabelScore> scores(evaluation.label_names.size());
+  for (const int predicted : evaluation.predictions) ++scores.at(predicted).predicted;
   for (std::size_t i = 0; i < evaluation.labels.size(); ++i) {
     ++scores.at(evaluation.labels[i]).count;
-    ++scores.at(evaluation.predictions.at(i)).predicted;
     if (evaluation.labels[i] == evaluation.predictions[i]) ++scores[evaluation.labels[i]].hits;
   }
   return scores;
@@ -39,15 +39,26 @@ std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
 std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
 
 std::string figures(const Evaluation& evaluation) {
-  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} {})", evaluation.metric, 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples,
-                                 evaluation.answers_json.empty() ? "samples" : "windows");
+  if (evaluation.metric.empty())
+    return fmt::format("{} samples without labels to compare with, {:.1f} samples/s\n", evaluation.num_samples,
+                       evaluation.samples_per_second);
+  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} {})", evaluation.metric,
+                                 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples,
+                                 evaluation.metric == "F1" ? "windows" : "samples");
   for (const NamedValue& other : evaluation.others) text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value) : fmt::format(", {} {:.3f}", other.name, other.value);
   return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
 }
 
 std::string evaluation_text(const Evaluation& evaluation) {
-  if (evaluation.labels.empty()) return figures(evaluation);
+  if (evaluation.predictions.empty()) return figures(evaluation);
   using enum Table::Align;
+  if (evaluation.labels.empty()) {
+    Table table({{"label", left}, {"predicted", right}});
+    const std::vector<LabelScore> scores = score_labels(evaluation);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      table.add_row({evaluation.label_names[i], std::to_string(scores[i].predicted)});
+    return figures(evaluation) + "\n" + table.to_string();
+  }
   Table table({{"label", left}, {"count", right}, {"recall [%]", right}, {"precision [%]", right}});
   const std::vector<LabelScore> scores = score_labels(evaluation);
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -58,21 +69,24 @@ std::string evaluation_text(const Evaluation& evaluation) {
 }
 
 std::string evaluation_json(const Evaluation& evaluation) {
-  nlohmann::ordered_json json = {{"format", "frostpipe.evaluation"},
-                                 {"version", 1},
-                                 {"num_samples", evaluation.num_samples},
-                                 {"metric", evaluation.metric},
-                                 {"value", evaluation.value},
-                                 {"standard_error", evaluation.standard_error}};
+  nlohmann::ordered_json json = {
+      {"format", "frostpipe.evaluation"}, {"version", 1}, {"num_samples", evaluation.num_samples}};
+  if (!evaluation.metric.empty()) {
+    json["metric"] = evaluation.metric;
+    json["value"] = evaluation.value;
+    json["standard_error"] = evaluation.standard_error;
+  }
   for (const NamedValue& other : evaluation.others) json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
   json["samples_per_second"] = evaluation.samples_per_second;
   json["labels"] = nlohmann::ordered_json::array();
   const std::vector<LabelScore> scores = score_labels(evaluation);
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    json["labels"].push_back({{"label", evaluation.label_names[i]},
-                              {"count", scores[i].count},
-                              {"predicted", scores[i].predicted},
-                              {"hits", scores[i].hits}});
+    nlohmann::ordered_json label = {{"label", evaluation.label_names[i]}, {"predicted", scores[i].predicted}};
+    if (!evaluation.labels.empty()) {
+      label["count"] = scores[i].count;
+      label["hits"] = scores[i].hits;
+    }
+    json["labels"].push_back(label);
   }
   return json.dump(2) + "\n";
 }
@@ -80,14 +94,15 @@ std::string evaluation_json(const Evaluation& evaluation) {
 int run_evaluate(EvaluateCommandOptions& options) {
   options.evaluate.model = options.model;
   options.evaluate.data = options.data;
-  if (!options.predictions.empty() && !options.data.ends_with(".json")) throw UsageError("--predictions: answers to questions are written, so --data must be a .json file of questions");
+  options.evaluate.predicts = !options.predictions.empty();
   Evaluation evaluation;
   {
     ProgressDisplay display("evaluate");
     evaluation =
         evaluate(options.evaluate, [&](double fraction, const std::string& line) { display.show(fraction, line); });
   }
-  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.answers_json);
+  for (const std::string& note : evaluation.notes) print_note(note);
+  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.predictions_file);
   print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
   return 0;
 }
@@ -100,13 +115,23 @@ Command add_evaluate_command(CLI::App& app) {
   command->add_option("--model", options->model, "Folder that train has written: RUN/model")
       ->required()
       ->type_name("FOLDER");
-  command->add_option("--data", options->data, "Texts, questions or pictures, as train takes them")->required()->type_name("DATA");
-  command->add_option("--predictions", options->predictions, "Also write the answers to questions, {\"id\": \"answer\"}, as SQuAD's own script reads them")->type_name("FILE");
+  command
+      ->add_option("--data", options->data,
+                   "Texts, questions or pictures, as train takes them; texts may lack labels, and may be the lines of "
+                   "a .txt file")
+      ->required()
+      ->type_name("DATA");
+  command
+      ->add_option("--predictions", options->predictions,
+                   "Also write what the model says: of labels CSV (text, label, predicted, probability); of questions "
+                   "{\"id\": \"answer\"}, as SQuAD's own script reads them")
+      ->type_name("FILE");
   add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
   add_sample_options(*command, options->evaluate.samples);
   add_device_option(*command, options->evaluate.device);
   add_format_option(*command, options->format);
-  command->footer("Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.tsv");
+  command->footer(
+      "Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.csv --predictions predicted.csv");
   return {command, [options] { return run_evaluate(*options); }};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "executor/data/byte_level_bpe.h"
 #include "executor/data/error_values.h"
@@ -77,20 +78,15 @@ std::vector<std::string> in_order_of(const ModelFolder& folder, const std::vecto
   return std::is_permutation(folder.label_names.begin(), folder.label_names.end(), labels_of_data.begin(), labels_of_data.end()) ? folder.label_names : labels_of_data;
 }
 
-Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
-  TextData text = label_names.empty() ? read_texts(source.data) : read_texts(source.data, label_names);
-  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names) text = read_texts(source.data, ordered);
-  const int num_train = static_cast<int>(text.texts.size());
-  if (!source.test_data.empty()) {
-    const TextData test = read_texts(source.test_data, text.label_names);
-    text.texts.insert(text.texts.end(), test.texts.begin(), test.texts.end());
-    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
-    text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
-  }
+/// Texts as the model's tokens. `text` keeps nothing but its texts.
+Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder) {
   set_task(folder, Task::sequence_classification, text.label_names);
-  Dataset dataset{.task = Task::sequence_classification, .label_names = text.label_names, .labels = text.labels, .notes = text.notes};
-  split_by_label(source, num_train, dataset);
-  EncodedData encoded{.token_ids = {}, .labels = text.labels};
+  Dataset dataset{.task = Task::sequence_classification,
+                  .label_names = std::move(text.label_names),
+                  .labels = std::move(text.labels),
+                  .notes = std::move(text.notes)};
+  EncodedData encoded{.token_ids = {}, .labels = dataset.labels};
+  encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
   const int most = longest(options, folder);
   if (folder.config.family == Family::bert) {
     const WordPiece tokenizer = wordpiece_of(folder);
@@ -111,6 +107,22 @@ Dataset labelled_texts(const DataSource& source, const SampleOptions& options, M
   return dataset;
 }
 
+Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  TextData text = read_texts(source.data);
+  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names)
+    text = read_texts(source.data, ordered);
+  const int num_train = static_cast<int>(text.texts.size());
+  if (!source.test_data.empty()) {
+    TextData test = read_texts(source.test_data, text.label_names);
+    std::move(test.texts.begin(), test.texts.end(), std::back_inserter(text.texts));
+    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
+    text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
+  }
+  Dataset dataset = encoded(std::move(text), options, folder);
+  split_by_label(source, num_train, dataset);
+  return dataset;
+}
+
 /// Held out are whole contexts, so that no text is both learned from and tested on.
 Split split_by_context(const DataSource& source, const Dataset& dataset, int num_train_questions) {
   std::vector<int> asked_about;  // contexts that have questions
@@ -120,7 +132,9 @@ Split split_by_context(const DataSource& source, const Dataset& dataset, int num
   std::vector<int> held_out;
   if (source.test_data.empty()) {
     if (asked_about.size() < 2 && source.held_out > 0)
-      throw InvalidInput(source.data.string(), "must have questions about at least two texts, one to train on and one to test on (or give --test-data FILE, or --held-out 0 to test on nothing)",
+      throw InvalidInput(source.data.string(),
+                         "must have questions about at least two texts, one to train on and one to test on (or give "
+                         "--test-data FILE, or --held-out 0 to test on nothing)",
                          fmt::format("with those about {}", asked_about.size()));
     const Split contexts = naming(source.data, [&] { return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed); });
     for (const int index : contexts.test) held_out.push_back(asked_about[index]);
@@ -186,22 +200,43 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
   return dataset;
 }
 
-Dataset pictures(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
-  std::vector<ImageData> parts{label_names.empty() ? open_images(source.data) : open_images(source.data, label_names)};
-  if (const std::vector<std::string> ordered = in_order_of(folder, parts.front().label_names()); ordered != parts.front().label_names()) parts = {open_images(source.data, ordered)};
+/// Of one source, or of one to train and one to test on.
+Dataset pictures(std::vector<ImageData> parts, const SampleOptions& options, std::uint64_t seed, ModelFolder& folder) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
-  if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, dataset.label_names));
   for (const ImageData& part : parts) {
     for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
   }
   set_task(folder, dataset.task, dataset.label_names);
-  split_by_label(source, parts.front().size(), dataset);
   ImageInput input{.size = static_cast<int>(folder.config.image_size), .tokens = static_cast<int>(image_tokens(folder.config))};
   input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
-  input.seed = source.seed;
+  input.seed = seed;
   read_normalisation(folder.path, input);
   dataset.samples = std::make_unique<ImageSamples>(std::move(parts), input);
   return dataset;
+}
+
+Dataset labelled_pictures(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  std::vector<ImageData> parts{open_images(source.data)};
+  if (const std::vector<std::string> ordered = in_order_of(folder, parts.front().label_names());
+      ordered != parts.front().label_names())
+    parts = {open_images(source.data, ordered)};
+  const int num_train = parts.front().size();
+  if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
+  Dataset dataset = pictures(std::move(parts), options, source.seed, folder);
+  split_by_label(source, num_train, dataset);
+  return dataset;
+}
+
+/// Labels of the folder that data can be compared with.
+const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
+  const std::string place = (folder.path / "config.json").string() + ": id2label";
+  if (folder.label_names.empty())
+    throw InvalidInput(place, "must name the labels (give a folder that train wrote)", "missing");
+  const std::set<std::string> different(folder.label_names.begin(), folder.label_names.end());
+  if (different.size() < folder.label_names.size())
+    throw InvalidInput(place, "must name each label differently for data with labels",
+                       fmt::format("{} names for {} labels", different.size(), folder.label_names.size()));
+  return folder.label_names;
 }
 
 }  // namespace
@@ -213,17 +248,41 @@ Task task_of(const std::filesystem::path& data) {
   return extension == ".txt" ? Task::causal_language_modeling : Task::sequence_classification;
 }
 
-Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names) {
+Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   Dataset dataset;
   switch (task_of(source.data)) {
-    case Task::sequence_classification: dataset = labelled_texts(source, options, folder, label_names); break;
+    case Task::sequence_classification:
+      dataset = labelled_texts(source, options, folder);
+      break;
     case Task::question_answering: dataset = questions(source, options, folder); break;
     case Task::causal_language_modeling: dataset = plain_text(source, options, folder); break;
-    case Task::image_classification: dataset = pictures(source, options, folder, label_names); break;
+    case Task::image_classification:
+      dataset = labelled_pictures(source, options, folder);
+      break;
   }
   dataset.test_by_length = dataset.split.test;
   const auto length = [&](int sample) { return dataset.samples->tokens(sample); };
   std::stable_sort(dataset.test_by_length.begin(), dataset.test_by_length.end(), [&](int a, int b) { return length(a) < length(b); });
+  return dataset;
+}
+
+Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
+  const Task task = task_of(data);
+  const bool has_lines = task == Task::causal_language_modeling && folder.config.task == Task::sequence_classification;
+  Dataset dataset;
+  if (task == Task::sequence_classification || has_lines) {
+    TextData text = read_texts_to_label(data, labels_to_score(folder));
+    std::vector<std::string> texts = text.texts;
+    dataset = encoded(std::move(text), options, folder);
+    dataset.items = std::move(texts);
+  } else if (task == Task::image_classification) {
+    const ImageData images = open_images(data, labels_to_score(folder));
+    dataset = pictures({images}, options, /*seed=*/0, folder);
+    for (int i = 0; i < images.size(); ++i) dataset.items.push_back(images.place(i));
+  } else {
+    return load_dataset({.data = data, .test_data = {}, .held_out = 0}, options, folder);
+  }
+  dataset.split.train = numbers(0, dataset.samples->size());
   return dataset;
 }
 

@@ -19,28 +19,37 @@ struct Dataset {
   std::unique_ptr<Samples> samples;
   Split split;
   std::vector<std::string> label_names;  // of classification
-  std::vector<int> labels;               // of classification, by sample
+  std::vector<int> labels;               // of classification, by sample; none where a model is to say them
   QuestionSet questions;                 // of question answering
   std::vector<Window> windows;           // a sample each
   std::vector<int> test_by_length;       // split.test, samples of similar length together: less padding
-  std::vector<std::string> notes;        // what may be a slip in the data: sentences for people
+  std::vector<std::string>
+      items;  // of classification, where the data are to be scored: each text, or where each picture stands
+  std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
 };
 
-/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels; anything else is a table with a column of texts and
-/// one of labels.
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels;
+/// anything else is a table with a column of texts and one of labels.
 Task task_of(const std::filesystem::path& data);
 
-/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take. With `label_names`, labels must be among them.
-/// Test data's samples are numbered behind the others. Throws InvalidInput that names the file; also where the folder's vocabulary has more tokens than its config says.
-Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder, const std::vector<std::string>& label_names = {});
+/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
+/// Test data's samples are numbered behind the others. Throws InvalidInput that names the file; also where the folder's
+/// vocabulary has more tokens than its config says.
+Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
+
+/// The same of data to be scored by the folder's model as it is: all of it in split.train, labels among the folder's.
+/// Texts need no labels then, and of a classifier of texts those of a .txt file are its lines. Throws InvalidInput also
+/// where the folder does not name its labels, or two alike.
+Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 
 /// How a model's answers fare.
 struct Score {
-  std::string metric;  // "accuracy", "F1", "next-token accuracy"
+  std::string metric;  // "accuracy", "F1", "next-token accuracy"; empty where there are no labels to compare with
   double value = 0;    // of it, in [0, 1]
   double standard_error = 0;
   std::vector<NamedValue> others;  // "exact match", "perplexity"
   std::vector<int> labels, predictions;  // of classification, in the order of the samples asked for
+  std::vector<double> probabilities;     // of the predictions
 };
 
 /// `answers`: answers_of of these samples, row after row.

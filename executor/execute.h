@@ -56,8 +56,8 @@ struct TrainCallbacks {
   std::function<void(const std::string&)> note;  // a sentence for people, from any rank
 };
 
-/// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR (.bin), SQuAD 1.1 (.json), plain text (.txt),
-/// anything else is a table, TSV or CSV, with the columns text and label.
+/// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR
+/// (.bin), SQuAD 1.1 (.json), plain text (.txt), anything else is a table, TSV or CSV, with the columns text and label.
 struct DataSource {
   std::filesystem::path data;
   std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
@@ -177,7 +177,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
 
 struct EvaluateOptions {
   std::filesystem::path model;  // a folder that `train` wrote
-  std::filesystem::path data;
+  std::filesystem::path
+      data;               // as in DataSource; labels may be missing, and .txt is lines of text to a classifier of texts
+  bool predicts = false;  // fills predictions_file
   int batch_size = 64;
   SampleOptions samples;
   std::string device = "cpu";
@@ -185,15 +187,16 @@ struct EvaluateOptions {
 
 struct Evaluation {
   int num_samples = 0;  // of questions: windows
-  std::string metric;   // accuracy, F1, next-token accuracy
+  std::string metric;   // accuracy, F1, next-token accuracy; empty where the data have no labels
   double value = 0;     // of it, in [0, 1]
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;
   std::vector<std::string> label_names;
-  std::vector<int> labels;               // of classification
-  std::vector<int> predictions;
-  std::string answers_json;              // of questions: {"id": "answer"}, as the official script reads it
+  std::vector<int> labels;         // of classification, in the data's order; none where the data have none
+  std::vector<int> predictions;    // of classification
+  std::string predictions_file;    // of questions {"id": "answer"}, as the official script reads it; of labels CSV
+  std::vector<std::string> notes;  // as in InputsFound
 };
 
 /// Scores a saved model in this process.

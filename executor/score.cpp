@@ -11,12 +11,17 @@ namespace {
 double error_of_share(double share, double count) { return std::sqrt(share * (1 - share) / std::max(1.0, count)); }
 
 Score score_of_classes(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers) {
-  Score score{.metric = "accuracy"};
+  Score score;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    score.predictions.push_back(static_cast<int>(answers[2 * i]));
+    score.probabilities.push_back(answers[2 * i + 1]);
+  }
+  if (dataset.labels.empty()) return score;
+  score.metric = "accuracy";
   int correct = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     score.labels.push_back(dataset.labels[samples[i]]);
-    score.predictions.push_back(static_cast<int>(answers[i]));
-    correct += score.labels.back() == score.predictions.back();
+    correct += score.labels[i] == score.predictions[i];
   }
   const auto count = static_cast<double>(std::max<std::size_t>(1, samples.size()));
   score.value = correct / count;

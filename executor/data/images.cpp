@@ -25,7 +25,7 @@ struct Opened {
   std::vector<int> labels;
   std::vector<std::string> label_names;
   std::function<Image(int)> load;
-  std::function<std::string(int)> place;  // of picture i, for errors
+  std::function<std::string(int)> place;  // of picture i
   std::string fingerprint;
 };
 
@@ -245,10 +245,11 @@ Opened open_either(const fs::path& path) {
 }  // namespace
 
 ImageData::ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load,
-                     std::string fingerprint)
+                     std::function<std::string(int)> place, std::string fingerprint)
     : labels_(std::move(labels)),
       label_names_(std::move(label_names)),
       load_(std::move(load)),
+      place_(std::move(place)),
       fingerprint_(std::move(fingerprint)) {}
 
 Image ImageData::load(int i) const {
@@ -261,7 +262,7 @@ ImageData open_images(const fs::path& path) {
   if (opened.label_names.size() < 2)
     throw InvalidInput(path.string(), "must have at least two different labels",
                        fmt::format("all \"{}\"", opened.label_names.front()));
-  return {std::move(opened.labels), std::move(opened.label_names), std::move(opened.load),
+  return {std::move(opened.labels), std::move(opened.label_names), std::move(opened.load), std::move(opened.place),
           std::move(opened.fingerprint)};
 }
 
@@ -279,7 +280,8 @@ ImageData open_images(const fs::path& path, const std::vector<std::string>& labe
                          fmt::format("\"{}\"", name));
     opened.labels[i] = found->second;
   }
-  return {std::move(opened.labels), label_names, std::move(opened.load), std::move(opened.fingerprint)};
+  return {std::move(opened.labels), label_names, std::move(opened.load), std::move(opened.place),
+          std::move(opened.fingerprint)};
 }
 
 }  // namespace frostpipe

@@ -11,10 +11,10 @@ namespace frostpipe {
 /// Labelled pictures in an order that depends on nothing but their files. Those of a folder are decoded when asked for.
 class ImageData {
  public:
-  /// `labels` has one index into `label_names` per picture. `load` gives picture i and must be safe to call from
-  /// several threads. `fingerprint`: see below.
+  /// `labels` has one index into `label_names` per picture. `load` and `place` give those of picture i; `load` must be
+  /// safe to call from several threads. `fingerprint`: see below.
   ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load,
-            std::string fingerprint = "");
+            std::function<std::string(int)> place, std::string fingerprint);
 
   int size() const { return static_cast<int>(labels_.size()); }
   int label(int i) const { return labels_.at(static_cast<std::size_t>(i)); }
@@ -22,6 +22,8 @@ class ImageData {
   /// Picture i in the size that its file has. Safe to call from several threads. Throws InvalidInput that names the
   /// file if it is damaged (see decode_image).
   Image load(int i) const;
+  /// Where picture i stands: its file; of CIFAR the file and the record, "test_batch.bin: record 7".
+  std::string place(int i) const { return place_(i); }
   /// Of a CIFAR file's bytes; of a folder's pictures, which may be many, their names and sizes.
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -29,6 +31,7 @@ class ImageData {
   std::vector<int> labels_;
   std::vector<std::string> label_names_;
   std::function<Image(int)> load_;
+  std::function<std::string(int)> place_;
   std::string fingerprint_;
 };
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -143,6 +144,19 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row
   return data;
 }
 
+/// A text per line.
+std::vector<Row> read_lines(const std::filesystem::path& path) {
+  std::istringstream content(read_utf8_file(path));
+  std::vector<Row> rows;
+  for (std::string line; std::getline(content, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    rows.push_back({.line = rows.size() + 1, .text = std::move(line), .label = {}});
+  }
+  while (!rows.empty() && rows.back().text.empty()) rows.pop_back();
+  if (rows.empty()) throw InvalidInput(path.string(), "must have a line of text", "without one");
+  return rows;
+}
+
 }  // namespace
 
 TextData read_texts(const std::filesystem::path& path) {
@@ -156,6 +170,11 @@ TextData read_texts(const std::filesystem::path& path) {
 
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
   return with_labels_numbered(path, read_rows(path, /*needs_labels=*/true), label_names);
+}
+
+TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
+  return with_labels_numbered(
+      path, path.extension() == ".txt" ? read_lines(path) : read_rows(path, /*needs_labels=*/false), label_names);
 }
 
 }  // namespace frostpipe

@@ -8,7 +8,7 @@ namespace frostpipe {
 /// Texts for classification, in the order of their file.
 struct TextData {
   std::vector<std::string> texts;
-  /// One per text: an index into label_names.
+  /// One per text, or none at all: an index into label_names.
   std::vector<int> labels;
   std::vector<std::string> label_names;
   /// What is no error, but may be a slip: sentences that name the file, for people.
@@ -29,5 +29,9 @@ TextData read_texts(const std::filesystem::path& path);
 
 /// The same for data to be tested on: labels are those of `label_names`, in its order, and one outside it is an error.
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names);
+
+/// Texts that a model is to label: a table as above, which may lack the column of labels, or a text per line of a .txt
+/// file, empty lines at its end skipped. Labels are none then.
+TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

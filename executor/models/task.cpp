@@ -31,6 +31,13 @@ at::Tensor causal_answers(const at::Tensor& logits, const at::Tensor& labels) {
   return at::stack({(at::cat(losses) / counts).to(at::kDouble), counts.to(at::kDouble), hits.to(at::kDouble)}, 1).to(at::kCPU);
 }
 
+/// The class of the highest logit, and its probability.
+at::Tensor best_classes(const at::Tensor& logits) {
+  const at::Tensor classes = logits.argmax(1, /*keepdim=*/true);
+  const at::Tensor probabilities = at::softmax(precise(logits), 1).gather(1, classes);
+  return at::cat({classes.to(at::kDouble), probabilities.to(at::kDouble)}, 1).to(at::kCPU);
+}
+
 at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
   const at::Tensor masked = precise(logits).masked_fill(batch.mask.unsqueeze(2) == 0, std::numeric_limits<float>::lowest());
   return (at::cross_entropy_loss(masked.select(2, 0), batch.labels.select(1, 0), {}, at::Reduction::None) +
@@ -73,13 +80,16 @@ at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch
   }
 }
 
-int answer_size(Task task) { return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 1; }
+int answer_size(Task task) {
+  return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 2;
+}
 
 at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch) {
   switch (config.task) {
     case Task::question_answering: return best_spans(logits, batch, config.family == Family::bert);
     case Task::causal_language_modeling: return causal_answers(logits, batch.labels);
-    default: return logits.argmax(1, /*keepdim=*/true).to(at::kCPU, at::kDouble);
+    default:
+      return best_classes(logits);
   }
 }
 

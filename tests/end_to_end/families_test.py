@@ -1,6 +1,7 @@
 """A user's way with every family: a config alone, plan, two ranks, freezing, the trained folder scored by another process. Oracle: evaluate says what the run said of its own
 test samples; a saved folder holds exactly its family's tensors; a run through the cache and a change of layout ends where the undisturbed one does."""
 
+import csv
 import json
 import random
 import shutil
@@ -103,8 +104,12 @@ class FamiliesTest(EndToEndTest):
         run = self.train_family("vit", "pictures", "--test-data", "unseen", "--label-smoothing", 0.1, "--decay", "cosine")
         self.assertGreater(run["test_accuracy"], 0.9)
         self.assertEqual(run["label_names"], sorted(COLOURS))
-        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "unseen", "--format", "json").stdout)
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "unseen", "--predictions", "said.csv", "--format", "json").stdout)
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
+        with open(self.folder / "said.csv", newline="") as file:
+            said = list(csv.DictReader(file))
+        self.assertEqual([(row["picture"], row["label"]) for row in said], [(str(path.relative_to(self.folder)), path.parent.name) for path in sorted((self.folder / "unseen").glob("*/*"))])
+        self.assertAlmostEqual(found["value"], sum(row["label"] == row["predicted"] for row in said) / len(said))
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
         self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
         # Oracle: what docs/file_formats.md says is computed, in transformers' words; mean, deviation and what else there is are the folder's own.
@@ -177,6 +182,8 @@ class FamiliesTest(EndToEndTest):
         self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))  # names of labels mean nothing to text alone
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32, "--format", "json").stdout)
         self.assertGreater(found["value"], 0.2)
+        refused = self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--predictions", "said.csv", code=1).stderr
+        self.assertIn("--predictions: needs data with answers", refused)
         # Without freezing the tie holds to the end, and one matrix is saved.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1, "--method", "static", "--pp", 2, "-o", "static2.json")
         self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1)

@@ -283,14 +283,35 @@ class OwnDataTest(EndToEndTest):
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "own.tsv", "--format", "json").stdout)
         self.assertEqual({entry["label"]: entry["count"] for entry in found["labels"]}, {label: 25 for label in labels})
 
-    def test_csv(self):
-        """The same table as CSV, as Python's csv module writes it, trains the same model."""
+    def test_csv_and_predictions(self):
+        """The same table as CSV, as Python's csv module writes it, trains the same model; what evaluate says of each text agrees with its own figures and, without labels,
+        with itself."""
         rows = [(text + ', "so"' if i % 3 == 0 else text, label) for i, (text, label) in enumerate(tiny_model.samples(100))]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
         with open(self.folder / "own.csv", "w", newline="") as file:
             csv.writer(file).writerows([("label", "text"), *((label, text) for text, label in rows)])
         of_tsv, of_csv = (self.train("static.json", f"run-{kind}", "--epochs", 3, data=f"own.{kind}") for kind in ("tsv", "csv"))
         self.assertEqual([step["loss"] for step in of_tsv["steps"]], [step["loss"] for step in of_csv["steps"]])
+
+        def predictions(data):
+            answer = self.run_tool("evaluate", "--model", "run-csv/model", "--data", data, "--predictions", "said.csv", "--format", "json")
+            with open(self.folder / "said.csv", newline="") as file:
+                return json.loads(answer.stdout), list(csv.DictReader(file))
+
+        found, said = predictions("own.csv")
+        self.assertEqual([(row["text"], row["label"]) for row in said], rows)
+        self.assertAlmostEqual(found["value"], sum(row["label"] == row["predicted"] for row in said) / 100)
+        for row in said:
+            self.assertTrue(1 / len(tiny_model.LABELS) <= float(row["probability"]) <= 1, row)
+        self.write("column.tsv", "id\ttext\n" + "".join(f"{i}\t{text}\n" for i, (text, _) in enumerate(rows)))
+        self.write("lines.txt", "".join(text + "\n" for text, _ in rows))
+        for data in ("column.tsv", "lines.txt"):
+            with self.subTest(data):
+                found, again = predictions(data)
+                self.assertNotIn("metric", found)
+                self.assertEqual(sum(entry["predicted"] for entry in found["labels"]), 100)
+                self.assertEqual(again, [{key: row[key] for key in ("text", "predicted", "probability")} for row in said])
+                self.assertIn("100 samples without labels", self.run_tool("evaluate", "--model", "run-csv/model", "--data", data).stdout)
 
     def test_what_may_be_a_slip_is_said_once(self):
         rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "), ("more", "y ")]

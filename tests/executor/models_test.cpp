@@ -182,6 +182,20 @@ TEST(Answers, BestSpanIsOfTheContextAlone) {
   EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7}));
 }
 
+/// Worked out by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
+TEST(Answers, AClassComesWithItsProbability) {
+  const at::Tensor logits = at::tensor({0.0, std::log(3.0), 5.0, 5.0}, at::kDouble).view({2, 2});
+  for (const Task task : {Task::sequence_classification, Task::image_classification}) {
+    const at::Tensor answer = answers_of({.task = task}, logits, MicroBatch());
+    ASSERT_EQ(answer.sizes(), (std::vector<std::int64_t>{2, answer_size(task)}));
+    const double* const value = answer.data_ptr<double>();
+    EXPECT_EQ(value[0], 1);
+    EXPECT_NEAR(value[1], 0.75, 1e-12);
+    EXPECT_EQ(value[2], 0);
+    EXPECT_NEAR(value[3], 0.5, 1e-12);
+  }
+}
+
 TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
   const Json& reference = test::reference_data("models_reference.json");
   const auto refused = [&](const std::string& says, const std::function<void()>& call) {

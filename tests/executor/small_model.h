@@ -35,11 +35,15 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     std::vector<int> labels;
     for (int i = 0; i < num_samples; ++i) labels.push_back(i * 2 % 3);
     const int side = static_cast<int>(config.image_size);
-    ImageData images(labels, {"a", "b", "c"}, [side](int number) {
-      Image image{side, side, std::vector<std::uint8_t>(3 * side * side)};
-      for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<std::uint8_t>((number * 37 + i * i * 11) % 256);
-      return image;
-    });
+    ImageData images(
+        labels, {"a", "b", "c"},
+        [side](int number) {
+          Image image{side, side, std::vector<std::uint8_t>(3 * side * side)};
+          for (std::size_t i = 0; i < image.pixels.size(); ++i)
+            image.pixels[i] = static_cast<std::uint8_t>((number * 37 + i * i * 11) % 256);
+          return image;
+        },
+        [](int number) { return std::to_string(number); }, "");
     return std::make_unique<ImageSamples>(std::vector<ImageData>{std::move(images)}, ImageInput{.size = side, .tokens = static_cast<int>(image_tokens(config))});
   }
   EncodedData data{.token_ids = {}, .labels = {}, .padding_id = 0};

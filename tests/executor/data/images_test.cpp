@@ -370,6 +370,7 @@ TEST_F(ImagesTest, ReadsCifar10) {
   EXPECT_EQ(image.width, 32);
   ASSERT_EQ(image.pixels.size(), 3072u);
   for (std::size_t j = 0; j < 3072; ++j) ASSERT_EQ(image.pixels[j], (31 + j) % 256);
+  EXPECT_EQ(data.place(1), (folder_ / "data.bin").string() + ": record 1");
 }
 
 TEST_F(ImagesTest, OfCifar100TheFineLabelCounts) {

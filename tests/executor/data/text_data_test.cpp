@@ -111,6 +111,21 @@ TEST_F(ReadTexts, RefusesAGitLfsPointer) {
       "data.tsv: must be the file itself, which `git lfs pull` in its folder fetches, is a Git LFS pointer to it");
 }
 
+TEST_F(ReadTexts, TextsToLabelNeedNoLabels) {
+  const Strings names = {"x", "y"};
+  EXPECT_EQ(read_texts_to_label(file("text,label\na,y\n"), names),
+            (TextData{.texts = {"a"}, .labels = {1}, .label_names = names}));
+  EXPECT_EQ(read_texts_to_label(file("id\ttext\n1\ta\n2\tb\n"), names),
+            (TextData{.texts = {"a", "b"}, .labels = {}, .label_names = names}));
+  EXPECT_EQ(read_texts_to_label(file("text\na\n\"b, c\"\n"), names).texts, (Strings{"a", "b, c"}));
+  EXPECT_EQ(message_of([&] { read_texts_to_label(file("text\na\nb, c\n"), names); }),
+            "data.tsv:3: must have 1 field between commas, as the header, is \"b, c\" with 2");
+  EXPECT_EQ(read_texts_to_label(ScratchFolderTest::file("lines.txt", "a, b\n\n\tc\r\n\n"), names).texts,
+            (Strings{"a, b", "", "\tc"}));
+  EXPECT_EQ(message_of([&] { read_texts_to_label(ScratchFolderTest::file("none.txt", "\n"), names); }),
+            "none.txt: must have a line of text, is without one");
+}
+
 TEST_F(ReadTexts, OrdersLabelsByNumberOnlyIfAllAreIntegers) {
   const auto names = [&](const Strings& labels) {
     std::string content = "label\ttext\n";
