@@ -11,11 +11,13 @@
 namespace frostpipe {
 namespace {
 
-// Measured on Linux with LibTorch's CPU build: a rank that trains has 32 descriptors open with one other rank and 47
-// with three, twice the connections while it changes its layout, and maps 1.1 GiB (2 ranks) to 1.3 GiB (4) beside its
-// tensors; below that some thread or connection cannot be made.
-constexpr std::int64_t kOwnDescriptors = 64, kDescriptorsPerPeer = 8;
-constexpr Bytes kOwnAddressSpace = Bytes{3} << 29;
+// Measured on Linux with LibTorch's CPU build: a rank that trains, changes its layout and writes checkpoints has at
+// most 12 descriptors open with three other ranks, one of them for each, and maps 0.9 GiB beside its tensors.
+constexpr std::int64_t kOwnDescriptors = 32;
+constexpr Bytes kOwnAddressSpace = Bytes{5} << 28;
+
+/// Of a rank, or of the launcher: both ends of each connection count as its own until the ranks have fetched them.
+std::int64_t descriptors_for(std::int64_t num_ranks) { return kOwnDescriptors + num_ranks * (num_ranks - 1); }
 
 }  // namespace
 
@@ -34,12 +36,12 @@ ProcessLimits process_limits() {
 }
 
 void require_within(const ProcessLimits& limits, const ProcessNeeds& needs) {
-  const std::int64_t descriptors = kOwnDescriptors + kDescriptorsPerPeer * (needs.num_ranks - 1);
+  const std::int64_t descriptors = descriptors_for(needs.num_ranks);
   if (limits.descriptors && *limits.descriptors < descriptors) {
-    throw InvalidInput("limit of open files (ulimit -n)",
-                       fmt::format("must be at least {} for each of {} rank{}", descriptors, needs.num_ranks,
-                                   needs.num_ranks == 1 ? "" : "s"),
-                       std::to_string(*limits.descriptors));
+    throw InvalidInput(
+        "limit of open files (ulimit -n)",
+        fmt::format("must be at least {} for {} rank{}", descriptors, needs.num_ranks, needs.num_ranks == 1 ? "" : "s"),
+        std::to_string(*limits.descriptors));
   }
   const Bytes address_space = kOwnAddressSpace + needs.memory_bytes;
   if (limits.address_space && *limits.address_space < address_space) {

@@ -8,7 +8,7 @@ namespace frostpipe {
 
 /// What a process that computes takes of what the system allows one process (ulimit).
 struct ProcessNeeds {
-  int num_ranks = 1;       // that it is connected to, itself among them: each takes descriptors
+  int num_ranks = 1;       // of the job: their connections take descriptors
   Bytes memory_bytes = 0;  // weights and tensors, beside LibTorch and what it starts
   Bytes file_bytes = 0;    // of the largest file that is written
   std::string file;        // its name

@@ -46,16 +46,16 @@ TEST_F(ProcessLimitsTest, WithoutLimitsAnythingGoes) {
 }
 
 TEST_F(ProcessLimitsTest, TooFewDescriptorsAreRefusedWithWhatIsNeeded) {
-  EXPECT_EQ(refusal({.descriptors = 64}, {.num_ranks = 4}),
-            "limit of open files (ulimit -n): must be at least 88 for each of 4 ranks, is 64");
-  EXPECT_EQ(refusal({.descriptors = 88}, {.num_ranks = 4}), "");
-  EXPECT_THAT(refusal({.descriptors = 20}, {}), HasSubstr("for each of 1 rank, is 20"));
+  EXPECT_EQ(refusal({.descriptors = 32}, {.num_ranks = 4}),
+            "limit of open files (ulimit -n): must be at least 44 for 4 ranks, is 32");
+  EXPECT_EQ(refusal({.descriptors = 44}, {.num_ranks = 4}), "");
+  EXPECT_THAT(refusal({.descriptors = 20}, {}), HasSubstr("for 1 rank, is 20"));
 }
 
 TEST_F(ProcessLimitsTest, TooLittleMemoryIsRefusedWithWhatTheModelAdds) {
   const Bytes gibibyte = Bytes{1} << 30;
   EXPECT_THAT(refusal({.address_space = 900 << 20}, {}),
-              StartsWith("limit of memory that a process may map (ulimit -v): must be at least 1572864 KiB"));
+              StartsWith("limit of memory that a process may map (ulimit -v): must be at least 1310720 KiB"));
   EXPECT_EQ(refusal({.address_space = 2 * gibibyte}, {.memory_bytes = gibibyte / 2}), "");
   const std::string text = refusal({.address_space = 2 * gibibyte}, {.memory_bytes = gibibyte});
   EXPECT_THAT(text, HasSubstr("weights and tensors 1.00 GiB"));
