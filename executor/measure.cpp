@@ -18,6 +18,7 @@
 #include "executor/rank_session.h"
 #include "profiles/error.h"
 #include "profiles/link_fit.h"
+#include "profiles/time_left.h"
 
 namespace frostpipe {
 namespace {
@@ -389,12 +390,10 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
       for (const int size : sizes) {
         for (int pass = 0; pass < passes_of(size); ++pass) bench.measure(size, tokens, samples[{size, tokens}]);
         work_done += work_of(size, tokens);
-        const Nanoseconds left =
-            static_cast<Nanoseconds>(static_cast<double>(now_ns() - begin) * (work - work_done) / work_done);
-        if (self.rank == 0)
-          progress(work_done / work,
-                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens; about {} left", round + 1,
-                               num_rounds, size, tokens, format_duration(left)));
+        if (self.rank != 0) continue;
+        progress(work_done / work,
+                 fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}", round + 1, num_rounds, size,
+                             tokens, time_left(now_ns() - begin, work_done / work)));
       }
     }
   }

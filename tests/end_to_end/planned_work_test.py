@@ -69,7 +69,7 @@ class ProfileTest(EndToEndTest):
         self.assertTrue(profile["quick"])
         self.assertEqual({measurement["key"]["micro_batch_size"] for measurement in profile["measurements"]}, {1, 8, 16})
         self.assertIn("quick:", done.stdout)
-        self.assertRegex(done.stderr, r"round 1 of 1: .* left")
+        self.assertRegex(done.stderr, r"round 1 of 1: micro-batches of")
         done = self.run_tool("plan", "--profile", "quick.json", "--cluster", "quick-cluster.json", "--global-batch", 16, "--method", "static", "-o", "quick-plan.json")
         self.assertIn("roughly, since the profile is a quick one", done.stdout)
         self.assertNotIn("quick", self.read("profile.json"))
