@@ -290,7 +290,7 @@ class ResumeTest(InterruptedCase):
     def test_inspect_shows_what_is_there(self):
         self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
         shown = self.run_tool("inspect", "run").stdout
-        self.assertRegex(shown, r"step 1\d of 20, loss [\d.]+")
+        self.assertRegex(shown, r"step \d+ of 20, loss [\d.]+")
         self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
         self.assertEqual(json.loads(self.run_tool("inspect", "run", "--format", "json").stdout)["faults"], [])
         self.assert_refused("inspect", "model", says=["must be a checkpoint"])
