@@ -290,8 +290,9 @@ class OwnDataTest(EndToEndTest):
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
         with open(self.folder / "own.csv", "w", newline="") as file:
             csv.writer(file).writerows([("label", "text"), *((label, text) for text, label in rows)])
-        of_tsv, of_csv = (self.train("static.json", f"run-{kind}", "--epochs", 3, data=f"own.{kind}") for kind in ("tsv", "csv"))
-        self.assertEqual([step["loss"] for step in of_tsv["steps"]], [step["loss"] for step in of_csv["steps"]])
+        plan = self.of_length("static.json", 15)
+        of_tsv, of_csv = (self.train(plan, f"run-{kind}", data=f"own.{kind}") for kind in ("tsv", "csv"))
+        self.assertEqual(self.losses(of_tsv), self.losses(of_csv))
 
         def predictions(data):
             answer = self.run_tool("evaluate", "--model", "run-csv/model", "--data", data, "--predictions", "said.csv", "--format", "json")
@@ -316,7 +317,7 @@ class OwnDataTest(EndToEndTest):
     def test_what_may_be_a_slip_is_said_once(self):
         rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "), ("more", "y ")]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
-        stderr = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 1, data="own.tsv")).stderr
+        stderr = self.run_tool(*self.train_arguments(self.of_length("static.json", 3), "run", data="own.tsv")).stderr
         for note in ("own.tsv: the text in line 63 is empty", 'differ by blanks alone, and count as different ones: "y" (30 times), "y " (2 times)',
                      '1 of 4 labels has a single sample, which is trained on and never tested on: "rare"'):
             self.assertEqual(stderr.count(note), 1, stderr)
