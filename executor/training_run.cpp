@@ -273,7 +273,10 @@ void TrainingRun::finish() {
   summary_.samples_per_second = samples / summary_.wall_seconds;
   summary_.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
   summary_.label_names = dataset_.label_names;
-  if (is_first()) remove_unfinished_files(options_.output / "model");  // of a first rank that was lost here
+  if (is_first()) {  // what a first rank that was lost here has left
+    for (const std::filesystem::path& folder : {options_.output, options_.output / "model"})
+      remove_unfinished_files(folder);
+  }
   subject_->save(is_tied_, session_->layers(), session_->holders(), *communicator_, options_.output / "model");
   if (is_first()) {
     write_file_atomically(options_.output / "executed_plan.json", to_json(executed));
