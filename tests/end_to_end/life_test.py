@@ -216,7 +216,7 @@ class LifeTest(RecoveryCase):
     def end_of(self, launcher, out):
         """The exit code; nothing may be alive behind it."""
         code = launcher.ended_within(LONGEST_SECONDS)
-        if code is None and "train " not in launcher.stderr:
+        if code is None and ("train " not in launcher.stderr or f"no heartbeat for {START_SECONDS} s" in launcher.stderr):
             code = launcher.ended_within(START_SECONDS)
         if code is None:
             states = {pid: Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in self.processes(out)}
