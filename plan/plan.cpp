@@ -180,6 +180,8 @@ class PhaseValidator {
     if (!cache.on) return;
     if (phase_.first_trainable_layer == 0)
       throw InvalidInput(at("cache.on"), "must be false where nothing is frozen: there is nothing to cache", "true");
+    if (plan_.cache.memory_bytes + plan_.cache.disk_bytes == 0)
+      throw InvalidInput(at("cache.on"), "must be false where the plan's cache.memory_bytes and disk_bytes are 0", "true");
     int before = 0;
     double sum = 0;
     for (std::size_t i = 0; i < cache.found.size(); ++i) {

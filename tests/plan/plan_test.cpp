@@ -105,6 +105,16 @@ TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
             "plan.json: phases[1].partition: must have 2 stages, the pipeline-parallel size, is 1 stages");
 }
 
+TEST_F(BadPlan, CachesWithoutRoomOrUse) {
+  EXPECT_EQ(error_of([](auto& p) { p.phases[1].cache.on = true; }),
+            "plan.json: phases[1].cache.on: must be false where the plan's cache.memory_bytes and disk_bytes are 0, is true");
+  EXPECT_EQ(error_of([](auto& p) {
+              p.cache.memory_bytes = 1;
+              p.phases[0].cache.on = true;
+            }),
+            "plan.json: phases[0].cache.on: must be false where nothing is frozen: there is nothing to cache, is true");
+}
+
 TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 3; }),
             "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 3 x 1 = 6");
