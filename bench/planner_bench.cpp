@@ -71,14 +71,19 @@ void what_if_on_an_elastic_plan(benchmark::State& state) {
   TrainingPlan plan = std::get<TrainingPlan>(make_plan(profile, cluster, options_of()));
   for (auto _ : state) {
     for (Phase& phase : plan.phases) {
-      phase.predicted.iteration_ns = simulated_iteration_ns(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+      phase.predicted.iteration_ns =
+          simulated_iteration_ns(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
       benchmark::DoNotOptimize(memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster));
     }
     benchmark::DoNotOptimize(predicted_run_ns(plan));
   }
   state.counters["phases"] = static_cast<double>(plan.phases.size());
 }
-BENCHMARK(what_if_on_an_elastic_plan)->ArgNames({"blocks", "ranks"})->Args({6, 2})->Args({24, 8})->Unit(benchmark::kMillisecond);
+BENCHMARK(what_if_on_an_elastic_plan)
+    ->ArgNames({"blocks", "ranks"})
+    ->Args({6, 2})
+    ->Args({24, 8})
+    ->Unit(benchmark::kMillisecond);
 
 void choose_one_phase(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
@@ -100,9 +105,12 @@ BENCHMARK(partition_exactly)
     ->ArgsProduct({{100, 300, 1000}, {2, 8, 64}})
     ->Unit(benchmark::kMicrosecond);
 
-/// TeraPipe's for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and times like those of its 175 billion parameters.
+/// TeraPipe's for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and times like those of
+/// its 175 billion parameters.
 void slice_two_thousand_tokens(benchmark::State& state) {
-  const auto time = [](int length, int context) { return std::max<Nanoseconds>(9'300'000, 6'000'000 + 47'000 * length * (1 + context / 70'000.0)); };
+  const auto time = [](int length, int context) {
+    return std::max<Nanoseconds>(9'300'000, 6'000'000 + 47'000 * length * (1 + context / 70'000.0));
+  };
   for (auto _ : state) benchmark::DoNotOptimize(slice_tokens(2048, 8, 96, 2, time, 100'000));
 }
 BENCHMARK(slice_two_thousand_tokens)->Unit(benchmark::kMillisecond);
@@ -110,11 +118,19 @@ BENCHMARK(slice_two_thousand_tokens)->Unit(benchmark::kMillisecond);
 void pipedream_on_servers(benchmark::State& state) {
   std::mt19937 random(1);
   std::vector<PipeDreamLayer> layers(state.range(0));
-  for (auto& layer : layers) layer = {.compute_ns = 1e5 + random() % 1000000, .activation_bytes = 1.0 * (random() % 4000000), .parameter_bytes = 1.0 * (random() % 400000)};
+  for (auto& layer : layers)
+    layer = {.compute_ns = 1e5 + random() % 1000000,
+             .activation_bytes = 1.0 * (random() % 4000000),
+             .parameter_bytes = 1.0 * (random() % 400000)};
   const int parts = static_cast<int>(state.range(1));
-  for (auto _ : state) benchmark::DoNotOptimize(pipedream_plan(layers, {{.parts = parts, .bytes_per_second = 1e10}, {.parts = parts, .bytes_per_second = 1e9}}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(pipedream_plan(
+        layers, {{.parts = parts, .bytes_per_second = 1e10}, {.parts = parts, .bytes_per_second = 1e9}}));
 }
-BENCHMARK(pipedream_on_servers)->ArgNames({"layers", "GPUs and servers"})->ArgsProduct({{100, 200, 400}, {4, 8}})->Unit(benchmark::kMillisecond);
+BENCHMARK(pipedream_on_servers)
+    ->ArgNames({"layers", "GPUs and servers"})
+    ->ArgsProduct({{100, 200, 400}, {4, 8}})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace frostpipe

@@ -1,14 +1,14 @@
-// The same pipeline in SimGrid and here, in one run: 1F1B, every rank an actor, every neighbouring pair a link per direction (latency, then bytes over
-// bandwidth). Prints both makespans and the medians of both wall times, in turns.
+// The same pipeline in SimGrid and here, in one run: 1F1B, every rank an actor, every neighbouring pair a link per
+// direction (latency, then bytes over bandwidth). Prints both makespans and the medians of both wall times, in turns.
 //
 //     frostpipe_simgrid_twin [RANKS MICRO_BATCHES]
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <simgrid/s4u.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "simulator/simulate.h"
@@ -25,12 +25,18 @@ struct Result {
   double makespan = 0, wall_seconds = 0;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 Result run_here(int ranks, int micro_batches) {
   const auto begin = std::chrono::steady_clock::now();
   const Schedule schedule = lower(one_f_one_b({.pipeline_parallel_size = ranks, .num_micro_batches = micro_batches}));
-  const UniformCostModel costs({.forward_ns = 1'000'000, .input_gradient_ns = 1'000'000, .weight_gradient_ns = 1'000'000, .latency_ns = 20'000, .occupancy_ns = 50'000});
+  const UniformCostModel costs({.forward_ns = 1'000'000,
+                                .input_gradient_ns = 1'000'000,
+                                .weight_gradient_ns = 1'000'000,
+                                .latency_ns = 20'000,
+                                .occupancy_ns = 50'000});
   const Timing timing = simulate_timing(schedule, {.pipeline_parallel_size = ranks}, costs, 1);
   return {1e-9 * static_cast<double>(timing.iteration_end_ns.front()), seconds_since(begin)};
 }
@@ -45,12 +51,14 @@ void rank_actor(int r, int ranks, int micro_batches) {
   const auto forward = [&] {
     if (r > 0) sg::Mailbox::by_name(mailbox(true, r))->get<int>();
     sg::this_actor::sleep_for(kForward);
-    if (r + 1 < ranks) sg::Mailbox::by_name(mailbox(true, r + 1))->put_init(&token, static_cast<std::uint64_t>(kBytes))->detach();
+    if (r + 1 < ranks)
+      sg::Mailbox::by_name(mailbox(true, r + 1))->put_init(&token, static_cast<std::uint64_t>(kBytes))->detach();
   };
   const auto backward = [&] {
     if (r + 1 < ranks) sg::Mailbox::by_name(mailbox(false, r))->get<int>();
     sg::this_actor::sleep_for(kBackward);
-    if (r > 0) sg::Mailbox::by_name(mailbox(false, r - 1))->put_init(&token, static_cast<std::uint64_t>(kBytes))->detach();
+    if (r > 0)
+      sg::Mailbox::by_name(mailbox(false, r - 1))->put_init(&token, static_cast<std::uint64_t>(kBytes))->detach();
   };
   const int ahead = std::min(ranks - 1 - r, micro_batches);
   for (int i = 0; i < micro_batches; ++i) {
@@ -75,12 +83,15 @@ Result run_simgrid(int ranks, int micro_batches) {
   for (int r = 0; r < ranks; ++r) hosts.push_back(zone->create_host("rank" + std::to_string(r), 1e9));
   for (int r = 0; r + 1 < ranks; ++r) {
     for (const auto& [from, to] : {std::pair{r, r + 1}, std::pair{r + 1, r}}) {
-      const sg::Link* const link = zone->create_link(std::to_string(from) + "to" + std::to_string(to), kBandwidth)->set_latency(kLatency);
-      zone->add_route(hosts[from]->get_netpoint(), hosts[to]->get_netpoint(), nullptr, nullptr, {sg::LinkInRoute(link)}, false);
+      const sg::Link* const link =
+          zone->create_link(std::to_string(from) + "to" + std::to_string(to), kBandwidth)->set_latency(kLatency);
+      zone->add_route(hosts[from]->get_netpoint(), hosts[to]->get_netpoint(), nullptr, nullptr, {sg::LinkInRoute(link)},
+                      false);
     }
   }
   zone->seal();
-  for (int r = 0; r < ranks; ++r) sg::Actor::create("rank" + std::to_string(r), hosts[r], [=] { rank_actor(r, ranks, micro_batches); });
+  for (int r = 0; r < ranks; ++r)
+    sg::Actor::create("rank" + std::to_string(r), hosts[r], [=] { rank_actor(r, ranks, micro_batches); });
   engine.run();
   return {sg::Engine::get_clock(), seconds_since(begin)};
 }
@@ -120,8 +131,10 @@ int main(int argc, char** argv) {
   std::sort(here.begin(), here.end());
   std::sort(there.begin(), there.end());
   const double difference = ours.makespan / theirs.makespan - 1;
-  std::printf("1F1B, %d ranks, %d micro-batches\nmakespan   frostpipe %.6f s, SimGrid %.6f s (%+.3f %%)\nwall time  frostpipe %.2f ms, SimGrid %.1f ms (%.0f times)\n",
-              ranks, micro_batches, ours.makespan, theirs.makespan, 100 * difference, 1e3 * here[kRepetitions / 2], 1e3 * there[kRepetitions / 2],
-              there[kRepetitions / 2] / here[kRepetitions / 2]);
+  std::printf(
+      "1F1B, %d ranks, %d micro-batches\nmakespan   frostpipe %.6f s, SimGrid %.6f s (%+.3f %%)\nwall time  frostpipe "
+      "%.2f ms, SimGrid %.1f ms (%.0f times)\n",
+      ranks, micro_batches, ours.makespan, theirs.makespan, 100 * difference, 1e3 * here[kRepetitions / 2],
+      1e3 * there[kRepetitions / 2], there[kRepetitions / 2] / here[kRepetitions / 2]);
   return difference > -0.01 && difference < 0.01 ? 0 : 1;
 }

@@ -7,8 +7,11 @@
 namespace frostpipe {
 namespace {
 
-const UniformCostModel kCosts(
-    {.forward_ns = 1'000'000, .input_gradient_ns = 1'000'000, .weight_gradient_ns = 1'000'000, .latency_ns = 20'000, .occupancy_ns = 50'000});
+const UniformCostModel kCosts({.forward_ns = 1'000'000,
+                               .input_gradient_ns = 1'000'000,
+                               .weight_gradient_ns = 1'000'000,
+                               .latency_ns = 20'000,
+                               .occupancy_ns = 50'000});
 
 std::int64_t num_actions(const Schedule& schedule) {
   std::int64_t count = 0;
@@ -23,7 +26,8 @@ struct Pipeline {
 
 Pipeline pipeline_of(const benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
-  return {.schedule = lower(one_f_one_b({.pipeline_parallel_size = ranks, .num_micro_batches = static_cast<int>(state.range(1))})),
+  return {.schedule = lower(
+              one_f_one_b({.pipeline_parallel_size = ranks, .num_micro_batches = static_cast<int>(state.range(1))})),
           .layout = {.pipeline_parallel_size = ranks}};
 }
 
@@ -64,12 +68,14 @@ void events_1f1b(benchmark::State& state) {
 }
 BENCHMARK(events_1f1b)->Apply(sizes);
 
-/// A GPT of a trillion parameters on 3,072 devices (p = 64, t = 8, d = 6, m = 512, v = 2): every pipeline on its own, 48 side by side.
+/// A GPT of a trillion parameters on 3,072 devices (p = 64, t = 8, d = 6, m = 512, v = 2): every pipeline on its own,
+/// 48 side by side.
 void trillion_parameters(benchmark::State& state) {
   const ParallelLayout layout{.pipeline_parallel_size = 64, .data_parallel_size = 48};
   std::int64_t actions = 0;
   for (auto _ : state) {
-    const Schedule schedule = lower(interleaved_one_f_one_b({.pipeline_parallel_size = 64, .num_micro_batches = 512, .virtual_stages = 2}));
+    const Schedule schedule =
+        lower(interleaved_one_f_one_b({.pipeline_parallel_size = 64, .num_micro_batches = 512, .virtual_stages = 2}));
     benchmark::DoNotOptimize(simulate_timing(schedule, layout, kCosts, 1));
     actions = 48 * num_actions(schedule);
   }

@@ -24,37 +24,65 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const auto rule = [](const std::string& name, const std::string& warm_up, const std::string& interval) {
     return Options{"--freeze", name, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
   };
-  const Options by_steps = rule("fixed:3,3,5,6", "0.25", "0.15");  // the lower half of a pretrained encoder early, the rest late
+  const Options by_steps =
+      rule("fixed:3,3,5,6", "0.25", "0.15");  // the lower half of a pretrained encoder early, the rest late
   return {
-      {"data_parallel", "a replica per rank, without the memory limit", {"--method", "data-parallel", "--ignore-memory-limit"}, {}},
+      {"data_parallel",
+       "a replica per rank, without the memory limit",
+       {"--method", "data-parallel", "--ignore-memory-limit"},
+       {}},
       {"static_gpipe", "the best static GPipe pipeline", {"--method", "static", "--schedule", "GPipe"}, {}},
       {"static_1f1b", "the best static 1F1B pipeline", {"--method", "static", "--schedule", "1F1B"}, {}},
-      {"freeze_only", "the best static pipeline, freezing 3, 5, 6 blocks at 25, 55, 70 % of the run", {"--method", "freeze-only"}, by_steps, false, "0.95"},
-      {"published", "PipeTransformer's rules as published, alpha 1/3 and a decision each epoch", {"--method", "pipetransformer-published"},
+      {"freeze_only",
+       "the best static pipeline, freezing 3, 5, 6 blocks at 25, 55, 70 % of the run",
+       {"--method", "freeze-only"},
+       by_steps,
+       false,
+       "0.95"},
+      {"published",
+       "PipeTransformer's rules as published, alpha 1/3 and a decision each epoch",
+       {"--method", "pipetransformer-published"},
        Options{"--freeze", "cap"} + freeze_options("0.333333", one_epoch, one_epoch)},
-      {"elastic_no_cache", "ours without the cache, freezing as freeze_only", {"--method", "pipetransformer", "--cache", "off"}, by_steps, false, "2.27"},
+      {"elastic_no_cache",
+       "ours without the cache, freezing as freeze_only",
+       {"--method", "pipetransformer", "--cache", "off"},
+       by_steps,
+       false,
+       "2.27"},
       {"elastic", "ours, freezing as freeze_only", elastic, by_steps, false, "2.83"},
-      {"elastic_fast", "ours, freezing 3, 5, 6 blocks at 15, 30, 45 %", elastic, rule("fixed:3,5,6", "0.15", "0.15"), true},
-      {"elastic_gradual", "ours, freezing 2, 3, 4, 5, 6 blocks from 20 % on, every 16 %", elastic, rule("fixed:2,3,4,5,6", "0.2", "0.16"), true},
+      {"elastic_fast", "ours, freezing 3, 5, 6 blocks at 15, 30, 45 %", elastic, rule("fixed:3,5,6", "0.15", "0.15"),
+       true},
+      {"elastic_gradual", "ours, freezing 2, 3, 4, 5, 6 blocks from 20 % on, every 16 %", elastic,
+       rule("fixed:2,3,4,5,6", "0.2", "0.16"), true},
       {"elastic_cap_10", "ours, by the cap (alpha 1/2) from 10 % on", elastic, rule("cap", "0.1", "0.125"), true},
       {"elastic_cap_34", "ours, by the cap (alpha 1/2) from 34 % on", elastic, rule("cap", "0.34", "0.125"), true},
-      {"elastic_adaptive", "ours, by the adaptive rule", elastic, Options{"--freeze", "adaptive", "--freeze-warm-up", "0.1"}, true},
+      {"elastic_adaptive", "ours, by the adaptive rule", elastic,
+       Options{"--freeze", "adaptive", "--freeze-warm-up", "0.1"}, true},
   };
 }
 
 std::vector<BenchConfiguration> rehearsal_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
-  const Options rule = freeze_options("0.333333", one_epoch, one_epoch), eight_stages{"--pp", "8"}, cached{"--cache-memory", "64GiB"};
+  const Options rule = freeze_options("0.333333", one_epoch, one_epoch), eight_stages{"--pp", "8"},
+                cached{"--cache-memory", "64GiB"};
   const Options freeze = Options{"--freeze", "cap"} + rule;
   const auto method = [&](const std::string& name) { return Options{"--method", name} + eight_stages + rule; };
   return {
       {"data_parallel", "a replica per rank", {"--method", "data-parallel"}, {}},
-      {"static_gpipe", "GPipe, 8 stages throughout, best partition and micro-batches", {"--method", "static", "--schedule", "GPipe", "--pp", "8"}, {}},
-      {"static_1f1b", "1F1B, 8 stages throughout, best partition and micro-batches", {"--method", "static", "--schedule", "1F1B", "--pp", "8"}, {}},
+      {"static_gpipe",
+       "GPipe, 8 stages throughout, best partition and micro-batches",
+       {"--method", "static", "--schedule", "GPipe", "--pp", "8"},
+       {}},
+      {"static_1f1b",
+       "1F1B, 8 stages throughout, best partition and micro-batches",
+       {"--method", "static", "--schedule", "1F1B", "--pp", "8"},
+       {}},
       {"freeze_only", "8 stages throughout, freezing", method("freeze-only"), freeze, false, "0.95"},
       {"published", "PipeTransformer's rules as published", {"--method", "pipetransformer-published"}, freeze},
-      {"without_replicas", "ours, with freed ranks idle: AutoPipe and AutoCache", method("pipetransformer-without-replicas") + cached, freeze, false, "1.26"},
-      {"elastic_no_cache", "ours without the cache: AutoPipe and AutoDP", method("pipetransformer") + Options{"--cache", "off"}, freeze, false, "2.27"},
+      {"without_replicas", "ours, with freed ranks idle: AutoPipe and AutoCache",
+       method("pipetransformer-without-replicas") + cached, freeze, false, "1.26"},
+      {"elastic_no_cache", "ours without the cache: AutoPipe and AutoDP",
+       method("pipetransformer") + Options{"--cache", "off"}, freeze, false, "2.27"},
       {"elastic", "ours: AutoPipe, AutoDP and AutoCache", method("pipetransformer") + cached, freeze, false, "2.83"},
   };
 }
@@ -63,7 +91,8 @@ std::vector<BenchData> rehearsal_data() {
   const Options train{"--device", "emulated", "--emulated-links"};
   const auto like = [&](const std::string& name, const std::string& batch, const std::string& samples) {
     return BenchData{name,
-                     {"--like", name, "--nproc-per-node", "8", "--global-batch", batch, "--samples", samples, "--memory-limit", "15GiB"},
+                     {"--like", name, "--nproc-per-node", "8", "--global-batch", batch, "--samples", samples,
+                      "--memory-limit", "15GiB"},
                      {"--global-batch", batch},
                      train};
   };
@@ -76,7 +105,8 @@ std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds) {
     for (int seed = 1; seed <= num_seeds; ++seed) {
       for (const BenchData& data : suite.data) {
         for (const BenchConfiguration& configuration : suite.configurations) {
-          if (configuration.is_frontier == frontier) jobs.push_back({data, configuration, static_cast<std::uint64_t>(seed)});
+          if (configuration.is_frontier == frontier)
+            jobs.push_back({data, configuration, static_cast<std::uint64_t>(seed)});
         }
       }
     }
@@ -84,9 +114,12 @@ std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds) {
   return jobs;
 }
 
-bool fits_budget(double spent_seconds, double expected, double budget_seconds) { return spent_seconds + expected <= budget_seconds; }
+bool fits_budget(double spent_seconds, double expected, double budget_seconds) {
+  return spent_seconds + expected <= budget_seconds;
+}
 
-double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name, double mean_seconds) {
+double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name,
+                        double mean_seconds) {
   const auto found = seconds_by_job_name.find(job_name(job));
   return found == seconds_by_job_name.end() ? mean_seconds : found->second;
 }

@@ -11,8 +11,8 @@ struct BenchConfiguration {
   std::string name;
   std::string meaning;
   std::vector<std::string> plan, train;
-  bool is_frontier = false;      // another freeze speed of an earlier one
-  std::string paper_speedup;     // what the paper's Figure 9 says of it, for ViT on ImageNet and 16 GPUs; empty = nothing
+  bool is_frontier = false;   // another freeze speed of an earlier one
+  std::string paper_speedup;  // what the paper's Figure 9 says of it, for ViT on ImageNet and 16 GPUs; empty = nothing
 };
 
 /// What is trained: options that `profile`, `plan` and `train` get for every configuration.
@@ -28,10 +28,12 @@ struct BenchSuite {
   std::vector<BenchData> data;
 };
 
-/// The honest table on two ranks: baselines that nobody has handicapped, the published rules, ours, and ours at other freeze speeds.
+/// The honest table on two ranks: baselines that nobody has handicapped, the published rules, ours, and ours at other
+/// freeze speeds.
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs);
 
-/// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch; and the estimated models they train.
+/// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch; and the
+/// estimated models they train.
 std::vector<BenchConfiguration> rehearsal_configurations(int epochs);
 std::vector<BenchData> rehearsal_data();
 
@@ -42,15 +44,17 @@ struct BenchJob {
   std::uint64_t seed = 1;
 };
 
-/// Seeds outermost, so that a change of the machine's speed meets all configurations alike and a short budget gives one whole table; the other freeze
-/// speeds come after everything else.
+/// Seeds outermost, so that a change of the machine's speed meets all configurations alike and a short budget gives one
+/// whole table; the other freeze speeds come after everything else.
 std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds);
 
 /// Whether a job that should take `expected_seconds` is still started.
 bool fits_budget(double spent_seconds, double expected_seconds, double budget_seconds);
 
-/// What the job should take: as the same configuration took on this data; else the mean of all jobs so far; 0 before the first.
-double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name, double mean_seconds);
+/// What the job should take: as the same configuration took on this data; else the mean of all jobs so far; 0 before
+/// the first.
+double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name,
+                        double mean_seconds);
 
 /// Name of a dataset and a configuration together, as in seconds_by_job_name.
 std::string job_name(const BenchJob& job);

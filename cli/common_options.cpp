@@ -25,7 +25,9 @@ CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& 
 }
 
 void add_sample_options(CLI::App& command, SampleOptions& samples) {
-  add_count_option(command, "--max-tokens", samples.max_tokens, "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of so many")
+  add_count_option(
+      command, "--max-tokens", samples.max_tokens,
+      "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of so many")
       ->check(CLI::Range(2, 1 << 20).description(""));
   command.add_option("--window-overlap", samples.window_overlap, "Tokens of a context that neighbouring windows share")
       ->check(CLI::Range(0, 1 << 20).description(""))
@@ -81,8 +83,9 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options) {
       ->type_name("X")
       ->capture_default_str();
   command
-      .add_option("--freeze-threshold", options.threshold,
-                  "adaptive rule: a layer has converged when its smoothed gradient norm is below this share of its largest")
+      .add_option(
+          "--freeze-threshold", options.threshold,
+          "adaptive rule: a layer has converged when its smoothed gradient norm is below this share of its largest")
       ->check(between(0, false, 1, true))
       ->type_name("X")
       ->capture_default_str();
@@ -108,12 +111,15 @@ std::string check_duration(const std::string& text) {
 void add_cache_options(CLI::App& command, CacheLimits& limits) {
   const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
     command
-        .add_option_function<std::string>(name, [&bytes, name](const std::string& text) { bytes = parse_bytes(text, name); }, meaning)
+        .add_option_function<std::string>(
+            name, [&bytes, name](const std::string& text) { bytes = parse_bytes(text, name); }, meaning)
         ->check(CLI::Validator(check_bytes, ""))
         ->type_name("SIZE");
   };
-  add_size("--cache-memory", limits.memory_bytes, fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
-  add_size("--cache-disk", limits.disk_bytes, "Disk per node for what memory does not hold [0]; needs train --cache-dir");
+  add_size("--cache-memory", limits.memory_bytes,
+           fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
+  add_size("--cache-disk", limits.disk_bytes,
+           "Disk per node for what memory does not hold [0]; needs train --cache-dir");
   command.add_option("--cache-dtype", limits.dtype, "Type of cached values: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
       ->type_name("DTYPE")
@@ -122,7 +128,9 @@ void add_cache_options(CLI::App& command, CacheLimits& limits) {
 
 void add_seed_option(CLI::App& command, std::uint64_t& seed) {
   command.add_option("--seed", seed, "Decides the order of the data and every random number")
-      ->check(CLI::Validator([](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); }, ""))
+      ->check(CLI::Validator(
+          [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
+          ""))
       ->type_name("N")
       ->capture_default_str();
 }

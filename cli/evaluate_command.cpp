@@ -45,7 +45,9 @@ std::string figures(const Evaluation& evaluation) {
   std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} {})", evaluation.metric,
                                  100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples,
                                  evaluation.metric == "F1" ? "windows" : "samples");
-  for (const NamedValue& other : evaluation.others) text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value) : fmt::format(", {} {:.3f}", other.name, other.value);
+  for (const NamedValue& other : evaluation.others)
+    text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value)
+                                        : fmt::format(", {} {:.3f}", other.name, other.value);
   return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
 }
 
@@ -76,7 +78,8 @@ std::string evaluation_json(const Evaluation& evaluation) {
     json["value"] = evaluation.value;
     json["standard_error"] = evaluation.standard_error;
   }
-  for (const NamedValue& other : evaluation.others) json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
+  for (const NamedValue& other : evaluation.others)
+    json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
   json["samples_per_second"] = evaluation.samples_per_second;
   json["labels"] = nlohmann::ordered_json::array();
   const std::vector<LabelScore> scores = score_labels(evaluation);

@@ -20,7 +20,8 @@ namespace frostpipe {
 
 void hand_over_to_executor(int argc, char** argv) {
   constexpr std::array<std::string_view, 3> kComputing{"profile", "train", "evaluate"};
-  if (executor_is_linked() || argc < 2 || std::find(kComputing.begin(), kComputing.end(), argv[1]) == kComputing.end()) return;
+  if (executor_is_linked() || argc < 2 || std::find(kComputing.begin(), kComputing.end(), argv[1]) == kComputing.end())
+    return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;

@@ -134,8 +134,9 @@ std::string footer(const HtmlReportInput& input) {
 std::string decisions(const Comparison& comparison) {
   std::string html;
   for (const Decision& decision : comparison.runs.back().decisions) {
-    html += fmt::format("<details><summary>step {}: {} frozen</summary><div class=\"scroll\"><pre>{}</pre></div></details>\n", decision.step,
-                        plural(decision.frozen_layers, "layer"), escape_html(decision.explanation));
+    html += fmt::format(
+        "<details><summary>step {}: {} frozen</summary><div class=\"scroll\"><pre>{}</pre></div></details>\n",
+        decision.step, plural(decision.frozen_layers, "layer"), escape_html(decision.explanation));
   }
   return html;
 }
@@ -170,9 +171,12 @@ std::string html_report(const HtmlReportInput& input) {
                accuracy_intervals(comparison));
   html += card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
                phases_table(comparison));
-  html += card("Decisions", "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the planner's.",
+  html += card("Decisions",
+               "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
+               "planner's.",
                decisions(comparison));
-  html += card("Lost and taken back", "Where a run went on from an earlier moment, why, and what it took.", recoveries(comparison));
+  html += card("Lost and taken back", "Where a run went on from an earlier moment, why, and what it took.",
+               recoveries(comparison));
   html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));
   html += card("One iteration of each phase",

@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// A table of the report. Where the page is narrow each row becomes a list in which every cell names its column, so that nothing stands beyond the edge.
+/// A table of the report. Where the page is narrow each row becomes a list in which every cell names its column, so
+/// that nothing stands beyond the edge.
 class HtmlTable {
  public:
   struct Column {

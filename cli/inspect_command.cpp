@@ -32,13 +32,19 @@ std::string fault_of(const Checkpoint& checkpoint, int layer) {
 }
 
 /// The phase of the last step that is done.
-const Phase& phase_of(const Checkpoint& checkpoint) { return checkpoint.plan.phases[phase_at(checkpoint.plan, std::max(0, checkpoint.step - 1))]; }
+const Phase& phase_of(const Checkpoint& checkpoint) {
+  return checkpoint.plan.phases[phase_at(checkpoint.plan, std::max(0, checkpoint.step - 1))];
+}
 
 /// What the checkpoint holds, and whether it is whole: `faults` gets what is not.
 std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
   const Phase& phase = phase_of(checkpoint);
   const RunSettings& settings = checkpoint.settings;
-  Table layers({{"layer"}, {"", Table::Align::left}, {"bytes"}, {"tensors", Table::Align::left}, {"content", Table::Align::left}});
+  Table layers({{"layer"},
+                {"", Table::Align::left},
+                {"bytes"},
+                {"tensors", Table::Align::left},
+                {"content", Table::Align::left}});
   Bytes total = 0;
   for (int layer = 0; layer < num_layers(checkpoint); ++layer) {
     const std::string fault = fault_of(checkpoint, layer);
@@ -50,23 +56,37 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
       size = std::to_string(file.content().size());
       total += static_cast<Bytes>(file.content().size());
     }
-    layers.add_row({std::to_string(layer), layer < phase.first_trainable_layer ? "frozen" : "trains", size, tensors, fault.empty() ? "whole" : "DAMAGED"});
+    layers.add_row({std::to_string(layer), layer < phase.first_trainable_layer ? "frozen" : "trains", size, tensors,
+                    fault.empty() ? "whole" : "DAMAGED"});
   }
-  const std::string loss = checkpoint.run.steps.empty() ? "" : fmt::format(", loss {:.4f}", checkpoint.run.steps.back().loss);
-  const std::string accuracy = checkpoint.run.evaluations.empty() ? "" : fmt::format(", test accuracy {:.1f} % after step {}", 100 * checkpoint.run.evaluations.back().accuracy, checkpoint.run.evaluations.back().step);
+  const std::string loss =
+      checkpoint.run.steps.empty() ? "" : fmt::format(", loss {:.4f}", checkpoint.run.steps.back().loss);
+  const std::string accuracy =
+      checkpoint.run.evaluations.empty()
+          ? ""
+          : fmt::format(", test accuracy {:.1f} % after step {}", 100 * checkpoint.run.evaluations.back().accuracy,
+                        checkpoint.run.evaluations.back().step);
   return fmt::format(
       "step {} of {}{}{}\n"
       "layout: {} stage{} x {} replica{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
       "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
-      checkpoint.step, settings.num_steps, loss, accuracy, phase.layout.pipeline_parallel_size, phase.layout.pipeline_parallel_size == 1 ? "" : "s",
-      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches, phase.schedule, to_string(phase.partition), phase.first_trainable_layer,
-      settings.global_batch_size, settings.seed, settings.optimizer, settings.dtype, settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
+      checkpoint.step, settings.num_steps, loss, accuracy, phase.layout.pipeline_parallel_size,
+      phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
+      phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches, phase.schedule,
+      to_string(phase.partition), phase.first_trainable_layer, settings.global_batch_size, settings.seed,
+      settings.optimizer, settings.dtype, settings.learning_rate, checkpoint.freeze_rule, layers.to_string(),
+      format_bytes(total));
 }
 
 std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
-  nlohmann::ordered_json json{{"format", "frostpipe.inspection"}, {"version", 1}, {"folder", checkpoint.folder.string()}, {"step", checkpoint.step}, {"num_steps", checkpoint.settings.num_steps}};
+  nlohmann::ordered_json json{{"format", "frostpipe.inspection"},
+                              {"version", 1},
+                              {"folder", checkpoint.folder.string()},
+                              {"step", checkpoint.step},
+                              {"num_steps", checkpoint.settings.num_steps}};
   json["first_trainable_layer"] = phase_of(checkpoint).first_trainable_layer;
-  for (const CheckpointFile& file : checkpoint.files) json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+  for (const CheckpointFile& file : checkpoint.files)
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
   for (int layer = 0; layer < num_layers(checkpoint); ++layer) {
     if (const std::string fault = fault_of(checkpoint, layer); !fault.empty()) faults.push_back(fault);
   }
@@ -79,15 +99,19 @@ int run_inspect(const InspectOptions& options) {
   if (std::filesystem::is_directory(folder / "checkpoints")) folder /= "checkpoints";
   if (!std::filesystem::exists(folder / "checkpoint.json")) {
     const std::vector<std::filesystem::path> found = checkpoints_in(folder);
-    if (found.empty()) throw InvalidInput(options.path, "must be a checkpoint (RUN/checkpoints/step-...), or a folder of such", "neither");
+    if (found.empty())
+      throw InvalidInput(options.path, "must be a checkpoint (RUN/checkpoints/step-...), or a folder of such",
+                         "neither");
     if (options.format != "json" && found.size() > 1) {
-      for (const std::filesystem::path& older : found) print_note(fmt::format("there is {}{}", older.string(), older == found.front() ? ", shown here" : ""));
+      for (const std::filesystem::path& older : found)
+        print_note(fmt::format("there is {}{}", older.string(), older == found.front() ? ", shown here" : ""));
     }
     folder = found.front();
   }
   const Checkpoint checkpoint = read_checkpoint(folder);
   std::vector<std::string> faults;
-  print_result(options.format == "json" ? checkpoint_json(checkpoint, faults) : folder.string() + ": " + checkpoint_text(checkpoint, faults));
+  print_result(options.format == "json" ? checkpoint_json(checkpoint, faults)
+                                        : folder.string() + ": " + checkpoint_text(checkpoint, faults));
   for (const std::string& fault : faults) print_note(fault);
   return faults.empty() ? 0 : 1;
 }
@@ -97,9 +121,12 @@ int run_inspect(const InspectOptions& options) {
 Command add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole");
-  command->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest")->required()->type_name("FOLDER");
+  command->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest")
+      ->required()
+      ->type_name("FOLDER");
   add_format_option(*command, options->format);
-  command->footer("Exit code 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");
+  command->footer(
+      "Exit code 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");
   return {command, [options] { return run_inspect(*options); }};
 }
 

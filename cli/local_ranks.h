@@ -9,7 +9,7 @@ namespace frostpipe {
 /// A command that several processes carry out together.
 struct RankedCommand {
   int num_ranks = 1;
-  int num_spares = 0;    // LaunchOptions
+  int num_spares = 0;  // LaunchOptions
   int max_restarts = 0;
   bool ends_with_checkpoint = false;
   ProcessNeeds needs;  // of a rank; looked at before any is started

@@ -15,7 +15,8 @@ struct MemoryCurve {
   std::vector<MemoryChange> changes;
 };
 
-/// A picture that stands alone: a row per curve, as steps over a common time and memory axis, with the limit in red where there is one.
+/// A picture that stands alone: a row per curve, as steps over a common time and memory axis, with the limit in red
+/// where there is one.
 std::string memory_svg(const std::vector<MemoryCurve>& curves);
 
 /// from_step,rank,at_ns,bytes,action: `bytes` hold from then on; "2F0" while it runs, "2F0 ended" behind it.

@@ -14,7 +14,8 @@
 namespace frostpipe {
 namespace {
 
-/// ViT-B/16 as the paper cuts it: embedding, (attention, MLP) x 12, norm, head. Millions of parameters, and GFLOP of a forward of one image.
+/// ViT-B/16 as the paper cuts it: embedding, (attention, MLP) x 12, norm, head. Millions of parameters, and GFLOP of a
+/// forward of one image.
 struct Unit {
   double millions, gigaflops;
 };
@@ -28,13 +29,15 @@ std::vector<Unit> vit_units() {
 
 constexpr int kDevicesPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
 
-// Two nodes of 8 Quadro RTX 5000. The first is from a log of the published code (2,313 ms for 320 images), the next two are fitted to the table of micro-batches, the
-// last two follow from the last epochs of the paper's Figure 9 (a), where all blocks are frozen: 2,030 samples/s without a cache, 7,350 with.
-constexpr double kFrozenForwardSeconds = 7.2e-3;   // one image through all blocks, before and outside the pipeline
-constexpr double kTrainedSeconds = 14.6e-3;        // one image forward and backward through the whole model
-constexpr double kLaunchSeconds = 1.15e-3;         // one unit, forward and backward, of one micro-batch: one process starts the kernels of all its devices
-constexpr double kHostSeconds = 0.25 / 400;        // one image: loading and the optimizer step
-constexpr double kCacheReadSeconds = 1.55e-3;      // one image's activation, 605 KB
+// Two nodes of 8 Quadro RTX 5000. The first is from a log of the published code (2,313 ms for 320 images), the next two
+// are fitted to the table of micro-batches, the last two follow from the last epochs of the paper's Figure 9 (a), where
+// all blocks are frozen: 2,030 samples/s without a cache, 7,350 with.
+constexpr double kFrozenForwardSeconds = 7.2e-3;  // one image through all blocks, before and outside the pipeline
+constexpr double kTrainedSeconds = 14.6e-3;       // one image forward and backward through the whole model
+constexpr double kLaunchSeconds =
+    1.15e-3;  // one unit, forward and backward, of one micro-batch: one process starts the kernels of all its devices
+constexpr double kHostSeconds = 0.25 / 400;    // one image: loading and the optimizer step
+constexpr double kCacheReadSeconds = 1.55e-3;  // one image's activation, 605 KB
 
 /// One pipeline of the paper in one state.
 struct PaperState {
@@ -64,10 +67,12 @@ double pipeline_seconds(const PaperState& state) {
     const double forward = kTrainedSeconds / 3 * gigaflops / whole * state.images / state.micro_batches;
     times.push_back({{.forward_ns = nanoseconds_of(forward), .backward_ns = nanoseconds_of(2 * forward)}});
   }
-  const Schedule schedule = lower(gpipe({.pipeline_parallel_size = state.length, .num_micro_batches = state.micro_batches}));
+  const Schedule schedule =
+      lower(gpipe({.pipeline_parallel_size = state.length, .num_micro_batches = state.micro_batches}));
   const TableCostModel costs(std::move(times), std::vector<Segment>(state.length));
   const Timing timing = simulate_timing(schedule, {.pipeline_parallel_size = state.length}, costs, 1);
-  return 1e-9 * static_cast<double>(timing.iteration_end_ns.front()) + kLaunchSeconds * state.micro_batches * static_cast<double>(units.size());
+  return 1e-9 * static_cast<double>(timing.iteration_end_ns.front()) +
+         kLaunchSeconds * state.micro_batches * static_cast<double>(units.size());
 }
 
 /// `cached_before`: blocks whose output is in the cache when the epoch begins; negative = no cache.
@@ -104,9 +109,11 @@ PaperResult run_as_published(const PaperRun& run) {
     const int next = run.compresses ? paper_pipeline_length(millions, frozen, kDevicesPerNode) : kDevicesPerNode;
     if (next != length) result.changes_seconds += change_seconds(next);
     length = next;
-    const PaperState state{.length = length, .micro_batches = micro_batches_of(length), .images = run.images, .frozen = frozen};
+    const PaperState state{
+        .length = length, .micro_batches = micro_batches_of(length), .images = run.images, .frozen = frozen};
     const int replicas = kNodes * (run.replicates ? kDevicesPerNode / length : 1);
-    result.seconds += run.epoch_images / (replicas * run.images) * paper_iteration_seconds(state, run.caches ? before : -1);
+    result.seconds +=
+        run.epoch_images / (replicas * run.images) * paper_iteration_seconds(state, run.caches ? before : -1);
     before = frozen;
   }
   return result;
@@ -115,15 +122,27 @@ PaperResult run_as_published(const PaperRun& run) {
 }  // namespace
 
 PublishedTable pipetransformer_paper_table() {
-  PublishedTable table{.suite = "pipetransformer-paper", .source = "He et al., ICML 2021: ViT-B/16 on 2 x 8 Quadro RTX 5000, in the paper's mode", .rows = {}};
-  const auto add = [&](const char* group, const char* what, std::string run, double published, double ours, std::string note = "") {
-    table.rows.push_back({.group = group, .what = what, .run = std::move(run), .base = {}, .measured = published, .predicted = ours, .note = std::move(note)});
+  PublishedTable table{.suite = "pipetransformer-paper",
+                       .source = "He et al., ICML 2021: ViT-B/16 on 2 x 8 Quadro RTX 5000, in the paper's mode",
+                       .rows = {}};
+  const auto add = [&](const char* group, const char* what, std::string run, double published, double ours,
+                       std::string note = "") {
+    table.rows.push_back({.group = group,
+                          .what = what,
+                          .run = std::move(run),
+                          .base = {},
+                          .measured = published,
+                          .predicted = ours,
+                          .note = std::move(note)});
   };
 
-  const auto samples_per_second = [](const PaperState& state) { return kNodes * kDevicesPerNode / state.length * state.images / paper_iteration_seconds(state, -1); };
+  const auto samples_per_second = [](const PaperState& state) {
+    return kNodes * kDevicesPerNode / state.length * state.images / paper_iteration_seconds(state, -1);
+  };
   constexpr double kByMultiple[] = {368, 410, 386, 340, 298, 286};
   for (int multiple = 1; multiple <= 6; ++multiple)
-    add("micro-batches, K = 8", "samples/s", fmt::format("M = {} K", multiple), kByMultiple[multiple - 1], samples_per_second({.micro_batches = multiple * kDevicesPerNode}));
+    add("micro-batches, K = 8", "samples/s", fmt::format("M = {} K", multiple), kByMultiple[multiple - 1],
+        samples_per_second({.micro_batches = multiple * kDevicesPerNode}));
 
   for (const auto& [length, multiple] : {std::pair{2, 8}, std::pair{4, 4}, std::pair{8, 2}}) {
     double best = 0;
@@ -132,23 +151,39 @@ PublishedTable pipetransformer_paper_table() {
       const double speed = samples_per_second({.length = length, .micro_batches = one * length});
       if (speed > best) best = speed, best_multiple = one;
     }
-    add("pipeline lengths", "share of the best speed", fmt::format("K = {}, M = {} K as published", length, multiple), 1,
-        samples_per_second({.length = length, .micro_batches = multiple * length}) / best, fmt::format("best here: {} K", best_multiple));
+    add("pipeline lengths", "share of the best speed", fmt::format("K = {}, M = {} K as published", length, multiple),
+        1, samples_per_second({.length = length, .micro_batches = multiple * length}) / best,
+        fmt::format("best here: {} K", best_multiple));
   }
 
   const double baseline = run_as_published({.alpha = 0}).seconds;
   add("components, ImageNet", "times baseline", "freezing alone", 0.95, baseline / run_as_published({}).seconds,
-      "its own Figure 9 (a) says 250 to 350 of 340 samples/s: the whole mini-batch through frozen blocks on one device");
-  add("components, ImageNet", "times baseline", "+ AutoPipe and AutoCache", 1.26, baseline / run_as_published({.compresses = true, .caches = true}).seconds);
-  add("components, ImageNet", "times baseline", "+ AutoPipe and AutoDP", 2.27, baseline / run_as_published({.compresses = true, .replicates = true}).seconds);
-  add("components, ImageNet", "times baseline", "all", 2.83, baseline / run_as_published({.compresses = true, .replicates = true, .caches = true}).seconds);
+      "its own Figure 9 (a) says 250 to 350 of 340 samples/s: the whole mini-batch through frozen blocks on one "
+      "device");
+  add("components, ImageNet", "times baseline", "+ AutoPipe and AutoCache", 1.26,
+      baseline / run_as_published({.compresses = true, .caches = true}).seconds);
+  add("components, ImageNet", "times baseline", "+ AutoPipe and AutoDP", 2.27,
+      baseline / run_as_published({.compresses = true, .replicates = true}).seconds);
+  add("components, ImageNet", "times baseline", "all", 2.83,
+      baseline / run_as_published({.compresses = true, .replicates = true, .caches = true}).seconds);
 
-  // The published baseline takes 35 min 6 s, which its logged speed does not explain: training is scaled to it, changes of layout are not.
+  // The published baseline takes 35 min 6 s, which its logged speed does not explain: training is scaled to it, changes
+  // of layout are not.
   constexpr double kBaselineSeconds = 2106;
   const double cifar = run_as_published({.alpha = 0, .images = 320, .epoch_images = 50'000}).seconds;
-  for (const auto& [name, alpha, published] : {std::tuple{"1/5", 1.0 / 5, 2.04}, {"1/4", 1.0 / 4, 2.44}, {"1/3", 1.0 / 3, 2.83}, {"2/5", 2.0 / 5, 3.29}, {"1/2", 1.0 / 2, 3.86}}) {
-    const PaperResult run = run_as_published({.alpha = alpha, .images = 320, .epoch_images = 50'000, .compresses = true, .replicates = true, .caches = true});
-    add("alpha, CIFAR-100", "times baseline", fmt::format("alpha {}", name), published, kBaselineSeconds / (run.seconds * kBaselineSeconds / cifar + run.changes_seconds),
+  for (const auto& [name, alpha, published] : {std::tuple{"1/5", 1.0 / 5, 2.04},
+                                               {"1/4", 1.0 / 4, 2.44},
+                                               {"1/3", 1.0 / 3, 2.83},
+                                               {"2/5", 2.0 / 5, 3.29},
+                                               {"1/2", 1.0 / 2, 3.86}}) {
+    const PaperResult run = run_as_published({.alpha = alpha,
+                                              .images = 320,
+                                              .epoch_images = 50'000,
+                                              .compresses = true,
+                                              .replicates = true,
+                                              .caches = true});
+    add("alpha, CIFAR-100", "times baseline", fmt::format("alpha {}", name), published,
+        kBaselineSeconds / (run.seconds * kBaselineSeconds / cifar + run.changes_seconds),
         fmt::format("{:.0f} s of changes", run.changes_seconds));
   }
   return table;

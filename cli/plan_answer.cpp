@@ -14,7 +14,8 @@ constexpr std::size_t kMostMisses = 5;
 
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
-  return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1 : 0;
+  return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
+                                   : 0;
 }
 
 /// What the method has made least, or most.
@@ -37,20 +38,31 @@ std::string shape_text(const ParallelLayout& layout) {
 std::string plan_answer_text(const AutoPlan& answer) {
   std::string text;
   if (answer.lower_bound_ns > 0)
-    text += fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % above\n", format_duration(answer.lower_bound_ns),
-                        100 * gap_of(answer));
+    text +=
+        fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % above\n",
+                    format_duration(answer.lower_bound_ns), 100 * gap_of(answer));
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
-    Table table({{"next best", left}, {"partition", left}, {"micro-batches", right}, {"schedule", left}, {"recompute", left}, {"iteration [ms]", right}, {"slower [%]", right}});
+    Table table({{"next best", left},
+                 {"partition", left},
+                 {"micro-batches", right},
+                 {"schedule", left},
+                 {"recompute", left},
+                 {"iteration [ms]", right},
+                 {"slower [%]", right}});
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
     for (const Phase& phase : answer.alternatives) {
-      table.add_row({shape_text(phase.layout), to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
-                     in_milliseconds(phase.predicted.iteration_ns), fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
+      table.add_row({shape_text(phase.layout), to_brief_string(phase.partition),
+                     std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
+                     in_milliseconds(phase.predicted.iteration_ns),
+                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
     text += "\n" + table.to_string();
   }
-  for (std::size_t i = 0; i < std::min(answer.misses.size(), kMostMisses); ++i) text += "does not fit: " + answer.misses[i] + "\n";
-  if (answer.misses.size() > kMostMisses) text += fmt::format("{} more layouts do not fit; --format json names them\n", answer.misses.size() - kMostMisses);
+  for (std::size_t i = 0; i < std::min(answer.misses.size(), kMostMisses); ++i)
+    text += "does not fit: " + answer.misses[i] + "\n";
+  if (answer.misses.size() > kMostMisses)
+    text += fmt::format("{} more layouts do not fit; --format json names them\n", answer.misses.size() - kMostMisses);
   return text;
 }
 

@@ -90,11 +90,15 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
           .version = FROSTPIPE_VERSION};
 }
 
-/// A profile from counted operations in place of a file; it is written beside the plan, which names it, when there is one.
+/// A profile from counted operations in place of a file; it is written beside the plan, which names it, when there is
+/// one.
 std::string estimated_profile(const PlanCommandOptions& options, const Cluster& cluster) {
   const std::string& type = cluster.devices.front().type;
-  if (std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& device) { return device.type != type; }))
-    throw InvalidInput(options.cluster + ": devices", "must be of one type for --model, which estimates one device; give a --profile", "several types");
+  if (std::any_of(cluster.devices.begin(), cluster.devices.end(),
+                  [&](const Device& device) { return device.type != type; }))
+    throw InvalidInput(options.cluster + ": devices",
+                       "must be of one type for --model, which estimates one device; give a --profile",
+                       "several types");
   EstimateOptions estimate_options{.ranks_per_node = static_cast<int>(cluster.devices.size()),
                                    .global_batch_size = options.plan.global_batch_size,
                                    .device_type = type};
@@ -114,7 +118,8 @@ int run_plan(PlanCommandOptions& options) {
   const std::string cluster_content = read_named_file(options.cluster);
   const Cluster whole = cluster_from_json(cluster_content, options.cluster);
   const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
-  if (!options.model.empty()) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+  if (!options.model.empty())
+    options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
   const std::string profile_content =
       options.model.empty() ? read_named_file(options.profile) : estimated_profile(options, cluster);
   const Profile profile = profile_from_json(profile_content, options.profile);
@@ -129,7 +134,8 @@ int run_plan(PlanCommandOptions& options) {
 
   options.plan.pins = parse_pins(options.limits.pins, profile.model);
   apply_fixed(options.limits.fixed, options.plan);
-  options.plan.forecast = parse_forecast(options.limits.forecast, profile.model, options.plan.num_steps, options.plan.freeze);
+  options.plan.forecast =
+      parse_forecast(options.limits.forecast, profile.model, options.plan.num_steps, options.plan.freeze);
 
   std::string explanation;
   std::variant<AutoPlan, Infeasible> result = AutoPlan();
@@ -142,16 +148,23 @@ int run_plan(PlanCommandOptions& options) {
   };
   if (!options.deadline.empty()) {
     const std::string& method = options.plan.method;
-    if (method != "freeze-only" && !method.starts_with("pipetransformer")) throw UsageError(fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
+    if (method != "freeze-only" && !method.starts_with("pipetransformer"))
+      throw UsageError(
+          fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
     auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
     if (const auto* plan = std::get_if<DeadlinePlan>(&made)) explanation = deadline_text(*plan, options.deadline);
-    if (auto* plan = std::get_if<DeadlinePlan>(&made)) keep(std::move(plan->plan));
-    else keep(std::get<Infeasible>(std::move(made)));
+    if (auto* plan = std::get_if<DeadlinePlan>(&made))
+      keep(std::move(plan->plan));
+    else
+      keep(std::get<Infeasible>(std::move(made)));
   } else if (options.plan.method == "auto") {
     result = make_auto_plan(profile, cluster, options.plan);
   } else {
     ReplanObserver observe;
-    if (options.explain) observe = [&](const ReplanRequest& request, const ReplanResult& considered) { explanation += explanation_of(request, considered, profile.model); };
+    if (options.explain)
+      observe = [&](const ReplanRequest& request, const ReplanResult& considered) {
+        explanation += explanation_of(request, considered, profile.model);
+      };
     keep(make_plan(profile, cluster, options.plan, observe));
   }
   if (const auto* none = std::get_if<Infeasible>(&result)) {
@@ -160,7 +173,8 @@ int run_plan(PlanCommandOptions& options) {
     return 1;
   }
   AutoPlan& answer = std::get<AutoPlan>(result);
-  if (options.plan.method == "timelyfreeze") explanation += timely_freeze_text(answer.plan.phases.front(), profile, cluster, options.plan);
+  if (options.plan.method == "timelyfreeze")
+    explanation += timely_freeze_text(answer.plan.phases.front(), profile, cluster, options.plan);
   if (options.plan.method != "auto") answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
   TrainingPlan& plan = answer.plan;
   plan.workload = profile.workload;
@@ -188,26 +202,38 @@ Command add_plan_command(CLI::App& app) {
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
   CLI::Option* profile = command->add_option("--profile", options->profile, "Profile of the model")->type_name("FILE");
   CLI::Option* model = command
-      ->add_option("--model", options->model, "In place of a profile: an estimate from counted operations, of vit-b16, bert-large or a Hugging Face config.json (bert, vit, gpt2); "
-                   "written beside the plan")
+                           ->add_option("--model", options->model,
+                                        "In place of a profile: an estimate from counted operations, of vit-b16, "
+                                        "bert-large or a Hugging Face config.json (bert, vit, gpt2); "
+                                        "written beside the plan")
+                           ->type_name("NAME")
+                           ->excludes(profile);
+  command
+      ->add_option(
+          "--hardware", options->hardware,
+          "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s devices")
       ->type_name("NAME")
-      ->excludes(profile);
-  command->add_option("--hardware", options->hardware, "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s devices")->type_name("NAME")->needs(model);
+      ->needs(model);
   command->add_option("--cluster", options->cluster, "What there is to run on")->required()->type_name("FILE");
   add_count_option(*command, "--global-batch", options->plan.global_batch_size,
                    "Samples per optimizer step, over all ranks")
       ->required();
   std::vector<std::string> methods = plan_methods();
   methods.insert(methods.begin(), "auto");
-  auto* method = command
-      ->add_option("--method", options->plan.method,
-                   "auto: the best fixed layout; pipetransformer: the best of the whole run with freezing: when to change to fewer stages and more replicas, where to use "
-                   "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, provably; freeze-only: the static plan with freezing. "
-                   "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), pipetransformer-published; pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
-                   "the share of weight gradients to leave out, at most --freeze-alpha of a stage's")
-      ->check(CLI::IsMember(methods).description(""))
-      ->type_name("METHOD")
-      ->capture_default_str();
+  auto* method =
+      command
+          ->add_option(
+              "--method", options->plan.method,
+              "auto: the best fixed layout; pipetransformer: the best of the whole run with freezing: when to change "
+              "to fewer stages and more replicas, where to use "
+              "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, "
+              "provably; freeze-only: the static plan with freezing. "
+              "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), pipetransformer-published; "
+              "pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
+              "the share of weight gradients to leave out, at most --freeze-alpha of a stage's")
+          ->check(CLI::IsMember(methods).description(""))
+          ->type_name("METHOD")
+          ->capture_default_str();
   command->add_option("-o,--output", options->output, "Plan to write")->required()->type_name("PLAN");
   auto* epochs = add_count_option(*command, "--epochs", options->epochs,
                                   "Length of the run, with the profile's number of samples");
@@ -224,16 +250,23 @@ Command add_plan_command(CLI::App& app) {
       ->check(CLI::IsMember({"exact", "pipetransformer-greedy"}).description(""))
       ->type_name("NAME")
       ->capture_default_str();
-  command->add_option("--schedule", options->plan.schedule, "The only schedule to use: 1F1B or GPipe; default: the faster one")
+  command
+      ->add_option("--schedule", options->plan.schedule,
+                   "The only schedule to use: 1F1B or GPipe; default: the faster one")
       ->check(CLI::IsMember(runnable_schedule_names()).description(""))
       ->type_name("NAME");
-  command->add_option("--pp", options->plan.pipeline_parallel_size, "Stages at the start, throughout in a plan that never changes; default: the best number")
+  command
+      ->add_option("--pp", options->plan.pipeline_parallel_size,
+                   "Stages at the start, throughout in a plan that never changes; default: the best number")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
   auto* tensor_ranks = add_count_option(*command, "--tp", options->plan.tensor_parallel_size,
-                                        "Tensor-parallel size, which the profile must have measured (auto: any, unless given); such a plan can be simulated, not trained");
-  command->add_option("--recompute", options->recompute,
-                      "What a backward computes again instead of keeping it: attention, layers (of which only the inputs are kept) or stage (of which only its input is)")
+                                        "Tensor-parallel size, which the profile must have measured (auto: any, unless "
+                                        "given); such a plan can be simulated, not trained");
+  command
+      ->add_option("--recompute", options->recompute,
+                   "What a backward computes again instead of keeping it: attention, layers (of which only the inputs "
+                   "are kept) or stage (of which only its input is)")
       ->check(CLI::IsMember(recompute_modes()).description(""))
       ->type_name("WHAT");
   command->add_option("--cache", options->cache, "Activation cache: auto (where it pays) or off")
@@ -241,21 +274,39 @@ Command add_plan_command(CLI::App& app) {
       ->type_name("WHEN")
       ->capture_default_str();
   add_cache_options(*command, options->plan.cache);
-  command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N");
-  command->add_option("--pin", options->limits.pins, "Keep a layer, by name or number, on a stage; may be given several times. The plan keeps it; train --freeze, which plans anew, does not know of it")->type_name("LAYER=STAGE");
-  command->add_option("--fix", options->limits.fixed, "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per replica; may be given several times")
+  command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
+  command
+      ->add_option("--pin", options->limits.pins,
+                   "Keep a layer, by name or number, on a stage; may be given several times. The plan keeps it; train "
+                   "--freeze, which plans anew, does not know of it")
+      ->type_name("LAYER=STAGE");
+  command
+      ->add_option("--fix", options->limits.fixed,
+                   "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per "
+                   "replica; may be given several times")
       ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
   command
-      ->add_option("--forecast", options->limits.forecast, "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen layers after each decision), or a plan's or a run's file, such as executed_plan.json")
+      ->add_option("--forecast", options->limits.forecast,
+                   "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen layers "
+                   "after each decision), or a plan's or a run's file, such as executed_plan.json")
       ->type_name("WHAT")
       ->capture_default_str();
-  command->add_option("--deadline", options->deadline, "Freeze as late as possible so that the run takes at most so long, such as 90min; the forecast is moved as a whole")
+  command
+      ->add_option("--deadline", options->deadline,
+                   "Freeze as late as possible so that the run takes at most so long, such as 90min; the forecast is "
+                   "moved as a whole")
       ->check(CLI::Validator(check_duration, ""))
       ->type_name("TIME")
       ->needs(method);
-  command->add_flag("--explain", options->explain, "Say what binds each stage, what each way to go on after a freeze would take, and when the cache pays");
-  command->add_option("--memory-reserve", options->memory_reserve, "Share of every memory limit that the plan leaves free for what predictions do not know")
+  command->add_flag(
+      "--explain", options->explain,
+      "Say what binds each stage, what each way to go on after a freeze would take, and when the cache pays");
+  command
+      ->add_option("--memory-reserve", options->memory_reserve,
+                   "Share of every memory limit that the plan leaves free for what predictions do not know")
       ->check(CLI::Range(0.0, 0.9).description(""))
       ->type_name("X")
       ->capture_default_str();

@@ -14,7 +14,8 @@ namespace {
 
 std::string memory_limits(const Cluster& cluster, bool memory_limited) {
   std::vector<std::string> cells;
-  for (const Device& device : cluster.devices) cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
+  for (const Device& device : cluster.devices)
+    cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
   return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
 }
 
@@ -36,8 +37,8 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
     table.add_row({std::to_string(phase.from_step),
                    std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
                    fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule, to_string(phase.cache, phase.first_trainable_layer),
-                   in_milliseconds(predicted.iteration_ns),
+                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule,
+                   to_string(phase.cache, phase.first_trainable_layer), in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
                    in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
@@ -61,16 +62,22 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {
-  if (plan.delay_steps + 1 >= plan.plan.num_steps) return fmt::format("within {} without freezing anything\n", deadline);
-  const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(), [](const Phase& phase) { return phase.first_trainable_layer > 0; });
+  if (plan.delay_steps + 1 >= plan.plan.num_steps)
+    return fmt::format("within {} without freezing anything\n", deadline);
+  const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(),
+                                  [](const Phase& phase) { return phase.first_trainable_layer > 0; });
   if (first == plan.plan.phases.end()) return fmt::format("within {} without freezing anything\n", deadline);
-  return fmt::format("within {} where the first freeze waits until step {} ({:.0f} % of the run, {} steps {} than forecast); {:.0f} % of all updates of blocks are still made\n", deadline,
-                     first->from_step, 100.0 * first->from_step / plan.plan.num_steps, std::abs(plan.delay_steps), plan.delay_steps >= 0 ? "later" : "earlier",
-                     100 * plan.trained_share);
+  return fmt::format(
+      "within {} where the first freeze waits until step {} ({:.0f} % of the run, {} steps {} than forecast); {:.0f} % "
+      "of all updates of blocks are still made\n",
+      deadline, first->from_step, 100.0 * first->from_step / plan.plan.num_steps, std::abs(plan.delay_steps),
+      plan.delay_steps >= 0 ? "later" : "earlier", 100 * plan.trained_share);
 }
 
-std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  const TimelyFreeze none = timely_freeze_of(phase, profile, cluster, options, 0), some = timely_freeze_of(phase, profile, cluster, options, options.freeze.alpha);
+std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
+                               const PlanOptions& options) {
+  const TimelyFreeze none = timely_freeze_of(phase, profile, cluster, options, 0),
+                     some = timely_freeze_of(phase, profile, cluster, options, options.freeze.alpha);
   using enum Table::Align;
   Table table({{"stage", right}, {"mean ratio", right}, {"by micro-batch", left}});
   for (std::size_t stage = 0; stage < some.ratio.size(); ++stage) {
@@ -82,12 +89,16 @@ std::string timely_freeze_text(const Phase& phase, const Profile& profile, const
     }
     constexpr std::size_t kLongest = 60;
     if (each.size() > kLongest) each = each.substr(0, kLongest) + " ...";
-    table.add_row({std::to_string(stage), fmt::format("{:.2f}", sum / static_cast<double>(some.ratio[stage].size())), each});
+    table.add_row(
+        {std::to_string(stage), fmt::format("{:.2f}", sum / static_cast<double>(some.ratio[stage].size())), each});
   }
-  return fmt::format("\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline takes {} instead of {} ({:.2f} times as fast), before reductions "
-                     "and updates; train does not leave gradients out\n",
-                     100 * options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns), format_duration(none.makespan_ns),
-                     static_cast<double>(none.makespan_ns) / static_cast<double>(std::max<Nanoseconds>(1, some.makespan_ns)));
+  return fmt::format(
+      "\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline "
+      "takes {} instead of {} ({:.2f} times as fast), before reductions "
+      "and updates; train does not leave gradients out\n",
+      100 * options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns),
+      format_duration(none.makespan_ns),
+      static_cast<double>(none.makespan_ns) / static_cast<double>(std::max<Nanoseconds>(1, some.makespan_ns)));
 }
 
 }  // namespace frostpipe

@@ -7,12 +7,14 @@
 namespace frostpipe {
 
 /// A plan for people: its phases with their predictions, the memory limits, the length of the run. `path`: where it is.
-std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path);
+std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
+                      const std::string& path);
 
 /// Since when the run freezes, and how much is still trained.
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline);
 
 /// Which share of a fixed pipeline's weight gradients TimelyFreeze leaves out, stage by stage, and what it gains.
-std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
+                               const PlanOptions& options);
 
 }  // namespace frostpipe

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "cli/commands.h"
@@ -44,7 +44,9 @@ struct WhatIfRow {
   std::string note;
 };
 
-[[noreturn]] void refuse_change(const std::string& change, const std::string& rule) { throw UsageError(fmt::format("--set {}: {}", change, rule)); }
+[[noreturn]] void refuse_change(const std::string& change, const std::string& rule) {
+  throw UsageError(fmt::format("--set {}: {}", change, rule));
+}
 
 Amount amount_in(const std::string& change, std::string_view text) {
   Amount amount{.is_factor = text.starts_with('x')};
@@ -78,15 +80,20 @@ void change_speed(Variant& variant, int rank, double speed) {
   Device& device = variant.cluster.devices.at(rank);
   const std::string was = device.type;
   device.type = fmt::format("{} of rank {}", was, rank);
-  const auto scaled = [&](Nanoseconds time) { return static_cast<Nanoseconds>(std::llround(static_cast<double>(time) / speed)); };
+  const auto scaled = [&](Nanoseconds time) {
+    return static_cast<Nanoseconds>(std::llround(static_cast<double>(time) / speed));
+  };
   const std::vector<Measurement> measurements = variant.profile.measurements;
   for (Measurement one : measurements) {
     if (one.key.device_type != was) continue;
     one.key.device_type = device.type;
-    for (Nanoseconds* const time : {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns, &one.cost.frozen_forward_ns}) *time = scaled(*time);
+    for (Nanoseconds* const time :
+         {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns, &one.cost.frozen_forward_ns})
+      *time = scaled(*time);
     variant.profile.measurements.push_back(one);
   }
-  std::sort(variant.profile.measurements.begin(), variant.profile.measurements.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::sort(variant.profile.measurements.begin(), variant.profile.measurements.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
   const std::vector<UpdateMeasurement> updates = variant.profile.updates;
   for (UpdateMeasurement one : updates) {
     if (one.device_type != was) continue;
@@ -118,20 +125,25 @@ void apply(Variant& variant, const std::string& change) {
     if (amount.value <= 0) refuse_change(change, "must be more than 0");
     for_each_link(variant.cluster, [&](Link& link) {
       const double was = static_cast<double>(link.bandwidth_bytes_per_second);
-      link.bandwidth_bytes_per_second = std::max<std::int64_t>(amount.is_factor && was == 0 ? 0 : 1, std::llround(amount.is_factor ? was * amount.value : 1e9 * amount.value));
+      link.bandwidth_bytes_per_second =
+          std::max<std::int64_t>(amount.is_factor && was == 0 ? 0 : 1,
+                                 std::llround(amount.is_factor ? was * amount.value : 1e9 * amount.value));
     });
   } else if (name == "latency") {
     const Amount amount = amount_in(change, value);
     for_each_link(variant.cluster, [&](Link& link) {
-      link.latency_ns = std::llround(amount.is_factor ? static_cast<double>(link.latency_ns) * amount.value : 1e6 * amount.value);
+      link.latency_ns =
+          std::llround(amount.is_factor ? static_cast<double>(link.latency_ns) * amount.value : 1e6 * amount.value);
     });
   } else if (name == "compute") {
     const double speed = factor_in(change, value);
-    for (int rank = 0; rank < static_cast<int>(variant.cluster.devices.size()); ++rank) change_speed(variant, rank, speed);
+    for (int rank = 0; rank < static_cast<int>(variant.cluster.devices.size()); ++rank)
+      change_speed(variant, rank, speed);
   } else if (name.starts_with("rank")) {
     int rank = -1;
     const auto [end, error] = std::from_chars(name.data() + 4, name.data() + name.size(), rank);
-    if (error != std::errc() || end != name.data() + name.size() || rank < 0 || rank >= static_cast<int>(variant.cluster.devices.size()))
+    if (error != std::errc() || end != name.data() + name.size() || rank < 0 ||
+        rank >= static_cast<int>(variant.cluster.devices.size()))
       refuse_change(change, fmt::format("must name a rank below {}", variant.cluster.devices.size()));
     change_speed(variant, rank, factor_in(change, value));
   } else if (name == "freeze") {
@@ -143,19 +155,25 @@ void apply(Variant& variant, const std::string& change) {
     // card=12.5: GB/s of a node's network card; switch=4x50: GB/s of the uplink that 4 nodes share
     const std::size_t times = value.find('x');
     const bool is_switch = name == "switch";
-    if (is_switch && (times == std::string::npos || times == 0)) refuse_change(change, "must be NODESxGB/s, such as switch=4x50");
+    if (is_switch && (times == std::string::npos || times == 0))
+      refuse_change(change, "must be NODESxGB/s, such as switch=4x50");
     const double nodes = is_switch ? number_in(change, value.substr(0, times)) : 1;
     const double bandwidth = number_in(change, is_switch ? value.substr(times + 1) : value);
-    if (bandwidth <= 0 || nodes < 1 || nodes > static_cast<double>(variant.cluster.devices.size())) refuse_change(change, "must be more than 0, of at least one node");
-    variant.cluster.shared_links.push_back({.name = name, .nodes = static_cast<int>(nodes), .bandwidth_bytes_per_second = std::llround(1e9 * bandwidth)});
+    if (bandwidth <= 0 || nodes < 1 || nodes > static_cast<double>(variant.cluster.devices.size()))
+      refuse_change(change, "must be more than 0, of at least one node");
+    variant.cluster.shared_links.push_back(
+        {.name = name, .nodes = static_cast<int>(nodes), .bandwidth_bytes_per_second = std::llround(1e9 * bandwidth)});
   } else if (name == "all-reduce") {
-    if (value != "ring" && value != "tree" && value != "hierarchical" && value != "fastest") refuse_change(change, "must be ring, tree, hierarchical or fastest");
+    if (value != "ring" && value != "tree" && value != "hierarchical" && value != "fastest")
+      refuse_change(change, "must be ring, tree, hierarchical or fastest");
     variant.cluster.communication.all_reduce = value;
   } else if (name == "overlap-reduction" || name == "scatter-gather") {
     if (value != "on" && value != "off") refuse_change(change, "must be on or off");
-    (name == "overlap-reduction" ? variant.cluster.communication.overlap_gradient_reduction : variant.cluster.communication.scatter_gather) = value == "on";
+    (name == "overlap-reduction" ? variant.cluster.communication.overlap_gradient_reduction
+                                 : variant.cluster.communication.scatter_gather) = value == "on";
   } else if (name == "recompute") {
-    if (value != "off" && std::find(recompute_modes().begin(), recompute_modes().end(), value) == recompute_modes().end())
+    if (value != "off" &&
+        std::find(recompute_modes().begin(), recompute_modes().end(), value) == recompute_modes().end())
       refuse_change(change, fmt::format("must be one of off, {}", fmt::join(recompute_modes(), ", ")));
     for (Phase& phase : variant.plan.phases) phase.recompute = value == "off" ? Recompute() : Recompute(value);
   } else if (name == "jitter") {
@@ -166,21 +184,29 @@ void apply(Variant& variant, const std::string& change) {
   } else if (name == "checkpoint") {
     variant.checkpoint_seconds = number_in(change, value);
   } else {
-    refuse_change(change, "must be one of bandwidth, latency, card, switch, all-reduce, overlap-reduction, scatter-gather, compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
+    refuse_change(change,
+                  "must be one of bandwidth, latency, card, switch, all-reduce, overlap-reduction, scatter-gather, "
+                  "compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
   }
 }
 
 /// Compute times that vary from run to run.
 class JitteredCostModel final : public CostModel {
  public:
-  JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed) : costs_(costs), normal_(1, deviation), random_(seed) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override { return costs_.segments(action, position, replica); }
+  JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
+      : costs_(costs), normal_(1, deviation), random_(seed) {}
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
+    return costs_.segments(action, position, replica);
+  }
   Nanoseconds compute_ns(const Action& action, int position, int replica) const override {
     const double factor = std::max(0.1, normal_(random_));
-    return static_cast<Nanoseconds>(std::llround(factor * static_cast<double>(costs_.compute_ns(action, position, replica))));
+    return static_cast<Nanoseconds>(
+        std::llround(factor * static_cast<double>(costs_.compute_ns(action, position, replica))));
   }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
-  std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override { return costs_.shared_occupancies(send, replica); }
+  std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override {
+    return costs_.shared_occupancies(send, replica);
+  }
   bool shares_links() const override { return costs_.shares_links(); }
 
  private:
@@ -198,8 +224,11 @@ std::string jitter(Variant& variant) {
     const TrainingPlan& plan = variant.plan;
     std::vector<Nanoseconds> draws;
     for (int draw = 0; draw < kDraws; ++draw) {
-      draws.push_back(iteration_ns_with(phase, plan.global_batch_size, plan.optimizer, plan.dtype, variant.profile, variant.cluster,
-                                        [&](const CostModel& costs) { return std::make_unique<JitteredCostModel>(costs, variant.jitter, kSeed * kDraws + draw); }));
+      draws.push_back(iteration_ns_with(phase, plan.global_batch_size, plan.optimizer, plan.dtype, variant.profile,
+                                        variant.cluster, [&](const CostModel& costs) {
+                                          return std::make_unique<JitteredCostModel>(costs, variant.jitter,
+                                                                                     kSeed * kDraws + draw);
+                                        }));
     }
     std::sort(draws.begin(), draws.end());
     double sum = 0;
@@ -208,8 +237,11 @@ std::string jitter(Variant& variant) {
     const int steps = (i + 1 < plan.phases.size() ? plan.phases[i + 1].from_step : plan.num_steps) - phase.from_step;
     if (steps <= longest) continue;
     longest = steps;
-    const auto at = [&](double share) { return in_milliseconds(draws[static_cast<std::size_t>(share * (kDraws - 1))]); };
-    note = fmt::format("iteration from step {}: 5 % {}, median {}, 95 % {} ms", phase.from_step, at(0.05), at(0.5), at(0.95));
+    const auto at = [&](double share) {
+      return in_milliseconds(draws[static_cast<std::size_t>(share * (kDraws - 1))]);
+    };
+    note = fmt::format("iteration from step {}: 5 % {}, median {}, 95 % {} ms", phase.from_step, at(0.05), at(0.5),
+                       at(0.95));
   }
   return note;
 }
@@ -218,44 +250,59 @@ WhatIfRow evaluate(Variant& variant) {
   WhatIfRow row{.label = variant.label};
   const std::vector<PredictedPhase> phases = predict_phases(variant.plan, variant.profile, variant.cluster);
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    variant.plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns, .transformation_ns = phases[i].transformation_ns,
+    variant.plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns,
+                                        .transformation_ns = phases[i].transformation_ns,
                                         .peak_memory_bytes = phases[i].peak_memory_bytes};
-    for (const Bytes bytes : phases[i].peak_memory_bytes) row.peak_memory_bytes = std::max(row.peak_memory_bytes, bytes);
+    for (const Bytes bytes : phases[i].peak_memory_bytes)
+      row.peak_memory_bytes = std::max(row.peak_memory_bytes, bytes);
   }
   if (variant.jitter > 0) row.note = jitter(variant);
   row.total_seconds = 1e-9 * static_cast<double>(predicted_run_ns(variant.plan));
   if (variant.failures_per_day > 0) {
-    // Daly 2006: expected time with a checkpoint of c seconds every t, a restart of c, failures at a constant rate; t = sqrt(2 c / rate) (Young 1974).
+    // Daly 2006: expected time with a checkpoint of c seconds every t, a restart of c, failures at a constant rate; t =
+    // sqrt(2 c / rate) (Young 1974).
     const double rate = variant.failures_per_day / kSecondsPerDay, c = variant.checkpoint_seconds;
     const double distance = std::min(row.total_seconds, std::max(1e-3, std::sqrt(2 * c / rate)));
     row.total_seconds = std::exp(rate * c) * std::expm1(rate * (distance + c)) / rate * row.total_seconds / distance;
     row.note += fmt::format("{}checkpoint every {:.0f} s", row.note.empty() ? "" : "; ", distance);
   }
-  if (row.total_seconds > 0) row.samples_per_second = variant.plan.num_steps * variant.plan.global_batch_size / row.total_seconds;
+  if (row.total_seconds > 0)
+    row.samples_per_second = variant.plan.num_steps * variant.plan.global_batch_size / row.total_seconds;
   return row;
 }
 
 std::string what_ifs_text(const std::vector<WhatIfRow>& rows) {
   using enum Table::Align;
-  Table table({{"what if", left}, {"training time [s]", right}, {"x base", right}, {"samples/s", right}, {"largest rank [MiB]", right}, {"note", left}});
+  Table table({{"what if", left},
+               {"training time [s]", right},
+               {"x base", right},
+               {"samples/s", right},
+               {"largest rank [MiB]", right},
+               {"note", left}});
   for (const WhatIfRow& row : rows)
-    table.add_row({row.label, fmt::format("{:.2f}", row.total_seconds), fmt::format("{:.3f}", row.total_seconds / rows.front().total_seconds),
+    table.add_row({row.label, fmt::format("{:.2f}", row.total_seconds),
+                   fmt::format("{:.3f}", row.total_seconds / rows.front().total_seconds),
                    fmt::format("{:.1f}", row.samples_per_second), in_mebibytes(row.peak_memory_bytes), row.note});
   return table.to_string();
 }
 
 std::string what_ifs_json(const std::vector<WhatIfRow>& rows) {
-  nlohmann::ordered_json json = {{"format", "frostpipe.what_ifs"}, {"version", 1}, {"rows", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {
+      {"format", "frostpipe.what_ifs"}, {"version", 1}, {"rows", nlohmann::ordered_json::array()}};
   for (const WhatIfRow& row : rows)
-    json["rows"].push_back({{"what_if", row.label}, {"training_seconds", row.total_seconds}, {"times_base", row.total_seconds / rows.front().total_seconds},
-                            {"samples_per_second", row.samples_per_second}, {"peak_memory_bytes", row.peak_memory_bytes}, {"note", row.note}});
+    json["rows"].push_back({{"what_if", row.label},
+                            {"training_seconds", row.total_seconds},
+                            {"times_base", row.total_seconds / rows.front().total_seconds},
+                            {"samples_per_second", row.samples_per_second},
+                            {"peak_memory_bytes", row.peak_memory_bytes},
+                            {"note", row.note}});
   return json.dump(2) + "\n";
 }
 
 }  // namespace
 
-std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::vector<std::string>& sets,
-                                   const std::string& format) {
+std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
+                                   const std::vector<std::string>& sets, const std::string& format) {
   std::vector<WhatIfRow> rows;
   Variant base{.label = "the plan as it is", .plan = plan, .profile = profile, .cluster = cluster};
   rows.push_back(evaluate(base));

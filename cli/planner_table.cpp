@@ -44,7 +44,12 @@ Timed planned(const Estimate& on, const PlanOptions& options) {
 }
 
 TransformerShape gpt(const std::string& name, int blocks, int hidden, int heads) {
-  return shape_from_config(fmt::format(R"({{"model_type": "gpt2", "n_layer": {}, "n_embd": {}, "n_head": {}, "n_positions": 2048, "vocab_size": 51200}})", blocks, hidden, heads), name, 2048);
+  return shape_from_config(
+      fmt::format(
+          R"({{"model_type": "gpt2", "n_layer": {}, "n_embd": {}, "n_head": {}, "n_positions": 2048,
+           "vocab_size": 51200}})",
+          blocks, hidden, heads),
+      name, 2048);
 }
 
 struct Workplace {
@@ -53,7 +58,8 @@ struct Workplace {
   int global_batch_size = 0;
 };
 
-Workplace workplace(const std::string& what, const TransformerShape& shape, const std::string& hardware, int ranks, int nodes, int batch, int samples, std::vector<int> tensor_sizes = {1}) {
+Workplace workplace(const std::string& what, const TransformerShape& shape, const std::string& hardware, int ranks,
+                    int nodes, int batch, int samples, std::vector<int> tensor_sizes = {1}) {
   const Hardware device = find_hardware(hardware);
   const EstimateOptions options{.rates = rates_of(device),
                                 .num_nodes = nodes,
@@ -77,18 +83,29 @@ PlanOptions options_for(const Workplace& place, const std::string& method, int n
 }
 
 std::string layout_text(const Phase& phase) {
-  return fmt::format("{} x {} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size, phase.layout.tensor_parallel_size);
+  return fmt::format("{} x {} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
+                     phase.layout.tensor_parallel_size);
 }
 
 std::string methods_text() {
   using enum Table::Align;
   std::string text;
-  for (const Workplace& place : {workplace("ViT-B/16", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000), workplace("BERT-large", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
-                                 workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32), "A100", 64, 8, 512, 51200, {1, 2, 4, 8}),
-                                 workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96), "A100", 1024, 128, 1536, 153600, {1, 2, 4, 8})}) {
-    Table table({{"method", left}, {"stages x replicas x tensor", right}, {"micro-batches", right}, {"schedule", left}, {"recompute", left}, {"iteration [ms]", right}, {"above the bound [%]", right}, {"planned in [s]", right}});
+  for (const Workplace& place :
+       {workplace("ViT-B/16", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000),
+        workplace("BERT-large", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
+        workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32), "A100", 64, 8, 512, 51200, {1, 2, 4, 8}),
+        workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96), "A100", 1024, 128, 1536, 153600, {1, 2, 4, 8})}) {
+    Table table({{"method", left},
+                 {"stages x replicas x tensor", right},
+                 {"micro-batches", right},
+                 {"schedule", left},
+                 {"recompute", left},
+                 {"iteration [ms]", right},
+                 {"above the bound [%]", right},
+                 {"planned in [s]", right}});
     Nanoseconds bound = 0;
-    for (const char* const method : {"auto", "static", "exact", "data-parallel", "equal-split", "pipedream", "pipedream-2bw", "ptd-p"}) {
+    for (const char* const method :
+         {"auto", "static", "exact", "data-parallel", "equal-split", "pipedream", "pipedream-2bw", "ptd-p"}) {
       const Timed made = planned(place.estimate, options_for(place, method, 1));
       bound = std::max(bound, made.lower_bound_ns);
       const std::string seconds = fmt::format("{:.3f}", made.seconds);
@@ -98,8 +115,12 @@ std::string methods_text() {
         continue;
       }
       const Phase& phase = plan->phases.front();
-      table.add_row({method, layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"), in_milliseconds(phase.predicted.iteration_ns),
-                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1)), seconds});
+      table.add_row(
+          {method, layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule,
+           phase.recompute.value_or("-"), in_milliseconds(phase.predicted.iteration_ns),
+           fmt::format("{:.1f}",
+                       100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1)),
+           seconds});
     }
     text += fmt::format("{}\n{}\n", place.name, table.to_string());
   }
@@ -114,10 +135,18 @@ std::string whole_runs_text() {
     Workplace place;
     int epochs;
   };
-  for (const auto& [place, epochs] : {Run{workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000), 10},
-                                      Run{workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000), 3}}) {
-    const int per_epoch = (place.estimate.profile.workload->num_samples + place.global_batch_size - 1) / place.global_batch_size;
-    Table table({{"planned", left}, {"whole run [s]", right}, {"times as fast", right}, {"changes of layout", right}, {"planned in [s]", right}});
+  for (const auto& [place, epochs] :
+       {Run{workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000),
+            10},
+        Run{workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
+            3}}) {
+    const int per_epoch =
+        (place.estimate.profile.workload->num_samples + place.global_batch_size - 1) / place.global_batch_size;
+    Table table({{"planned", left},
+                 {"whole run [s]", right},
+                 {"times as fast", right},
+                 {"changes of layout", right},
+                 {"planned in [s]", right}});
     double published = 0;
     const auto add = [&](const std::string& name, PlanOptions options) {
       options.freeze = {.warm_up_fraction = 1.0 / epochs, .interval_fraction = 1.0 / epochs, .alpha = 1.0 / 3};
@@ -132,11 +161,15 @@ std::string whole_runs_text() {
       const double seconds = 1e-9 * static_cast<double>(predicted_run_ns(*plan));
       if (published == 0) published = seconds;
       int changes = 0;
-      for (std::size_t i = 1; i < plan->phases.size(); ++i) changes += plan->phases[i].layout != plan->phases[i - 1].layout || plan->phases[i].partition != plan->phases[i - 1].partition;
-      table.add_row({name, fmt::format("{:.0f}", seconds), fmt::format("{:.2f}", published / seconds), std::to_string(changes), fmt::format("{:.3f}", made.seconds)});
+      for (std::size_t i = 1; i < plan->phases.size(); ++i)
+        changes += plan->phases[i].layout != plan->phases[i - 1].layout ||
+                   plan->phases[i].partition != plan->phases[i - 1].partition;
+      table.add_row({name, fmt::format("{:.0f}", seconds), fmt::format("{:.2f}", published / seconds),
+                     std::to_string(changes), fmt::format("{:.3f}", made.seconds)});
     };
     PlanOptions ours = options_for(place, "pipetransformer", epochs * per_epoch);
-    add("published rule: halves by parameters, greedy partition, frozen layers on the first GPU, GPipe", options_for(place, "pipetransformer-published", ours.num_steps));
+    add("published rule: halves by parameters, greedy partition, frozen layers on the first GPU, GPipe",
+        options_for(place, "pipetransformer-published", ours.num_steps));
     ours.partitioner = "pipetransformer-greedy";
     ours.schedule = "GPipe";
     ours.use_cache = false;
@@ -155,16 +188,25 @@ std::string whole_runs_text() {
 std::string imported_text(const std::string& data) {
   using enum Table::Align;
   constexpr double kBytesPerSecond = 1e9;
-  Table table({{"profile", left}, {"layers", right}, {"GPUs", right}, {"stages", right}, {"times one GPU", right}, {"times data parallelism", right}, {"planned in [s]", right}});
+  Table table({{"profile", left},
+               {"layers", right},
+               {"GPUs", right},
+               {"stages", right},
+               {"times one GPU", right},
+               {"times data parallelism", right},
+               {"planned in [s]", right}});
   for (const char* const name : {"vgg16", "resnet50", "resnet101", "gnmt", "inception_v3"}) {
     const auto path = std::filesystem::path(data) / "pipedream" / (std::string(name) + ".graph.txt");
-    const Profile profile = import_profile(read_text_file(path), path.string(), {.measured_samples = 1, .global_batch_size = 1});
+    const Profile profile =
+        import_profile(read_text_file(path), path.string(), {.measured_samples = 1, .global_batch_size = 1});
     std::vector<PipeDreamLayer> layers;
     double compute = 0, parameters = 0;
     for (const Measurement& one : profile.measurements) {
       const double bytes = 4.0 * static_cast<double>(profile.model.layers[one.key.layer].parameter_count);
-      layers.push_back({.compute_ns = static_cast<double>(one.cost.forward_ns + one.cost.input_gradient_ns + one.cost.weight_gradient_ns),
-                        .activation_bytes = static_cast<double>(one.cost.output_activation_bytes), .parameter_bytes = bytes});
+      layers.push_back({.compute_ns = static_cast<double>(one.cost.forward_ns + one.cost.input_gradient_ns +
+                                                          one.cost.weight_gradient_ns),
+                        .activation_bytes = static_cast<double>(one.cost.output_activation_bytes),
+                        .parameter_bytes = bytes});
       compute += layers.back().compute_ns;
       parameters += bytes;
     }
@@ -181,16 +223,24 @@ std::string imported_text(const std::string& data) {
       const PipeDreamPlan plan = pipedream_plan(layers, machine);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       const double data_parallel = std::max(compute, 2e9 * (gpus - 1) * parameters / kBytesPerSecond) / gpus;
-      table.add_row({name, std::to_string(layers.size()), shape, std::to_string(plan.stages.size()), fmt::format("{:.2f}", compute / plan.slowest_ns),
+      table.add_row({name, std::to_string(layers.size()), shape, std::to_string(plan.stages.size()),
+                     fmt::format("{:.2f}", compute / plan.slowest_ns),
                      fmt::format("{:.2f}", data_parallel / plan.slowest_ns), fmt::format("{:.3f}", seconds)});
     }
   }
-  std::string text = fmt::format("PipeDream's dynamic programme on its own profiles, 1 GB/s everywhere\n{}\n", table.to_string());
+  std::string text =
+      fmt::format("PipeDream's dynamic programme on its own profiles, 1 GB/s everywhere\n{}\n", table.to_string());
 
   const auto piper = std::filesystem::path(data) / "piper" / "bert32a100.json";
-  Table large({{"GPUs", right}, {"stages x replicas x tensor", right}, {"iteration [ms]", right}, {"above the bound [%]", right}, {"planned in [s]", right}});
+  Table large({{"GPUs", right},
+               {"stages x replicas x tensor", right},
+               {"iteration [ms]", right},
+               {"above the bound [%]", right},
+               {"planned in [s]", right}});
   for (const int gpus : {8, 64, 512, 2048}) {
-    Estimate on{.profile = import_profile(read_text_file(piper), piper.string(), {.measured_samples = 1, .global_batch_size = 1920}), .cluster = {}};
+    Estimate on{.profile = import_profile(read_text_file(piper), piper.string(),
+                                          {.measured_samples = 1, .global_batch_size = 1920}),
+                .cluster = {}};
     on.cluster = estimated_cluster({.num_nodes = gpus / 8, .ranks_per_node = 8, .memory_limit_bytes = Bytes{8} << 30},
                                    on.profile.measurements.front().key.device_type);
     PlanOptions options{.method = "auto", .global_batch_size = 1920, .num_steps = 1};
@@ -199,7 +249,10 @@ std::string imported_text(const std::string& data) {
     if (const auto* plan = std::get_if<TrainingPlan>(&made.result)) {
       const Phase& phase = plan->phases.front();
       large.add_row({std::to_string(gpus), layout_text(phase), in_milliseconds(phase.predicted.iteration_ns),
-                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(made.lower_bound_ns) - 1)), fmt::format("{:.3f}", made.seconds)});
+                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) /
+                                                      static_cast<double>(made.lower_bound_ns) -
+                                                  1)),
+                     fmt::format("{:.3f}", made.seconds)});
     } else {
       large.add_row({std::to_string(gpus), "does not fit", "", "", fmt::format("{:.3f}", made.seconds)});
     }
@@ -209,6 +262,8 @@ std::string imported_text(const std::string& data) {
 
 }  // namespace
 
-std::string planner_text(const std::string& data) { return methods_text() + whole_runs_text() + (data.empty() ? "" : imported_text(data)); }
+std::string planner_text(const std::string& data) {
+  return methods_text() + whole_runs_text() + (data.empty() ? "" : imported_text(data));
+}
 
 }  // namespace frostpipe

@@ -11,7 +11,8 @@
 namespace frostpipe {
 namespace {
 
-std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan, const std::vector<RankMemory>& per_position) {
+std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan,
+                                        const std::vector<RankMemory>& per_position) {
   std::vector<Bytes> bytes(plan.world_size, 0);
   for (int rank = 0; rank < plan.world_size; ++rank) {
     Place place;

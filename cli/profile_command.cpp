@@ -141,13 +141,15 @@ void spread_over_nodes(ProfileOptions& options) {
 
 /// Without a machine: from counted operations.
 int run_estimate(ProfileOptions& options) {
-  const TransformerShape shape = find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
+  const TransformerShape shape =
+      find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
   if (!options.hardware.empty()) {
     const Hardware hardware = find_hardware(options.hardware);
     options.estimate.rates = rates_of(hardware);
     options.estimate.memory_limit_bytes = hardware.memory_bytes;
   }
-  if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
+  if (!options.memory_limit.empty())
+    options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   const Estimate made = estimate(shape, options.estimate);
@@ -159,7 +161,8 @@ int run_estimate(ProfileOptions& options) {
 
 /// From what others measured.
 int run_import(ProfileOptions& options) {
-  if (!options.memory_limit.empty()) options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
+  if (!options.memory_limit.empty())
+    options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
   const Profile profile = import_profile(read_named_file(options.graph), options.graph,
                                          {.measured_samples = options.graph_samples,
@@ -218,28 +221,33 @@ Command add_profile_command(CLI::App& app) {
           ->type_name("FOLDER");
   command
       ->add_option("--like", options->like,
-                   "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face config.json (bert, vit, gpt2), for what-ifs and "
+                   "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face "
+                   "config.json (bert, vit, gpt2), for what-ifs and "
                    "rehearsals")
       ->type_name("NAME");
   command
       ->add_option("--hardware", options->hardware,
-                   "With --like: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s GPUs. Links are PCIe and 40 Gbit/s")
+                   "With --like: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s GPUs. "
+                   "Links are PCIe and 40 Gbit/s")
       ->type_name("NAME");
   command
-      ->add_option("--import", options->graph, "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, Piper's or Sailor's JSON, a table of microseconds by block and batch size")
+      ->add_option("--import", options->graph,
+                   "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, Piper's or "
+                   "Sailor's JSON, a table of microseconds by block and batch size")
       ->type_name("FILE");
-  add_count_option(*command, "--import-samples", options->graph_samples, "With --import: samples that the graph's times and sizes are of");
+  add_count_option(*command, "--import-samples", options->graph_samples,
+                   "With --import: samples that the graph's times and sizes are of");
   add_count_option(*command, "--samples", options->estimate.num_samples, "With --like and --import: training samples");
   command
       ->add_option("--nodes", options->num_nodes,
                    "With --like and --import: machines, each with --nproc-per-node devices; default: 1")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  add_counts_option(*command, "--tensor-parallel", options->estimate.tensor_parallel_sizes, "With --like: tensor-parallel sizes to estimate");
+  add_counts_option(*command, "--tensor-parallel", options->estimate.tensor_parallel_sizes,
+                    "With --like: tensor-parallel sizes to estimate");
   command->add_option("-o,--output", options->output, "Profile to write")->required()->type_name("PROFILE");
   command->add_option("--cluster", options->cluster, "Also write the ranks and their links")->type_name("FILE");
-  command
-      ->add_option("--data", options->data, "Data of the run to plan, as train takes it: its length and lengths")
+  command->add_option("--data", options->data, "Data of the run to plan, as train takes it: its length and lengths")
       ->type_name("DATA");
   add_sample_options(*command, options->measure.samples);
   add_count_option(*command, "--global-batch", options->measure.global_batch_size, "Samples per optimizer step");
@@ -260,12 +268,17 @@ Command add_profile_command(CLI::App& app) {
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,
                     "Padded lengths to measure; default: around the data's");
-  command->add_option("--test-data", options->measure.test_data, "The file that training will test on, instead of a part of --data")->type_name("DATA");
+  command
+      ->add_option("--test-data", options->measure.test_data,
+                   "The file that training will test on, instead of a part of --data")
+      ->type_name("DATA");
   command->add_option("--held-out", options->measure.held_out, "Fraction of the data that training will test on")
       ->check(CLI::Range(0.0, 0.99).description(""))
       ->capture_default_str();
   add_seed_option(*command, options->measure.seed);
-  command->add_option("--dtype", options->measure.dtype, "float32, or bfloat16 with weights kept in float32: what plans of this profile compute in")
+  command
+      ->add_option("--dtype", options->measure.dtype,
+                   "float32, or bfloat16 with weights kept in float32: what plans of this profile compute in")
       ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
       ->type_name("TYPE")
       ->capture_default_str();

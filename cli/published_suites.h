@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// The simulator against training runs that others measured. Both throw InvalidInput if the folder does not hold their files.
+/// The simulator against training runs that others measured. Both throw InvalidInput if the folder does not hold their
+/// files.
 
 /// Sailor's: iteration times and peak memory on GH200 and on mixed GPUs.
 PublishedTable sailor_table(const std::string& folder);
@@ -34,10 +35,12 @@ struct FilelessSuite {
   PublishedTable (*table)();
 };
 inline constexpr FilelessSuite kFilelessSuites[] = {
-    {"megatron", "against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18", megatron_table},
+    {"megatron", "against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18",
+     megatron_table},
     {"terapipe", "against Figure 6 of TeraPipe's paper (token slices)", terapipe_table},
     {"zero-bubble", "against Table 5 of Zero Bubble's paper (bubble rates)", zero_bubble_table},
-    {"pipetransformer-paper", "against the tables of PipeTransformer's paper, by its rules on its machine", pipetransformer_paper_table},
+    {"pipetransformer-paper", "against the tables of PipeTransformer's paper, by its rules on its machine",
+     pipetransformer_paper_table},
     {"pipedream-2bw", "against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
 };
 

@@ -14,7 +14,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kMostBytes = Bytes{256} << 20;  // well under 2 GiB: copying must not take longer than the sleeping that it goes with
+constexpr Bytes kMostBytes =
+    Bytes{256} << 20;  // well under 2 GiB: copying must not take longer than the sleeping that it goes with
 
 /// What all ranks may hold: the plan's largest phase, or a whole model on each, as data parallelism has it.
 Bytes largest_total(const Profile& profile, const TrainingPlan& plan) {
@@ -34,14 +35,16 @@ Bytes largest_total(const Profile& profile, const TrainingPlan& plan) {
 void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOptions& train) {
   command
       .add_option("--device", train.device,
-                  "What to compute on: cpu, cuda; emulated: a rehearsal with as many ranks as you like, in which everything is real "
+                  "What to compute on: cpu, cuda; emulated: a rehearsal with as many ranks as you like, in which "
+                  "everything is real "
                   "but the arithmetic: it takes the profile's times asleep, on samples that mean nothing (no --data)")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}).description(""))
       ->type_name("DEVICE")
       ->capture_default_str();
   command
       .add_option("--emulated-shrink", options.shrink,
-                  "Emulated: divide tensors and bandwidths by this; reports give whole bytes. Default: all ranks together under 256 MiB")
+                  "Emulated: divide tensors and bandwidths by this; reports give whole bytes. Default: all ranks "
+                  "together under 256 MiB")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command.add_flag("--emulated-links", options.links, "Emulated: messages take the times of the cluster's links");
@@ -57,10 +60,14 @@ void require_consistent(const RehearsalOptions& options, const TrainOptions& tra
   using Rule = FreezePolicy::Rule;
   const bool is_rehearsal = train.device == "emulated";
   if (!is_rehearsal && !has_data) throw UsageError("--data: is required (but with --device emulated)");
-  if (is_rehearsal && has_data) throw UsageError("--data: has no meaning with --device emulated, which takes the number and length of the profile's samples");
-  if (!is_rehearsal && (options.shrink > 0 || options.links)) throw UsageError("--emulated-shrink, --emulated-links: need --device emulated");
+  if (is_rehearsal && has_data)
+    throw UsageError(
+        "--data: has no meaning with --device emulated, which takes the number and length of the profile's samples");
+  if (!is_rehearsal && (options.shrink > 0 || options.links))
+    throw UsageError("--emulated-shrink, --emulated-links: need --device emulated");
   if (is_rehearsal && (train.freeze.rule == Rule::paper || train.freeze.rule == Rule::adaptive)) {
-    throw UsageError("--freeze: must be plan, cap or fixed:... with --device emulated: there are no gradients to look at");
+    throw UsageError(
+        "--freeze: must be plan, cap or fixed:... with --device emulated: there are no gradients to look at");
   }
 }
 
@@ -75,14 +82,21 @@ void form_nodes(Cluster& cluster, int num_nodes) {
 
 Emulation emulation_of(const RehearsalOptions& options, Profile profile, const TrainingPlan& plan) {
   if (!profile.workload) {
-    throw InvalidInput("profile: workload", "must be there for an emulated run, which takes the number and length of samples from it (profile with --data)", "missing");
+    throw InvalidInput(
+        "profile: workload",
+        "must be there for an emulated run, which takes the number and length of samples from it (profile with --data)",
+        "missing");
   }
   for (const Layer& layer : profile.model.layers)
     if (layer.kind == LayerKind::layer)
-      throw InvalidInput("profile: model", "must be a Transformer for an emulated run; what was imported can be simulated (frostpipe simulate)", layer.name);
+      throw InvalidInput(
+          "profile: model",
+          "must be a Transformer for an emulated run; what was imported can be simulated (frostpipe simulate)",
+          layer.name);
   int shrink = options.shrink;
   if (shrink > profile.model.hidden_size) {
-    throw UsageError(fmt::format("--emulated-shrink: must be at most {}, the model's hidden size, is {}", profile.model.hidden_size, shrink));
+    throw UsageError(fmt::format("--emulated-shrink: must be at most {}, the model's hidden size, is {}",
+                                 profile.model.hidden_size, shrink));
   }
   if (shrink == 0) {
     shrink = 1;

@@ -29,20 +29,26 @@ PlanOptions plan_options_of(const TrainOptions& train, int steps_per_epoch) {
                       .cache = train.plan.cache,
                       .ignore_memory_limit = !train.plan.memory_limited,
                       .freeze = train.freeze.options};
-  if (train.freeze.rule == FreezePolicy::Rule::fixed) options.forecast = forecast_fixed(train.freeze.fixed_layers, options.num_steps, train.freeze.options);
+  if (train.freeze.rule == FreezePolicy::Rule::fixed)
+    options.forecast = forecast_fixed(train.freeze.fixed_layers, options.num_steps, train.freeze.options);
   return options;
 }
 
 /// The devices that the ranks run on.
-Cluster devices_of(const ReplanRequest& request, const Cluster& cluster) { return request.seats.empty() ? cluster : remaining(cluster, request.seats); }
+Cluster devices_of(const ReplanRequest& request, const Cluster& cluster) {
+  return request.seats.empty() ? cluster : remaining(cluster, request.seats);
+}
 
-/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached activations, where that pays.
+/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached
+/// activations, where that pays.
 Replan elastic_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
   PlanOptions options = plan_options_of(train, steps_per_epoch);
-  return [=, profile = std::move(profile), reserved = with_memory_reserve(std::move(cluster), kMemoryReserve), content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
+  return [=, profile = std::move(profile), reserved = with_memory_reserve(std::move(cluster), kMemoryReserve),
+          content = CacheContent{}, step = 0](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;
-    content = advanced(std::move(content), boundary, std::exchange(step, request.from_step), request.from_step, steps_per_epoch);
+    content = advanced(std::move(content), boundary, std::exchange(step, request.from_step), request.from_step,
+                       steps_per_epoch);
     auto result = replan(profile, devices_of(request, reserved), options, request, content);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
       print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none->reason));
@@ -63,9 +69,11 @@ Replan published_replan(const TrainOptions& train, Profile profile, Cluster clus
   options.schedule = "GPipe";
   options.recompute = train.plan.phases.front().recompute;
   options.ignore_memory_limit = !train.plan.memory_limited;
-  return [=, profile = std::move(profile), cluster = std::move(cluster)](const ReplanRequest& request) mutable -> ReplanAnswer {
+  return [=, profile = std::move(profile),
+          cluster = std::move(cluster)](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
-    auto next = next_published_phase(profile, devices_of(request, cluster), options, request.current, request.first_trainable_layer, request.from_step);
+    auto next = next_published_phase(profile, devices_of(request, cluster), options, request.current,
+                                     request.first_trainable_layer, request.from_step);
     if (auto* phase = std::get_if<Phase>(&next)) return {{std::move(*phase)}, "by the published rule"};
     const std::string& reason = std::get<Infeasible>(next).reason;
     print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, reason));
@@ -80,11 +88,13 @@ bool replans(const TrainOptions& train) {
 }
 
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
-  if (train.plan.method == "pipetransformer-published") return published_replan(train, std::move(profile), std::move(cluster));
+  if (train.plan.method == "pipetransformer-published")
+    return published_replan(train, std::move(profile), std::move(cluster));
   return elastic_replan(train, std::move(profile), std::move(cluster), steps_per_epoch);
 }
 
-Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile, std::function<Cluster()> load_cluster, int steps_per_epoch) {
+Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile,
+                     std::function<Cluster()> load_cluster, int steps_per_epoch) {
   return [=, options = plan_options_of(train, steps_per_epoch)](const ReplanRequest& request) mutable -> ReplanAnswer {
     options.tokens = request.current.tokens;
     const Cluster cluster = devices_of(request, with_memory_reserve(load_cluster(), kMemoryReserve));

@@ -3,14 +3,17 @@
 
 namespace frostpipe {
 
-/// Whether the freeze rule's decisions are answered by the planner: for pipetransformer's plans, where a rule decides at all.
+/// Whether the freeze rule's decisions are answered by the planner: for pipetransformer's plans, where a rule decides
+/// at all.
 bool replans(const TrainOptions& train);
 
-/// What answers: AutoPipe, AutoDP and AutoCache where they pay over the steps that are left; for the published method its own rule, whether or not it
-/// is faster.
+/// What answers: AutoPipe, AutoDP and AutoCache where they pay over the steps that are left; for the published method
+/// its own rule, whether or not it is faster.
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch);
 
-/// What answers when ranks are lost for which there is no spare: the planner, for the devices that are left. Profile and cluster are read when they are needed.
-Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile, std::function<Cluster()> load_cluster, int steps_per_epoch);
+/// What answers when ranks are lost for which there is no spare: the planner, for the devices that are left. Profile
+/// and cluster are read when they are needed.
+Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile,
+                     std::function<Cluster()> load_cluster, int steps_per_epoch);
 
 }  // namespace frostpipe

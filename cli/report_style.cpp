@@ -14,11 +14,11 @@ std::string_view report_style() {
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #0e1217; --card: #161c24; --ink: #e7ebf1; --muted: #97a3b4; --line: #2a333f; --lane: #1f2731;
-    --forward: #4a90dc; --backward: #e08d42; --input: #d3a06a; --weight: #b9682a;
-    --reduce: #9275d8; --step: #3fa379; --send: #758296; --wait: #343f4d; --on-box: #0b0f14;
-    --run-0: #98a5b8; --run-1: #eb9a3e; --run-2: #2fbccf; --run-3: #a78bfa; --run-4: #e8688a; --run-5: #8cc152;
-    --bad: #ef7078;
+  --page: #0e1217; --card: #161c24; --ink: #e7ebf1; --muted: #97a3b4; --line: #2a333f; --lane: #1f2731;
+  --forward: #4a90dc; --backward: #e08d42; --input: #d3a06a; --weight: #b9682a;
+  --reduce: #9275d8; --step: #3fa379; --send: #758296; --wait: #343f4d; --on-box: #0b0f14;
+  --run-0: #98a5b8; --run-1: #eb9a3e; --run-2: #2fbccf; --run-3: #a78bfa; --run-4: #e8688a; --run-5: #8cc152;
+  --bad: #ef7078;
   }
 }
 * { box-sizing: border-box; }
@@ -32,14 +32,16 @@ p { margin: 0 0 10px; }
 .muted, .hint { color: var(--muted); }
 .hint { font-size: .88rem; margin-bottom: 12px; max-width: 80ch; }
 .kicker { color: var(--muted); font-size: .85rem; margin: 0; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px; margin-top: 18px; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
+  margin-top: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px; margin-top: 18px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
 .tile b { display: block; font-size: 1.45rem; font-weight: 650; line-height: 1.3; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--muted); font-size: .83rem; display: block; line-height: 1.4; }
 .scroll { overflow-x: auto; } .sideways { display: none; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .89rem; }
-th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 7px; vertical-align: bottom; font-size: .82rem;
+th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 7px; vertical-align: bottom;
+  font-size: .82rem;
   white-space: nowrap; border-bottom: 1px solid var(--line); line-height: 1.3; }
 td { text-align: right; padding: 6px 7px; border-bottom: 1px solid var(--line); white-space: nowrap; }
 tbody tr:last-child td { border-bottom: 0; }
@@ -49,18 +51,23 @@ td small, th small { color: var(--muted); font-size: .92em; }
 td.strong { font-weight: 650; }
 .bad { color: var(--bad); }
 .dot { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 7px; }
-.dot.run-0 { background: var(--run-0); } .dot.run-1 { background: var(--run-1); } .dot.run-2 { background: var(--run-2); }
-.dot.run-3 { background: var(--run-3); } .dot.run-4 { background: var(--run-4); } .dot.run-5 { background: var(--run-5); }
+.dot.run-0 { background: var(--run-0); } .dot.run-1 { background: var(--run-1); }
+.dot.run-2 { background: var(--run-2); }
+.dot.run-3 { background: var(--run-3); } .dot.run-4 { background: var(--run-4); }
+.dot.run-5 { background: var(--run-5); }
 .legend { font-size: .84rem; color: var(--muted); margin: 0 0 8px; display: flex; flex-wrap: wrap; gap: 4px 18px; }
 .legend > span { display: inline-flex; align-items: center; }
 .swatch { width: 11px; height: 11px; margin-right: 6px; border-radius: 2px; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr)); gap: 22px 26px; margin-top: 10px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr)); gap: 22px 26px;
+  margin-top: 10px; }
 .axis-choice { position: absolute; opacity: 0; }
-.axis-label { display: inline-block; padding: 3px 12px; border: 1px solid var(--line); font-size: .84rem; color: var(--muted);
+.axis-label { display: inline-block; padding: 3px 12px; border: 1px solid var(--line); font-size: .84rem;
+  color: var(--muted);
   cursor: pointer; margin: 4px 4px 4px 0; border-radius: 14px; }
 #axis-time:checked ~ label[for=axis-time], #axis-steps:checked ~ label[for=axis-steps] {
   color: var(--ink); border-color: var(--muted); font-weight: 600; }
-#axis-time:focus-visible ~ label[for=axis-time], #axis-steps:focus-visible ~ label[for=axis-steps] { outline: 2px solid var(--forward); }
+#axis-time:focus-visible ~ label[for=axis-time],
+  #axis-steps:focus-visible ~ label[for=axis-steps] { outline: 2px solid var(--forward); }
 #axis-time:checked ~ .by-steps, #axis-steps:checked ~ .by-time { display: none; }
 svg { display: block; width: 100%; height: auto; }
 svg text { font-family: inherit; fill: var(--ink); }
@@ -78,8 +85,10 @@ svg .number { font-size: 10px; fill: var(--on-box); text-anchor: middle; pointer
 .reduce { fill: var(--reduce); } .step { fill: var(--step); } .send { fill: var(--send); } .wait { fill: var(--wait); }
 .series path { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .series.faint path { stroke-width: 1; opacity: .22; }
-.series.run-0 path { stroke: var(--run-0); } .series.run-1 path { stroke: var(--run-1); } .series.run-2 path { stroke: var(--run-2); }
-.series.run-3 path { stroke: var(--run-3); } .series.run-4 path { stroke: var(--run-4); } .series.run-5 path { stroke: var(--run-5); }
+.series.run-0 path { stroke: var(--run-0); } .series.run-1 path { stroke: var(--run-1); }
+.series.run-2 path { stroke: var(--run-2); }
+.series.run-3 path { stroke: var(--run-3); } .series.run-4 path { stroke: var(--run-4); }
+.series.run-5 path { stroke: var(--run-5); }
 .run-0 circle, rect.run-0 { fill: var(--run-0); } .run-1 circle, rect.run-1 { fill: var(--run-1); }
 .run-2 circle, rect.run-2 { fill: var(--run-2); } .run-3 circle, rect.run-3 { fill: var(--run-3); }
 .run-4 circle, rect.run-4 { fill: var(--run-4); } .run-5 circle, rect.run-5 { fill: var(--run-5); }
@@ -88,20 +97,23 @@ svg .number { font-size: 10px; fill: var(--on-box); text-anchor: middle; pointer
 svg.inline { width: 100px; min-width: 100px; height: 16px; }
 svg.interval { max-width: 420px; }
 p.interval { margin: 8px 0 2px; font-size: .89rem; }
-.memory { display: grid; grid-template-columns: auto minmax(120px, 1fr) auto; gap: 0 10px; align-items: center; max-width: 820px; font-size: .82rem;
+.memory { display: grid; grid-template-columns: auto minmax(120px, 1fr) auto; gap: 0 10px; align-items: center;
+  max-width: 820px; font-size: .82rem;
   font-variant-numeric: tabular-nums; }
 .memory span { color: var(--muted); } .memory b { font-weight: 400; text-align: right; }
 svg.bar { height: 19px; } svg.bar line { vector-effect: non-scaling-stroke; }
 pre { font-size: .8rem; line-height: 1.35; margin: 6px 0; }
 details summary { cursor: pointer; color: var(--muted); font-size: .9rem; }
-dl { margin: 10px 0 0; font-size: .89rem; } dt { font-weight: 600; margin-top: 7px; } dd { margin: 0; color: var(--muted); max-width: 90ch; }
+dl { margin: 10px 0 0; font-size: .89rem; } dt { font-weight: 600; margin-top: 7px; } dd { margin: 0;
+  color: var(--muted); max-width: 90ch; }
 footer { margin-top: 26px; color: var(--muted); font-size: .83rem; overflow-wrap: anywhere; }
 @media (max-width: 900px) {
   .sideways { display: inline; }
   main { padding: 20px 12px 40px; } h1 { font-size: 1.25rem; } .card { padding: 14px; }
   table, tbody, tr, td { display: block; } thead { display: none; }
   tr { padding: 6px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
-  td, td.l, td.l.brief { text-align: right; white-space: normal; min-width: 0; padding: 2px 0; border: 0; overflow: hidden; overflow-wrap: break-word; }
+  td, td.l, td.l.brief { text-align: right; white-space: normal; min-width: 0; padding: 2px 0; border: 0;
+    overflow: hidden; overflow-wrap: break-word; }
   td.l.wrap { text-align: left; } td:empty { display: none; }
   td::before { content: attr(data-label); float: left; margin-right: 12px; color: var(--muted); font-weight: 400; }
   td.wrap::before { float: none; display: block; }

@@ -73,7 +73,9 @@ std::string error_cell(const PhaseSummary& phase) {
 std::string cache_cell(const PhaseSummary& phase) {
   if (!phase.cache) return "–";
   const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);
-  return phase.cache_base_fraction > 0 ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction) : hits;
+  return phase.cache_base_fraction > 0
+             ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction)
+             : hits;
 }
 
 std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string& label, const std::string& colour,

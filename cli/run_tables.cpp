@@ -60,13 +60,13 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
                {"s.e.", right},
                {"peak memory [MiB]", right}});
   for (const RunSummary& run : runs) {
-    table.add_row(
-        {run.name, run.freeze, fmt::format("{:.1f}", run.samples_per_second), fmt::format("{:.1f}", run.wall_seconds),
-         fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
-         fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
-         run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy) : "-",
-         run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error) : "-",
-         in_mebibytes(peak_memory_bytes(run))});
+    table.add_row({run.name, run.freeze, fmt::format("{:.1f}", run.samples_per_second),
+                   fmt::format("{:.1f}", run.wall_seconds),
+                   fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
+                   fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
+                   run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy) : "-",
+                   run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error) : "-",
+                   in_mebibytes(peak_memory_bytes(run))});
   }
   return table.to_string();
 }
@@ -74,9 +74,11 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
 std::string accuracy_line(const RunSummary& run) {
   if (run.num_test_samples == 0) return {};
   std::string others;
-  for (const NamedValue& other : run.test_others) others += other.value <= 1 && other.name != "loss" ? fmt::format("; {} {:.1f} %", other.name, 100 * other.value) : fmt::format("; {} {:.3f}", other.name, other.value);
-  return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} test samples){}\n", run.test_metric, 100 * run.test_accuracy,
-                     100 * run.test_accuracy_standard_error, run.num_test_samples, others);
+  for (const NamedValue& other : run.test_others)
+    others += other.value <= 1 && other.name != "loss" ? fmt::format("; {} {:.1f} %", other.name, 100 * other.value)
+                                                       : fmt::format("; {} {:.3f}", other.name, other.value);
+  return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} test samples){}\n", run.test_metric,
+                     100 * run.test_accuracy, 100 * run.test_accuracy_standard_error, run.num_test_samples, others);
 }
 
 }  // namespace
@@ -84,9 +86,14 @@ std::string accuracy_line(const RunSummary& run) {
 std::string recoveries_text(const RunSummary& run) {
   std::string text;
   for (const Recovery& recovery : run.recoveries) {
-    text += fmt::format("went on with step {} on {} rank{} from {}: {}\n  ", recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", recovery.source, recovery.cause);
-    if (recovery.lost_steps > 0) text += fmt::format("{} step{} done again ({}), ", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s", format_duration(recovery.lost_work_ns));
-    if (recovery.forming_ns > 0) text += fmt::format("noticed in {}, formed anew in {}, ", format_duration(recovery.detection_ns), format_duration(recovery.forming_ns));
+    text += fmt::format("went on with step {} on {} rank{} from {}: {}\n  ", recovery.step, recovery.world_size,
+                        recovery.world_size == 1 ? "" : "s", recovery.source, recovery.cause);
+    if (recovery.lost_steps > 0)
+      text += fmt::format("{} step{} done again ({}), ", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s",
+                          format_duration(recovery.lost_work_ns));
+    if (recovery.forming_ns > 0)
+      text += fmt::format("noticed in {}, formed anew in {}, ", format_duration(recovery.detection_ns),
+                          format_duration(recovery.forming_ns));
     text += fmt::format("restored in {}\n", format_duration(recovery.restoring_ns));
   }
   return text;
@@ -127,10 +134,10 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
     for (const PhaseSummary& phase : run.phases) {
       times.add_row({run.name, std::to_string(phase.from_step), std::to_string(phase.num_steps),
                      std::to_string(phase.frozen_layers), fmt::format("{} x {}", phase.stages, phase.replicas),
-                     std::to_string(phase.num_micro_batches), cache_hits(phase), in_milliseconds(phase.predicted_iteration_ns),
-                     in_milliseconds(phase.measured_iteration_ns),
-                     error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), term_that_is_off(phase), measured_range(phase),
-                     fmt::format("{:.1f}", phase.samples_per_second)});
+                     std::to_string(phase.num_micro_batches), cache_hits(phase),
+                     in_milliseconds(phase.predicted_iteration_ns), in_milliseconds(phase.measured_iteration_ns),
+                     error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), term_that_is_off(phase),
+                     measured_range(phase), fmt::format("{:.1f}", phase.samples_per_second)});
       costs.add_row({run.name, std::to_string(phase.from_step), in_mebibytes(phase.predicted_peak_memory_bytes),
                      in_mebibytes(phase.measured_peak_memory_bytes), in_milliseconds(phase.predicted_transformation_ns),
                      in_milliseconds(phase.transformation_ns)});

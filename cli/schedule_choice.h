@@ -17,7 +17,8 @@ struct ScheduleChoice {
   std::string name;  // or a file's
   ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8};
   int max_in_flight = 0;  // AutoZeroBubble; 0 = 2 p
-  /// What a micro-batch keeps from I until W, of what it keeps from F on; 0 = all of it, kWeightGradientShare for AutoZeroBubble.
+  /// What a micro-batch keeps from I until W, of what it keeps from F on; 0 = all of it, kWeightGradientShare for
+  /// AutoZeroBubble.
   double weight_gradient_share = 0;
 };
 
@@ -29,8 +30,8 @@ std::string known_schedules();
 /// --pp, --micro-batches, --virtual-stages, --token-slices, --max-in-flight, --weight-gradient-share.
 std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& choice);
 
-/// Compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for a name that is none or a shape that the schedule does not have,
-/// InvalidInput for a file that is wrong.
+/// Compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for a name that is none or a shape that
+/// the schedule does not have, InvalidInput for a file that is wrong.
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs);
 
 /// A schedule from a CSV file as it stands there, once it has been found valid. Throws InvalidInput.

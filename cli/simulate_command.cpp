@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <utility>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
@@ -51,18 +51,22 @@ std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLay
 }
 
 /// Of all ranks, idle ones too.
-double device_hours(const TrainingPlan& plan) { return 1e-9 * static_cast<double>(predicted_run_ns(plan)) * plan.world_size / 3600; }
+double device_hours(const TrainingPlan& plan) {
+  return 1e-9 * static_cast<double>(predicted_run_ns(plan)) * plan.world_size / 3600;
+}
 
-constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {{"weights", &RankMemory::weights},
-                                                                        {"gradients", &RankMemory::gradients},
-                                                                        {"optimizer_state", &RankMemory::optimizer_state},
-                                                                        {"stash", &RankMemory::stash},
-                                                                        {"workspace", &RankMemory::workspace},
-                                                                        {"exchange", &RankMemory::exchange},
-                                                                        {"cache", &RankMemory::cache}};
+constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {
+    {"weights", &RankMemory::weights},
+    {"gradients", &RankMemory::gradients},
+    {"optimizer_state", &RankMemory::optimizer_state},
+    {"stash", &RankMemory::stash},
+    {"workspace", &RankMemory::workspace},
+    {"exchange", &RankMemory::exchange},
+    {"cache", &RankMemory::cache}};
 
 /// Of every rank that is used, phase by phase.
-std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Cluster& cluster) {
+std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
+                                       const Cluster& cluster) {
   std::vector<MemoryCurve> curves;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -71,10 +75,13 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
       Place place;
       if (!find_place(phase.layout, rank, place)) continue;
       const bool trains = phase.partition[place.position].end > phase.first_trainable_layer;
-      curves.push_back({.from_step = phase.from_step, .rank = rank, .iteration_ns = summary.makespan_ns,
-                        .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-                        .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place.position],
-                                                    summary.peak_in_flight[place.position], trains)});
+      curves.push_back(
+          {.from_step = phase.from_step,
+           .rank = rank,
+           .iteration_ns = summary.makespan_ns,
+           .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
+           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place.position],
+                                       summary.peak_in_flight[place.position], trains)});
     }
   }
   return curves;
@@ -87,14 +94,17 @@ std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves) {
     if (!curve.limit_bytes || curve.changes.empty()) continue;
     const MemoryChange peak = largest(curve.changes);
     if (peak.bytes <= *curve.limit_bytes) continue;
-    sentences.push_back(fmt::format("from step {}, rank {} needs {} in {}, {} into the iteration: {} more than its {}", curve.from_step, curve.rank,
-                                    format_bytes(peak.bytes), to_string(peak.action), format_duration(peak.at_ns), format_bytes(peak.bytes - *curve.limit_bytes),
+    sentences.push_back(fmt::format("from step {}, rank {} needs {} in {}, {} into the iteration: {} more than its {}",
+                                    curve.from_step, curve.rank, format_bytes(peak.bytes), to_string(peak.action),
+                                    format_duration(peak.at_ns), format_bytes(peak.bytes - *curve.limit_bytes),
                                     format_bytes(*curve.limit_bytes)));
   }
   return sentences;
 }
 
-std::string memory_file(const std::string& path, const std::vector<MemoryCurve>& curves) { return path.ends_with(".csv") ? memory_csv(curves) : memory_svg(curves); }
+std::string memory_file(const std::string& path, const std::vector<MemoryCurve>& curves) {
+  return path.ends_with(".csv") ? memory_csv(curves) : memory_svg(curves);
+}
 
 /// What the peak of each position consists of.
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
@@ -125,7 +135,8 @@ nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_position) 
   return json;
 }
 
-std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model, const std::vector<std::string>& exceeds) {
+std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
+                            const std::vector<std::string>& exceeds) {
   using enum Table::Align;
   Table times({{"from step", right},
                {"steps", right},
@@ -161,11 +172,13 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
   }
   std::string text = fmt::format("{}\n{}\n{}\n", times.to_string(), ranks.to_string(), memory_text(plan, phases));
   for (const std::string& sentence : exceeds) text += "does not fit: " + sentence + "\n";
-  return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n", format_duration(predicted_run_ns(plan)),
-                            run_samples_per_second(plan), device_hours(plan), plan.world_size);
+  return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
+                            format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
+                            plan.world_size);
 }
 
-std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model, const std::vector<std::string>& exceeds) {
+std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
+                            const std::vector<std::string>& exceeds) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 1},
                                  {"method", plan.method},
@@ -220,7 +233,8 @@ Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPh
 }
 
 int run_simulate(const SimulateOptions& options) {
-  if (options.plan.empty() == options.what_if.choice.name.empty()) throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
+  if (options.plan.empty() == options.what_if.choice.name.empty())
+    throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
   if (!options.what_if.choice.name.empty()) {
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
@@ -229,7 +243,8 @@ int run_simulate(const SimulateOptions& options) {
   const Profile profile = load_profile_of(plan, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
   if (!options.sets.empty()) {
-    if (!options.timeline.empty() || !options.memory.empty()) throw UsageError("--timeline and --memory: are of the plan as it is, not of --set");
+    if (!options.timeline.empty() || !options.memory.empty())
+      throw UsageError("--timeline and --memory: are of the plan as it is, not of --set");
     print_result(simulate_plan_what_ifs(plan, profile, cluster, options.sets, options.format));
     return 0;
   }
@@ -261,13 +276,23 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--timeline", options->timeline,
                    "Also write one iteration of each phase as a Chrome trace (Perfetto)")
       ->type_name("FILE");
-  command->add_option("--memory", options->memory, "Also write each rank's memory over one iteration of each phase: a picture (.svg) or a table (.csv)")
-      ->check(CLI::Validator([](const std::string& path) { return path.ends_with(".svg") || path.ends_with(".csv") ? "" : "must end in .svg or .csv"; }, ""))
+  command
+      ->add_option("--memory", options->memory,
+                   "Also write each rank's memory over one iteration of each phase: a picture (.svg) or a table (.csv)")
+      ->check(CLI::Validator(
+          [](const std::string& path) {
+            return path.ends_with(".svg") || path.ends_with(".csv") ? "" : "must end in .svg or .csv";
+          },
+          ""))
       ->type_name("FILE");
   command
-      ->add_option("--set", options->sets,
-                   "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks share), switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, fastest), overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, recompute=layers, "
-                   "jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a row against the plan as it is")
+      ->add_option(
+          "--set", options->sets,
+          "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks share), "
+          "switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, fastest), overlap-reduction=on, "
+          "scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, recompute=layers, "
+          "jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a row against the "
+          "plan as it is")
       ->type_name("CHANGES")
       ->take_all();
   add_what_if_options(*command, options->what_if);

@@ -24,7 +24,8 @@ constexpr double kLargestNumber = 1e9;
 constexpr int kIterations = 4;  // the period is the distance of the last two
 
 UniformCosts costs_of(const ScheduleWhatIf& options) {
-  const Link link{.latency_ns = 0, .bandwidth_bytes_per_second = std::llround(options.bandwidth_gbytes_per_second * 1e9)};
+  const Link link{.latency_ns = 0,
+                  .bandwidth_bytes_per_second = std::llround(options.bandwidth_gbytes_per_second * 1e9)};
   return {.forward_ns = nanoseconds_of(1e-3 * options.forward_ms),
           .input_gradient_ns = nanoseconds_of(1e-3 * options.backward_input_ms),
           .weight_gradient_ns = nanoseconds_of(1e-3 * options.backward_weight_ms),
@@ -55,7 +56,9 @@ Timing run(const Schedule& lowered, const CostModel& costs, int iterations) {
 
 /// What the last of several iterations adds, where they overlap.
 Nanoseconds period_ns(const Schedule& compute, const CostModel& costs) {
-  const auto makespan = [&](int iterations) { return run(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front(); };
+  const auto makespan = [&](int iterations) {
+    return run(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front();
+  };
   return makespan(kIterations) - makespan(kIterations - 1);
 }
 
@@ -73,9 +76,10 @@ Answer answer(const ScheduleWhatIf& options) {
   if (overlap) answer.summary.iteration_ns = period_ns(answer.compute, costs);
   answer.summary.peak_in_flight = peak_in_flight(answer.compute, weight_gradient_share_of(options.choice));
   const std::vector<Nanoseconds>& busy = answer.summary.busy_ns;
-  answer.span_bubble_fraction = idle_share(*std::max_element(busy.begin(), busy.end()), answer.summary.longest_rank_span_ns);
-  answer.steady_bubble_fraction =
-      idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}), answer.summary.iteration_ns * num_positions(lowered));
+  answer.span_bubble_fraction =
+      idle_share(*std::max_element(busy.begin(), busy.end()), answer.summary.longest_rank_span_ns);
+  answer.steady_bubble_fraction = idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}),
+                                             answer.summary.iteration_ns * num_positions(lowered));
   return answer;
 }
 
@@ -83,11 +87,17 @@ Answer answer(const ScheduleWhatIf& options) {
 
 void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
   CLI::Option* const schedule =
-      command.add_option("--schedule", options.choice.name, "Without a plan: simulate this schedule (NAME or a CSV file) with equal times for every stage")
+      command
+          .add_option("--schedule", options.choice.name,
+                      "Without a plan: simulate this schedule (NAME or a CSV file) with equal times for every stage")
           ->type_name("NAME");
   for (CLI::Option* const option : add_shape_options(command, options.choice)) option->needs(schedule);
   const auto add_number = [&](const std::string& name, double& value, const std::string& meaning) {
-    command.add_option(name, value, meaning)->check(CLI::Range(0.0, kLargestNumber).description(""))->type_name("X")->capture_default_str()->needs(schedule);
+    command.add_option(name, value, meaning)
+        ->check(CLI::Range(0.0, kLargestNumber).description(""))
+        ->type_name("X")
+        ->capture_default_str()
+        ->needs(schedule);
   };
   add_number("--forward-ms", options.forward_ms, "F of one stage");
   add_number("--backward-input-ms", options.backward_input_ms, "I of one stage; B = I + W");
@@ -97,8 +107,12 @@ void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50).description(""))
       ->type_name("BYTES")
       ->needs(schedule);
-  add_number("--bandwidth-gbytes-per-second", options.bandwidth_gbytes_per_second, "Of each direction of each link; 0 = unlimited");
-  command.add_flag("--split-overlap", options.split_overlap, "Run joined forward-backward pairs (DualPipeV) one after the other")->needs(schedule);
+  add_number("--bandwidth-gbytes-per-second", options.bandwidth_gbytes_per_second,
+             "Of each direction of each link; 0 = unlimited");
+  command
+      .add_flag("--split-overlap", options.split_overlap,
+                "Run joined forward-backward pairs (DualPipeV) one after the other")
+      ->needs(schedule);
 }
 
 std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& format) {
@@ -134,8 +148,9 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
       "steady bubble         {:.4f} (idle / ranks x iteration)\n"
       "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
       found.compute.name, num_positions(found.compute), num_stages(found.compute), found.compute.num_micro_batches,
-      in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns), in_milliseconds(summary.longest_rank_span_ns),
-      summary.bubble_fraction, summary.bubble_overhead, found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
+      in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
+      in_milliseconds(summary.longest_rank_span_ns), summary.bubble_fraction, summary.bubble_overhead,
+      found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
 }
 
 }  // namespace frostpipe

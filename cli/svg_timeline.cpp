@@ -119,8 +119,8 @@ std::string timeline_svg(const Trace& predicted, const Trace& measured) {
     groups += group_svg(title, *trace, pixels_per_ns, height);
     height += kTitle + trace->num_ranks * kLane;
   }
-  return fmt::format("<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline\">\n", kTimelineWidth,
-                     coordinate(height + kAxis)) +
+  return fmt::format("<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline\">\n",
+                     kTimelineWidth, coordinate(height + kAxis)) +
          axis_svg(longest, pixels_per_ns, height) + groups + "</svg>\n";
 }
 

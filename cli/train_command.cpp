@@ -32,8 +32,8 @@ struct TrainCommandOptions {
   std::string plan, data, model, output;
   SourceOverrides sources;
   std::optional<int> epochs;  // none = whatever the plan's steps are
-  int ranks_per_node = 0;  // 0 = what the plan's world size asks for
-  int num_ranks = 0;       // to start on this machine
+  int ranks_per_node = 0;     // 0 = what the plan's world size asks for
+  int num_ranks = 0;          // to start on this machine
   std::string freeze = "plan";
   FreezeOptions freeze_options;
   int num_spares = 0, max_restarts = 3;
@@ -49,8 +49,10 @@ struct TrainCommandOptions {
 /// What nobody has trained yet is for people to know.
 void note_random_start(const TrainOptions& train, const std::vector<std::string>& tensors) {
   if (tensors.empty()) return;
-  print_note(tensors.front() == "the whole model" ? fmt::format("{} has no weights: the whole model starts at random", train.model.string())
-                                                  : fmt::format("{} lacks {}{}: started at random", train.model.string(), tensors.front(), tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
+  print_note(tensors.front() == "the whole model"
+                 ? fmt::format("{} has no weights: the whole model starts at random", train.model.string())
+                 : fmt::format("{} lacks {}{}: started at random", train.model.string(), tensors.front(),
+                               tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
 }
 
 /// What is not a whole number of epochs is for people to know, too.
@@ -76,7 +78,8 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
     if (display) display->clear();
     print_note(sentence);
   };
-  train(membership, train_options, answers.inputs, {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
+  train(membership, train_options, answers.inputs,
+        {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
 }
 
 /// This process speaks for the run folder: the launcher, which lives as long as the run, or torchrun's rank 0.
@@ -117,8 +120,9 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   if (options.model.empty() && options.train.plan.provenance.model_path.empty()) {
     throw InvalidInput(fmt::format("{}: provenance.model_path: names no folder; give --model FOLDER", options.plan));
   }
-  const std::filesystem::path folder = options.model.empty() ? path_in_plan(options.train.plan.provenance.model_path, options.plan)
-                                                             : std::filesystem::path(options.model);
+  const std::filesystem::path folder = options.model.empty()
+                                           ? path_in_plan(options.train.plan.provenance.model_path, options.plan)
+                                           : std::filesystem::path(options.model);
   if (options.model.empty() && !std::filesystem::is_directory(folder))
     throw InvalidInput(fmt::format("{}: must be the folder of a model; give --model FOLDER", folder.string()));
   require_model_folder(folder);
@@ -144,10 +148,14 @@ void note_lengths_beyond_the_plan(const TrainOptions& train, int longest_tokens)
 
 /// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
 void require_unchanging(const TrainOptions& train) {
-  const bool decides_later = train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
-  const bool may_cache = decides_later || std::any_of(train.plan.phases.begin(), train.plan.phases.end(), [](const Phase& phase) { return phase.cache.on; });
+  const bool decides_later =
+      train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
+  const bool may_cache = decides_later || std::any_of(train.plan.phases.begin(), train.plan.phases.end(),
+                                                      [](const Phase& phase) { return phase.cache.on; });
   if (may_cache && (train.samples.crop_padding > 0 || train.samples.flip)) {
-    throw UsageError("--crop-padding, --flip: change pictures from epoch to epoch, which the plan's activation cache cannot hold; plan with --cache off");
+    throw UsageError(
+        "--crop-padding, --flip: change pictures from epoch to epoch, which the plan's activation cache cannot hold; "
+        "plan with --cache off");
   }
 }
 
@@ -168,7 +176,8 @@ Answers prepare(TrainCommandOptions& options) {
     require_writable(train.output / "summary.json");  // found out before the training, not after it
   if (answers_for_folder()) take_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
-    if (train.cache_folder.empty()) throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
+    if (train.cache_folder.empty())
+      throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
     require_folder(train.cache_folder);
   }
   const int virtual_nodes = std::max(1, train.num_nodes);
@@ -178,7 +187,9 @@ Answers prepare(TrainCommandOptions& options) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
     form_nodes(*train.cluster, train.num_nodes);
   }
-  if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
+  if (is_rehearsal)
+    train.emulation =
+        emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
   require_unchanging(train);
   const InputsFound found = check_inputs(train);
   require_planned_lengths(train.plan, found.longest_tokens, is_rehearsal ? "the profile's workload" : options.data,
@@ -192,8 +203,11 @@ Answers prepare(TrainCommandOptions& options) {
     note_part_of_an_epoch(train.plan, per_epoch);
   }
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
-  const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] { return load_profile_of(plan, path, sources); };
-  const auto load_cluster = [plan = train.plan, path = options.plan, sources = options.sources, nodes = train.num_nodes] {
+  const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] {
+    return load_profile_of(plan, path, sources);
+  };
+  const auto load_cluster = [plan = train.plan, path = options.plan, sources = options.sources,
+                             nodes = train.num_nodes] {
     Cluster cluster = load_cluster_of(plan, path, sources);
     form_nodes(cluster, nodes);
     return cluster;
@@ -260,7 +274,9 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
   CheckpointPolicy& checkpoints = options.train.checkpoints;
   checkpoints.every_minutes = 10;
   options.train.resume = "auto";
-  command.add_option("--checkpoint-steps", checkpoints.every_steps, "Write a checkpoint every N steps, in the background, to RUN/checkpoints; 0 = not by steps")
+  command
+      .add_option("--checkpoint-steps", checkpoints.every_steps,
+                  "Write a checkpoint every N steps, in the background, to RUN/checkpoints; 0 = not by steps")
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
       ->capture_default_str();
@@ -268,10 +284,15 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       ->check(CLI::Range(0.0, 1e6).description(""))
       ->type_name("X")
       ->capture_default_str();
-  command.add_option("--keep-checkpoints", checkpoints.keep, "The newest N stay")->check(CLI::Range(1, kLargestCount).description(""))->type_name("N")->capture_default_str();
-  command.add_option("--resume", options.train.resume,
-                     "auto: go on with the run in RUN if it has not ended; no: begin anew; else from this checkpoint, or the newest in this folder. The plan may be another one, "
-                     "for other ranks, schedules or frozen layers")
+  command.add_option("--keep-checkpoints", checkpoints.keep, "The newest N stay")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--resume", options.train.resume,
+                  "auto: go on with the run in RUN if it has not ended; no: begin anew; else from this checkpoint, or "
+                  "the newest in this folder. The plan may be another one, "
+                  "for other ranks, schedules or frozen layers")
       ->type_name("WHAT")
       ->capture_default_str();
   command.add_flag("--overwrite", options.overwrite,
@@ -280,12 +301,16 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       ->check(CLI::Range(0, 1024).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--max-restarts", options.max_restarts, "How often the job goes on after a loss: with a spare, or on fewer ranks; 0 = a loss ends it")
+  command
+      .add_option("--max-restarts", options.max_restarts,
+                  "How often the job goes on after a loss: with a spare, or on fewer ranks; 0 = a loss ends it")
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--accuracy-guard", options.accuracy_tolerance,
-                     "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X per cent behind it")
+  command
+      .add_option("--accuracy-guard", options.accuracy_tolerance,
+                  "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
+                  "per cent behind it")
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->type_name("X");
 }
@@ -298,17 +323,23 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
         ->type_name("X")
         ->capture_default_str();
   };
-  add_number("--learning-rate", train.learning_rate, 0, 1e6,
-             "Highest learning rate; a short warm-up, then decay to 0");
+  add_number("--learning-rate", train.learning_rate, 0, 1e6, "Highest learning rate; a short warm-up, then decay to 0");
   add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices");
   add_number("--gradient-clip", train.gradient_clip, 0, 1e12, "Largest norm of all gradients together; 0 = off");
   add_number("--held-out", train.held_out, 0, 0.99, "Fraction of the data to test on");
-  add_number("--learning-rate-warm-up", train.learning_rate_warm_up, 0, 1, "Fraction of the steps in which the learning rate rises");
-  command.add_option("--decay", train.decay, "How it falls then: linear or cosine")->check(CLI::IsMember({"linear", "cosine"}).description(""))->type_name("CURVE")->capture_default_str();
-  add_number("--dropout", train.dropout, 0, 0.99, "Fraction of values to drop in layers that train; the same ones in every layout");
+  add_number("--learning-rate-warm-up", train.learning_rate_warm_up, 0, 1,
+             "Fraction of the steps in which the learning rate rises");
+  command.add_option("--decay", train.decay, "How it falls then: linear or cosine")
+      ->check(CLI::IsMember({"linear", "cosine"}).description(""))
+      ->type_name("CURVE")
+      ->capture_default_str();
+  add_number("--dropout", train.dropout, 0, 0.99,
+             "Fraction of values to drop in layers that train; the same ones in every layout");
   add_number("--label-smoothing", train.label_smoothing, 0, 0.99,
              "So much of a target is spread over all classes or tokens");
-  add_count_option(command, "--crop-padding", train.samples.crop_padding, "Shift pictures to train on at random by up to N pixels")->check(CLI::Range(0, 1024).description(""));
+  add_count_option(command, "--crop-padding", train.samples.crop_padding,
+                   "Shift pictures to train on at random by up to N pixels")
+      ->check(CLI::Range(0, 1024).description(""));
   command.add_flag("--flip", train.samples.flip, "Mirror every other picture to train on");
 }
 
@@ -324,7 +355,8 @@ Command add_train_command(CLI::App& app) {
                    "(SQuAD 1.1's .json), text alone (.txt, for GPT-2), pictures (CIFAR's "
                    ".bin, or a folder with a sub-folder of JPEG and PNG files per label)")
       ->type_name("DATA");
-  command->add_option("--test-data", options->train.test_data, "Test on this instead of a part of --data")->type_name("DATA");
+  command->add_option("--test-data", options->train.test_data, "Test on this instead of a part of --data")
+      ->type_name("DATA");
   command
       ->add_option("--model", options->model, "Hugging Face folder to start from; default: the one that was profiled")
       ->type_name("FOLDER");
@@ -360,7 +392,8 @@ Command add_train_command(CLI::App& app) {
       ->add_option("--name", options->train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")
       ->type_name("NAME");
   command
-      ->add_option("--cache-dir", options->train.cache_folder, "Folder for cached activations that memory does not hold (plan --cache-disk)")
+      ->add_option("--cache-dir", options->train.cache_folder,
+                   "Folder for cached activations that memory does not hold (plan --cache-disk)")
       ->type_name("FOLDER");
   command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
       ->type_name("FILE");

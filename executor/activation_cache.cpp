@@ -14,7 +14,9 @@
 namespace frostpipe {
 namespace {
 
-std::span<std::byte> bytes_of(const at::Tensor& tensor) { return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()}; }
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
 
 }  // namespace
 
@@ -68,7 +70,8 @@ void ActivationCache::forget_boundaries() {
 }
 
 std::uint64_t ActivationCache::entry_key(const CacheBoundary& boundary, int sample) const {
-  const std::array<std::uint64_t, 3> parts{static_cast<std::uint64_t>(boundary.layer), boundary.key, sample_keys_[sample]};
+  const std::array<std::uint64_t, 3> parts{static_cast<std::uint64_t>(boundary.layer), boundary.key,
+                                           sample_keys_[sample]};
   return std::max<std::uint64_t>(1, hash_bytes(std::as_bytes(std::span(parts))));
 }
 

@@ -35,8 +35,9 @@ struct CacheCounts {
 
 /// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.
 ///
-/// Only a sample's tokens are stored, not its padding, which no later layer looks at. An entry's key is made of the boundary and of the sample's
-/// own: there is no other way to change what the prefix gives. Not for data whose view of a sample changes between epochs.
+/// Only a sample's tokens are stored, not its padding, which no later layer looks at. An entry's key is made of the
+/// boundary and of the sample's own: there is no other way to change what the prefix gives. Not for data whose view of
+/// a sample changes between epochs.
 class ActivationCache {
  public:
   /// `store`: null if no sample has a slot. `slot_of_sample`: the sample's number in the store, -1 = has none. The
@@ -51,7 +52,8 @@ class ActivationCache {
   void forget_boundaries();
   const std::vector<CacheBoundary>& boundaries() const { return boundaries_; }
 
-  /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not taken.
+  /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not
+  /// taken.
   void read_ahead(std::span<const int> samples, int tokens, int deepest_layer);
   /// The rows of these samples: as read ahead, or read now where others were.
   CachedRows take(std::span<const int> samples, int tokens, int deepest_layer);

@@ -10,7 +10,8 @@ BatchLoader::~BatchLoader() {
 }
 
 bool BatchLoader::Request::operator==(const Request& other) const {
-  return samples == other.samples && batch.tokens == other.batch.tokens && batch.epoch == other.batch.epoch && batch.dropout_seed == other.batch.dropout_seed;
+  return samples == other.samples && batch.tokens == other.batch.tokens && batch.epoch == other.batch.epoch &&
+         batch.dropout_seed == other.batch.dropout_seed;
 }
 
 BatchLoader::Request BatchLoader::request_for(const MiniBatch& batch, SampleRange share) {
@@ -23,7 +24,8 @@ MicroBatch BatchLoader::load(const Request& request) const {
   return data_.load(request.batch, request.samples, type_, with_input_);
 }
 
-void BatchLoader::begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) {
+void BatchLoader::begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                                  SampleRange next_share) {
   Request request = request_for(batch, share);
   const bool is_coming = coming_.valid() && request == requested_;
   if (coming_.valid() && !is_coming) coming_.wait();

@@ -13,7 +13,8 @@ namespace {
 constexpr double kSecondsBetweenQuestions = 5;
 constexpr int kLongestWaitSeconds = 120;
 
-/// Layers that this rank writes: trainable ones are spread over the replicas, frozen ones are with the first rank that has parked their moments, else spread as well.
+/// Layers that this rank writes: trainable ones are spread over the replicas, frozen ones are with the first rank that
+/// has parked their moments, else spread as well.
 std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communicator& communicator) {
   const auto world = static_cast<std::size_t>(communicator.world_size());
   const int self = communicator.rank();
@@ -32,7 +33,8 @@ std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communi
       is_parked = true;
     }
     if (writer != self) continue;
-    images.push_back(is_parked ? image_of(layer, session.parked().at(layer)) : image_of(layer, session.layers().at(layer)));
+    images.push_back(is_parked ? image_of(layer, session.parked().at(layer))
+                               : image_of(layer, session.layers().at(layer)));
   }
   return images;
 }
@@ -77,7 +79,9 @@ bool CheckpointKeeper::is_due(int step) {
   }
   if (step < next_question_) return false;
 
-  const auto seconds_since = [](Clock::time_point moment) { return std::chrono::duration<double>(Clock::now() - moment).count(); };
+  const auto seconds_since = [](Clock::time_point moment) {
+    return std::chrono::duration<double>(Clock::now() - moment).count();
+  };
   const bool by_steps = policy_.every_steps > 0 && (postponed_ || step % policy_.every_steps == 0);
   const bool by_time = policy_.every_minutes > 0 && seconds_since(last_written_) >= 60 * policy_.every_minutes;
   int next = std::numeric_limits<int>::max();

@@ -14,7 +14,8 @@
 
 namespace frostpipe {
 
-/// Decides when checkpoints are due and hands them to the writer, for one forming of the job. All ranks call each function at the same point.
+/// Decides when checkpoints are due and hands them to the writer, for one forming of the job. All ranks call each
+/// function at the same point.
 class CheckpointKeeper {
  public:
   /// `forming`: its number. `note` gets sentences for people, on any rank. `before`: the keeper of the forming before,
@@ -24,7 +25,8 @@ class CheckpointKeeper {
                    Communicator& communicator, std::function<void(const std::string&)> note,
                    std::unique_ptr<CheckpointKeeper> before = nullptr);
 
-  /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at the steps where it may be, at most every few seconds.
+  /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at
+  /// the steps where it may be, at most every few seconds.
   bool is_due(int step);
   /// Writes one, in the background. `checkpoint`: rank 0's counts; its files are filled in.
   void write(const Checkpoint& checkpoint, RankSession& session);

@@ -61,12 +61,15 @@ std::shared_future<c10::intrusive_ptr<c10d::Work>> ready(c10::intrusive_ptr<c10d
   return promise.get_future().share();
 }
 
-at::Tensor host_memory_for(const at::Tensor& tensor) { return at::empty(tensor.sizes(), tensor.options().device(at::kCPU)); }
+at::Tensor host_memory_for(const at::Tensor& tensor) {
+  return at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
+}
 
 /// There when this returns.
 at::Tensor host_copy_of(const at::Tensor& tensor) { return host_memory_for(tensor).copy_(tensor); }
 
-/// c10d warns line by line of every connection that breaks; what broke it is for us to say, in one sentence. A user's own choice is kept.
+/// c10d warns line by line of every connection that breaks; what broke it is for us to say, in one sentence. A user's
+/// own choice is kept.
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
@@ -76,8 +79,11 @@ void keep_c10d_quiet() {
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
-  /// Of a message: Gloo's own limit is the one that ranks connect within. NCCL's stays: with another one the host would wait.
-  std::chrono::milliseconds longest_wait() const { return backend->getBackendName() == "gloo" ? std::chrono::milliseconds(std::chrono::minutes(30)) : kNoTimeout; }
+  /// Of a message: Gloo's own limit is the one that ranks connect within. NCCL's stays: with another one the host would
+  /// wait.
+  std::chrono::milliseconds longest_wait() const {
+    return backend->getBackendName() == "gloo" ? std::chrono::milliseconds(std::chrono::minutes(30)) : kNoTimeout;
+  }
 };
 
 struct Transfer::State {
@@ -113,10 +119,13 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
       std::vector<at::Tensor> list{contiguous};
       return link->backend->send(list, to, tag);
     };
-    if (!pacer_) return std::make_shared<Transfer::State>(Transfer::State{ready(send_now()), contiguous, link_->longest_wait(), self_, what});
+    if (!pacer_)
+      return std::make_shared<Transfer::State>(
+          Transfer::State{ready(send_now()), contiguous, link_->longest_wait(), self_, what});
     const auto sending = std::make_shared<std::packaged_task<c10::intrusive_ptr<c10d::Work>()>>(send_now);
     pacer_->send(to_rank, static_cast<Bytes>(contiguous.nbytes()), [sending] { (*sending)(); });
-    return std::make_shared<Transfer::State>(Transfer::State{sending->get_future().share(), contiguous, link_->longest_wait(), self_, what});
+    return std::make_shared<Transfer::State>(
+        Transfer::State{sending->get_future().share(), contiguous, link_->longest_wait(), self_, what});
   });
   return transfer;
 }
@@ -127,7 +136,9 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   transfer.state_ = guarded(self_, what, [&] {
     const at::Tensor received = through_host_ ? host_memory_for(into) : at::Tensor();
     std::vector<at::Tensor> list{through_host_ ? received : into};
-    return std::make_shared<Transfer::State>(Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, link_->longest_wait(), self_, what, received});
+    return std::make_shared<Transfer::State>(
+        Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, link_->longest_wait(), self_,
+                        what, received});
   });
   return transfer;
 }
@@ -148,11 +159,13 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
   });
 }
 
-/// All in one buffer, and behind it when each rank came: microseconds of the hosts' common clock in two halves that a float holds exactly.
+/// All in one buffer, and behind it when each rank came: microseconds of the hosts' common clock in two halves that a
+/// float holds exactly.
 void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
   using std::chrono::microseconds;
   constexpr std::int64_t kHalf = 1 << 22;
-  const auto now = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   const auto num_ranks = static_cast<std::int64_t>(ranks_.size());
   Bytes bytes = 0;
   std::vector<at::Tensor> parts;
@@ -172,7 +185,8 @@ void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
     offset += tensor.numel();
   }
   arrivals = all.narrow(0, offset, 2 * num_ranks).to(at::kDouble).view({num_ranks, 2});
-  const double last = arrivals.select(1, 0).mul(static_cast<double>(kHalf)).add(arrivals.select(1, 1)).max().item<double>();
+  const double last =
+      arrivals.select(1, 0).mul(static_cast<double>(kHalf)).add(arrivals.select(1, 1)).max().item<double>();
   const auto last_arrival = std::chrono::steady_clock::time_point(microseconds(static_cast<std::int64_t>(last)));
   std::this_thread::sleep_until(last_arrival + std::chrono::nanoseconds(pacer_->all_reduce_ns(ranks_, bytes)));
 }
@@ -238,13 +252,16 @@ struct Communicator::State {
   /// For ranks that our launcher did not connect. Some may have much to load. Each says whether it shares its device.
   void meet_at_store() {
     std::vector<std::string> arrivals;
-    for (int rank = 0; rank < self.world_size; ++rank) arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
+    for (int rank = 0; rank < self.world_size; ++rank)
+      arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
     store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
     store->wait(arrivals);
-    for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals)) through_host = through_host || shares.at(0) != 0;
+    for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals))
+      through_host = through_host || shares.at(0) != 0;
   }
 
-  /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making a group does not wait long for anybody.
+  /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making
+  /// a group does not wait long for anybody.
   Group make_group(std::vector<int> ranks, bool host_memory) {
     const int number = num_groups++;
     Group group;
@@ -285,9 +302,8 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   if (self.world_size > 1 && self.peer_sockets) {
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
   } else if (self.world_size > 1) {
-    state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port), [&] {
-      return connect_store(self, /*may_host=*/true);
-    });
+    state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port),
+                          [&] { return connect_store(self, /*may_host=*/true); });
     state.heartbeat = std::make_unique<Heartbeat>(self);
     guarded(self.rank, "waiting for all ranks", [&] { state.meet_at_store(); });
   }

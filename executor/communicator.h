@@ -28,14 +28,14 @@ class Transfer {
   std::shared_ptr<State> state_;
 };
 
-/// Some ranks of the job that talk to each other. Ranks are numbered as in the whole job. A default-made group has no ranks; a
-/// group of one does nothing in its collectives.
+/// Some ranks of the job that talk to each other. Ranks are numbered as in the whole job. A default-made group has no
+/// ranks; a group of one does nothing in its collectives.
 class Group {
  public:
   Group() = default;
   const std::vector<int>& ranks() const { return ranks_; }
-  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until the transfer is waited for, what is
-  /// sent must not change.
+  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until
+  /// the transfer is waited for, what is sent must not change.
   Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
   Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
   /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.
@@ -81,11 +81,11 @@ class Communicator {
   Group& everyone();
   /// All ranks, device memory: weights that move.
   Group& movers();
-  /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the times of `cluster`'s links for
-  /// `shrink` times their bytes, where the real links are faster.
+  /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the
+  /// times of `cluster`'s links for `shrink` times their bytes, where the real links are faster.
   void pace(const Cluster& cluster, int shrink);
-  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions before it have no
-  /// part in the gradient norm.
+  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions
+  /// before it have no part in the gradient norm.
   ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);
   /// Text from `from_rank` to all.
   std::string broadcast(const std::string& text, int from_rank);
@@ -96,7 +96,8 @@ class Communicator {
   /// Ends all connections to other ranks, where our launcher made them: whoever waits at one, here or at its other end,
   /// gets an error at once. After a loss ranks would otherwise wait for each other in a ring that nobody breaks.
   void sever();
-  /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written last, "" before that.
+  /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written
+  /// last, "" before that.
   void post(const std::string& line);
   std::string posted();
 

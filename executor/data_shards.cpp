@@ -41,12 +41,14 @@ std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int n
   return shards;
 }
 
-std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size, std::uint64_t seed, int epoch) {
+std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
+                                     std::uint64_t seed, int epoch) {
   const int num_shards = static_cast<int>(shards.size());
   std::vector<std::vector<int>> waiting;  // by shard, the next sample last
   std::size_t total = 0;
   for (int shard = 0; shard < num_shards; ++shard) {
-    std::vector<int> order = epoch_order(static_cast<int>(shards[shard].size()), seed + static_cast<std::uint64_t>(shard), epoch);
+    std::vector<int> order =
+        epoch_order(static_cast<int>(shards[shard].size()), seed + static_cast<std::uint64_t>(shard), epoch);
     for (int& index : order) index = shards[shard][index];
     std::reverse(order.begin(), order.end());
     total += order.size();

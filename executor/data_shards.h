@@ -6,15 +6,17 @@ namespace frostpipe {
 
 class Communicator;
 
-/// Node of every rank, numbered from 0 without gaps: `num_nodes` contiguous groups of equal size (the world's size is a multiple), or, for 0, the hosts
-/// that the ranks run on. Called by all ranks.
+/// Node of every rank, numbered from 0 without gaps: `num_nodes` contiguous groups of equal size (the world's size is a
+/// multiple), or, for 0, the hosts that the ranks run on. Called by all ranks.
 std::vector<int> nodes_of_ranks(Communicator& communicator, int num_nodes);
 
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
 
-/// The order of all samples in one epoch (counted from 0): random in each shard; of every mini-batch the first part is drawn from shard 0, the next from
-/// shard 1, and so on, as evenly as it goes, so that consecutive replicas find the samples of their own node. With one shard: epoch_order.
-std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size, std::uint64_t seed, int epoch);
+/// The order of all samples in one epoch (counted from 0): random in each shard; of every mini-batch the first part is
+/// drawn from shard 0, the next from shard 1, and so on, as evenly as it goes, so that consecutive replicas find the
+/// samples of their own node. With one shard: epoch_order.
+std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
+                                     std::uint64_t seed, int epoch);
 
 }  // namespace frostpipe

@@ -56,7 +56,9 @@ void split_by_label(const DataSource& source, int num_train, Dataset& dataset) {
 
 void require_vocabulary(const ModelFolder& folder, int size) {
   if (size <= folder.config.vocab_size) return;
-  throw InvalidInput((folder.path / "config.json").string() + ": vocab_size", fmt::format("must be at least the tokenizer's {}", size), std::to_string(folder.config.vocab_size));
+  throw InvalidInput((folder.path / "config.json").string() + ": vocab_size",
+                     fmt::format("must be at least the tokenizer's {}", size),
+                     std::to_string(folder.config.vocab_size));
 }
 
 WordPiece wordpiece_of(const ModelFolder& folder) {
@@ -71,11 +73,16 @@ ByteLevelBpe bpe_of(const ModelFolder& folder) {
   return tokenizer;
 }
 
-int longest(const SampleOptions& options, const ModelFolder& folder) { return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings)); }
+int longest(const SampleOptions& options, const ModelFolder& folder) {
+  return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
+}
 
 /// The data's labels in the folder's order where both have the same ones: its classifier is of use then.
 std::vector<std::string> in_order_of(const ModelFolder& folder, const std::vector<std::string>& labels_of_data) {
-  return std::is_permutation(folder.label_names.begin(), folder.label_names.end(), labels_of_data.begin(), labels_of_data.end()) ? folder.label_names : labels_of_data;
+  return std::is_permutation(folder.label_names.begin(), folder.label_names.end(), labels_of_data.begin(),
+                             labels_of_data.end())
+             ? folder.label_names
+             : labels_of_data;
 }
 
 /// Texts as the model's tokens. `text` keeps nothing but its texts.
@@ -136,13 +143,17 @@ Split split_by_context(const DataSource& source, const Dataset& dataset, int num
                          "must have questions about at least two texts, one to train on and one to test on (or give "
                          "--test-data FILE, or --held-out 0 to test on nothing)",
                          fmt::format("with those about {}", asked_about.size()));
-    const Split contexts = naming(source.data, [&] { return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed); });
+    const Split contexts = naming(source.data, [&] {
+      return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed);
+    });
     for (const int index : contexts.test) held_out.push_back(asked_about[index]);
   }
   Split split;
   for (int i = 0; i < static_cast<int>(dataset.windows.size()); ++i) {
     const int question = dataset.windows[i].question;
-    const bool tests = source.test_data.empty() ? std::binary_search(held_out.begin(), held_out.end(), dataset.questions.questions[question].context) : question >= num_train_questions;
+    const bool tests = source.test_data.empty() ? std::binary_search(held_out.begin(), held_out.end(),
+                                                                     dataset.questions.questions[question].context)
+                                                : question >= num_train_questions;
     (tests ? split.test : split.train).push_back(i);
   }
   return split;
@@ -160,7 +171,8 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
     std::move(test.contexts.begin(), test.contexts.end(), std::back_inserter(dataset.questions.contexts));
     std::move(test.questions.begin(), test.questions.end(), std::back_inserter(dataset.questions.questions));
   }
-  const PairTokenizer tokenizer = folder.config.family == Family::bert ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
+  const PairTokenizer tokenizer =
+      folder.config.family == Family::bert ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   dataset.split = split_by_context(source, dataset, num_train);
   EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.padding_id, .labels_per_sample = 2};
@@ -176,9 +188,11 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
 /// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
 int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
   const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path));
-  if (ids.size() < 2) throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
+  if (ids.size() < 2)
+    throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
   const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
-  for (std::size_t i = 0; i < count; ++i) encoded.token_ids.emplace_back(ids.begin() + i * length, ids.begin() + (i + 1) * length);
+  for (std::size_t i = 0; i < count; ++i)
+    encoded.token_ids.emplace_back(ids.begin() + i * length, ids.begin() + (i + 1) * length);
   return static_cast<int>(count);
 }
 
@@ -193,7 +207,10 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
     num_all += add_blocks(source.test_data, tokenizer, size, encoded);
   } else {
     num_train -= static_cast<int>(std::lround(num_all * source.held_out));  // the end of the text
-    if (num_train == 0) throw InvalidInput(source.data.string(), "must have enough text for a block to train on beside the part that is held out", fmt::format("{} blocks of {} tokens", num_all, size));
+    if (num_train == 0)
+      throw InvalidInput(source.data.string(),
+                         "must have enough text for a block to train on beside the part that is held out",
+                         fmt::format("{} blocks of {} tokens", num_all, size));
   }
   dataset.split = {.train = numbers(0, num_train), .test = numbers(num_train, num_all)};
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
@@ -207,7 +224,8 @@ Dataset pictures(std::vector<ImageData> parts, const SampleOptions& options, std
     for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
   }
   set_task(folder, dataset.task, dataset.label_names);
-  ImageInput input{.size = static_cast<int>(folder.config.image_size), .tokens = static_cast<int>(image_tokens(folder.config))};
+  ImageInput input{.size = static_cast<int>(folder.config.image_size),
+                   .tokens = static_cast<int>(image_tokens(folder.config))};
   input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
   input.seed = seed;
   read_normalisation(folder.path, input);
@@ -254,15 +272,20 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
     case Task::sequence_classification:
       dataset = labelled_texts(source, options, folder);
       break;
-    case Task::question_answering: dataset = questions(source, options, folder); break;
-    case Task::causal_language_modeling: dataset = plain_text(source, options, folder); break;
+    case Task::question_answering:
+      dataset = questions(source, options, folder);
+      break;
+    case Task::causal_language_modeling:
+      dataset = plain_text(source, options, folder);
+      break;
     case Task::image_classification:
       dataset = labelled_pictures(source, options, folder);
       break;
   }
   dataset.test_by_length = dataset.split.test;
   const auto length = [&](int sample) { return dataset.samples->tokens(sample); };
-  std::stable_sort(dataset.test_by_length.begin(), dataset.test_by_length.end(), [&](int a, int b) { return length(a) < length(b); });
+  std::stable_sort(dataset.test_by_length.begin(), dataset.test_by_length.end(),
+                   [&](int a, int b) { return length(a) < length(b); });
   return dataset;
 }
 

@@ -47,7 +47,7 @@ struct Score {
   std::string metric;  // "accuracy", "F1", "next-token accuracy"; empty where there are no labels to compare with
   double value = 0;    // of it, in [0, 1]
   double standard_error = 0;
-  std::vector<NamedValue> others;  // "exact match", "perplexity"
+  std::vector<NamedValue> others;        // "exact match", "perplexity"
   std::vector<int> labels, predictions;  // of classification, in the order of the samples asked for
   std::vector<double> probabilities;     // of the predictions
 };

@@ -37,8 +37,8 @@ auto gloo_device() {
   return ProcessGroupGloo::createDefaultDevice();
 }
 
-/// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page, zeroed: a fifth of a step where
-/// tensors have tens of megabytes (bench/README.md, "Models and data").
+/// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page,
+/// zeroed: a fifth of a step where tensors have tens of megabytes (bench/README.md, "Models and data").
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
@@ -56,17 +56,22 @@ class CpuDevice : public ComputeDevice {
   std::string description() const override { return processor_name() + ", one thread per rank"; }
   at::Device torch_device() const override { return at::kCPU; }
   bool is_shared() const override { return false; }
-  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) override {
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                               int size) override {
     return make_gloo_group(store, rank, size);
   }
   void synchronize() override {}
-  void mark() override { marks_.push_back(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+  void mark() override {
+    marks_.push_back(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  }
   void first_mark() override {
     marks_.clear();
     mark();
   }
   std::vector<Nanoseconds> marked_ns() override { return marks_; }
-  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override { MemoryMeter::set_limit(limit, who); }
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    MemoryMeter::set_limit(limit, who);
+  }
   Bytes live_bytes() override { return MemoryMeter::live_bytes(); }
   Bytes peak_bytes() override { return MemoryMeter::peak_bytes(); }
   void reset_peak() override { MemoryMeter::reset_peak(); }
@@ -93,16 +98,19 @@ class EmulatedDevice final : public CpuDevice {
 };
 
 std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
-  const std::filesystem::path module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfrostpipe_cuda.so";
+  const std::filesystem::path module =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfrostpipe_cuda.so";
   if (!std::filesystem::exists(module)) {
-    throw RuntimeFailure("device cuda: " + module.string() +
-                         " does not exist: this frostpipe was built without CUDA. Build it where a CUDA toolkit with NCCL is "
-                         "installed, or use --device cpu.");
+    throw RuntimeFailure(
+        "device cuda: " + module.string() +
+        " does not exist: this frostpipe was built without CUDA. Build it where a CUDA toolkit with NCCL is "
+        "installed, or use --device cpu.");
   }
   void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!handle) {
     throw RuntimeFailure(std::string("device cuda: ") + dlerror() +
-                         ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its dependencies, or use --device cpu.");
+                         ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its "
+                         "dependencies, or use --device cpu.");
   }
   using Factory = ComputeDevice* (*)(int);
   const auto factory = reinterpret_cast<Factory>(dlsym(handle, "frostpipe_make_cuda_device"));
@@ -122,8 +130,8 @@ std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::ma
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   using c10d::ProcessGroupGloo;
-  // While ranks connect, Gloo waits for one that has died: so long for its address, five times as long for its connection. They come together, so this
-  // need not be long. Later, deaths are found by heartbeat and not by this.
+  // While ranks connect, Gloo waits for one that has died: so long for its address, five times as long for its
+  // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
   options->devices.push_back(gloo_device());
   const c10::intrusive_ptr<c10d::Backend> group = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);

@@ -28,7 +28,8 @@ class ComputeDevice {
   /// Another rank computes on it too, which NCCL does not serve: then all ranks talk through host memory.
   virtual bool is_shared() const = 0;
   /// A process group over `size` ranks, called by all of them with a store that only they share.
-  virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) = 0;
+  virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                                       int size) = 0;
   /// Returns when everything issued so far has been computed.
   virtual void synchronize() = 0;
   /// Forgets all marks and makes the first; the device must be idle.
@@ -46,11 +47,12 @@ class ComputeDevice {
   virtual void release_kept_memory() = 0;
 };
 
-/// `type` is "cpu" or "cuda". One compute thread per rank. Throws RuntimeFailure when there is no such device here: CUDA lives
-/// in libfrostpipe_cuda.so beside the tool, which is loaded only when asked for.
+/// `type` is "cpu" or "cuda". One compute thread per rank. Throws RuntimeFailure when there is no such device here:
+/// CUDA lives in libfrostpipe_cuda.so beside the tool, which is loaded only when asked for.
 std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank);
 
-/// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole bytes.
+/// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole
+/// bytes.
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);
 
 /// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every

@@ -28,10 +28,15 @@ class Deadline {
 
 class EmulatedStage final : public StageCompute {
  public:
-  EmulatedStage(const Profile& profile, const MeasurementKey& key, const std::string& optimizer, int shrink, at::TensorOptions options, ActivationCache* cache,
-                const Phase& phase, const Place& place)
-      : profile_(profile), key_(key), shrink_(shrink), options_(options), range_(phase.partition[place.position]),
-        first_trainable_layer_(phase.first_trainable_layer), is_last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
+  EmulatedStage(const Profile& profile, const MeasurementKey& key, const std::string& optimizer, int shrink,
+                at::TensorOptions options, ActivationCache* cache, const Phase& phase, const Place& place)
+      : profile_(profile),
+        key_(key),
+        shrink_(shrink),
+        options_(options),
+        range_(phase.partition[place.position]),
+        first_trainable_layer_(phase.first_trainable_layer),
+        is_last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
     segments_ = checkpoint_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     trains_ = place.position >= first_trainable_stage;
@@ -49,7 +54,8 @@ class EmulatedStage final : public StageCompute {
     return at::zeros({samples, tokens, shrunk_hidden_size(profile_.model, shrink_)}, options_);
   }
 
-  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
     batch_ = &batch;
     cached_share_.begin_iteration(batch, share, next, next_share);
   }
@@ -57,7 +63,8 @@ class EmulatedStage final : public StageCompute {
   void cache_read(int micro_batch, SampleRange range) override {
     Deadline deadline(0);
     const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
-    deadline.extend(entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
+    deadline.extend(
+        entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
     deadline.wait();
   }
 
@@ -103,7 +110,8 @@ class EmulatedStage final : public StageCompute {
     for (const CheckpointSegment& segment : segments_) {
       if (!segment.recomputed) continue;
       computed_again = std::max(computed_again, stashed_bytes(segment, costs));
-      for (int layer = segment.range.begin; layer < segment.range.end; ++layer) deadline.extend(costs[layer - range_.begin].forward_ns);
+      for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
+        deadline.extend(costs[layer - range_.begin].forward_ns);
     }
     const at::Tensor transient = shrunk_bytes(computed_again);
     at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size, batch_->tokens) : at::Tensor();
@@ -115,7 +123,9 @@ class EmulatedStage final : public StageCompute {
 
   double loss() const override { return 0; }
 
-  at::Tensor evaluate(const MiniBatch&, at::Tensor) override { FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate"); }
+  at::Tensor evaluate(const MiniBatch&, at::Tensor) override {
+    FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate");
+  }
   int answer_size() const override { return 1; }
 
  private:
@@ -134,7 +144,8 @@ class EmulatedStage final : public StageCompute {
 
   Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
     Bytes bytes = 0;
-    for (int layer = segment.range.begin; layer < segment.range.end; ++layer) bytes += costs[layer - range_.begin].stashed_bytes;
+    for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
+      bytes += costs[layer - range_.begin].stashed_bytes;
     return bytes;
   }
 
@@ -151,7 +162,9 @@ class EmulatedStage final : public StageCompute {
     return found->second;
   }
 
-  static std::int64_t count_at(const CachedRows& rows, int layer) { return std::count(rows.layers.begin(), rows.layers.end(), layer); }
+  static std::int64_t count_at(const CachedRows& rows, int layer) {
+    return std::count(rows.layers.begin(), rows.layers.end(), layer);
+  }
 
   Nanoseconds entries_ns(const Link& speed, std::int64_t entries) const {
     const Bytes entry = Bytes{batch_->tokens} * profile_.model.hidden_size * bytes_per_value("float32");
@@ -196,27 +209,39 @@ class EmulatedStage final : public StageCompute {
   const MiniBatch* batch_ = nullptr;
   std::map<std::pair<int, int>, std::vector<LayerCost>> costs_;  // by samples and tokens
   std::map<int, CachedRows> found_;                              // by micro-batch, from CACHE_READ to F
-  std::map<int, std::int64_t> rows_in_write_;                    // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
-  std::map<int, InFlight> in_flight_;                            // by micro-batch, from F to B
+  std::map<int, std::int64_t>
+      rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
+  std::map<int, InFlight> in_flight_;  // by micro-batch, from F to B
 };
 
 }  // namespace
 
-int shrunk_hidden_size(const Model& model, int shrink) { return std::max(1, (model.hidden_size + shrink - 1) / shrink); }
+int shrunk_hidden_size(const Model& model, int shrink) {
+  return std::max(1, (model.hidden_size + shrink - 1) / shrink);
+}
 
-EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer, std::string dtype, int shrink,
-                                           at::TensorOptions options, ActivationCache* cache)
-    : profile_(profile), device_type_(std::move(device_type)), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)), shrink_(shrink), options_(options),
+EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer,
+                                           std::string dtype, int shrink, at::TensorOptions options,
+                                           ActivationCache* cache)
+    : profile_(profile),
+      device_type_(std::move(device_type)),
+      optimizer_(std::move(optimizer)),
+      dtype_(std::move(dtype)),
+      shrink_(shrink),
+      options_(options),
       cache_(cache) {}
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values = std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / shrink_);
-  LayerState state = make_layer_state({{.names = {}, .shape = {values}, .matrix = true}}, {options_.dtype().toScalarType(), options_.dtype().toScalarType()}, options_.device(), trains, optimizer_moments(optimizer_));
+  LayerState state = make_layer_state({{.names = {}, .shape = {values}, .matrix = true}},
+                                      {options_.dtype().toScalarType(), options_.dtype().toScalarType()},
+                                      options_.device(), trains, optimizer_moments(optimizer_));
   state.weights.fill_(layer + 1);
   return state;
 }
 
-std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>&) const {
+std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const Place& place,
+                                                               std::map<int, LayerState>&) const {
   const MeasurementKey key{.device_type = device_type_, .dtype = dtype_};
   return std::make_unique<EmulatedStage>(profile_, key, optimizer_, shrink_, options_, cache_, phase, place);
 }

@@ -44,13 +44,17 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
                        "for plain text");
   const WeightFiles weights(folder.path);
   const std::vector<std::string> missing = check_weights(folder, weights);
-  if (!missing.empty()) throw InvalidInput(options.model.string() + ": weights", fmt::format("must be there to be scored (a folder that train wrote for {})", to_string(task)), missing.front() + " is missing");
+  if (!missing.empty())
+    throw InvalidInput(options.model.string() + ": weights",
+                       fmt::format("must be there to be scored (a folder that train wrote for {})", to_string(task)),
+                       missing.front() + " is missing");
   const Model model = model_of(folder.config, folder.name);
   const int num_layers = static_cast<int>(model.layers.size());
 
   const std::unique_ptr<ComputeDevice> device = make_device(options.device, 0);
   constexpr LayerTypes kTypes{at::kFloat, at::kFloat};
-  const TransformerStageFactory factory(folder.config, model, *data.samples, kTypes, device->torch_device(), /*num_moments=*/0, /*cache=*/nullptr);
+  const TransformerStageFactory factory(folder.config, model, *data.samples, kTypes, device->torch_device(),
+                                        /*num_moments=*/0, /*cache=*/nullptr);
   std::map<int, LayerState> layers;
   for (int layer = 0; layer < num_layers; ++layer) {
     layers.emplace(layer, factory.make_layer(layer, /*trains=*/false));
@@ -66,7 +70,8 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   // Samples of similar length together: less padding. Chunks of several batches, so that there is progress to show.
   std::vector<int> order(data.samples->size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return data.samples->tokens(a) < data.samples->tokens(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return data.samples->tokens(a) < data.samples->tokens(b); });
   const auto width = static_cast<std::size_t>(compute->answer_size());
   std::vector<double> answers(order.size() * width);  // in the data's order
   const auto begin = std::chrono::steady_clock::now();
@@ -76,7 +81,8 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
     const std::vector<double> found = runner.answers(*data.samples, samples, options.batch_size);
     for (std::size_t i = 0; i < samples.size(); ++i)
       std::copy_n(found.begin() + i * width, width, answers.begin() + samples[i] * width);
-    progress(static_cast<double>(at + samples.size()) / static_cast<double>(order.size()), fmt::format("{} samples", at + samples.size()));
+    progress(static_cast<double>(at + samples.size()) / static_cast<double>(order.size()),
+             fmt::format("{} samples", at + samples.size()));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::sort(order.begin(), order.end());

@@ -29,8 +29,8 @@ using Progress = std::function<void(double fraction, const std::string& line)>;
 struct FreezePolicy {
   enum class Rule { plan, paper, cap, fixed, adaptive };
   Rule rule = Rule::plan;
-  FreezeOptions options;               // paper, cap, fixed: when to ask; adaptive: from when on, and how converged
-  std::vector<int> fixed_layers;       // fixed: frozen layers after the 1st, 2nd, ... decision
+  FreezeOptions options;          // paper, cap, fixed: when to ask; adaptive: from when on, and how converged
+  std::vector<int> fixed_layers;  // fixed: frozen layers after the 1st, 2nd, ... decision
 };
 
 /// "plan", "paper", "cap", "fixed", "adaptive".
@@ -41,7 +41,8 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 
 /// What re-planning says.
 struct ReplanAnswer {
-  std::vector<Phase> phases;  // from the request's step on, until the next decision changes them; none: the layout is kept, and the freeze still happens
+  std::vector<Phase> phases;  // from the request's step on, until the next decision changes them; none: the layout is
+                              // kept, and the freeze still happens
   std::string explanation;    // what was weighed, for people
 };
 
@@ -67,7 +68,7 @@ struct DataSource {
 
 /// How samples are made of the data.
 struct SampleOptions {
-  int max_tokens = 128;     // longer texts are cut; contexts of questions come in windows, plain text in blocks of so many
+  int max_tokens = 128;  // longer texts are cut; contexts of questions come in windows, plain text in blocks of so many
   int window_overlap = 32;  // tokens of a context that neighbouring windows share
   int crop_padding = 0;     // pictures to train on are shifted at random by up to so many pixels
   bool flip = false;        // and every other one is mirrored
@@ -92,12 +93,12 @@ struct TrainOptions {
   std::string plan_source = "plan";  // the plan's file, for messages
   /// Memory limits per rank are taken from here if plan.memory_limited.
   std::optional<Cluster> cluster;
-  std::filesystem::path model;   // Hugging Face folder
-  std::filesystem::path data;    // as in DataSource
-  std::filesystem::path test_data;  // as in DataSource
+  std::filesystem::path model;         // Hugging Face folder
+  std::filesystem::path data;          // as in DataSource
+  std::filesystem::path test_data;     // as in DataSource
   std::filesystem::path cache_folder;  // for what the plan's cache keeps on disk
-  std::filesystem::path output;  // run folder: summary.json, executed_plan.json, trace.json, model/
-  std::string name;              // of the run; default run_name(plan.method)
+  std::filesystem::path output;        // run folder: summary.json, executed_plan.json, trace.json, model/
+  std::string name;                    // of the run; default run_name(plan.method)
   std::uint64_t seed = 1;
   double learning_rate = 1e-4;
   double learning_rate_warm_up = 0.06;  // fraction of the steps; then linear decay to 0
@@ -105,15 +106,15 @@ struct TrainOptions {
   double gradient_clip = 1.0;           // L2 norm over all trainable parameters; 0 = off
   double held_out = 0.2;                // fraction of the data used for testing
   SampleOptions samples;
-  std::string decay = "linear";         // of the learning rate behind the warm-up, to 0: linear or cosine
+  std::string decay = "linear";  // of the learning rate behind the warm-up, to 0: linear or cosine
   double dropout = 0;
   double label_smoothing = 0;
   FreezePolicy freeze;
-  std::string device = "cpu";           // or "cuda"
-  std::optional<Emulation> emulation;   // instead of a device, model and data; needs `cluster`
-  CheckpointPolicy checkpoints;         // in output/checkpoints
-  /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no": begins anew; else a checkpoint, or a
-  /// folder of them.
+  std::string device = "cpu";          // or "cuda"
+  std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
+  CheckpointPolicy checkpoints;        // in output/checkpoints
+  /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":
+  /// begins anew; else a checkpoint, or a folder of them.
   std::string resume = "no";
   /// A freeze after which the test accuracy falls by more than this is taken back. None: it stays.
   std::optional<double> accuracy_tolerance;
@@ -136,16 +137,19 @@ struct InputsFound {
   Bytes largest_file_bytes = 0;
 };
 
-/// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once and not by every
-/// rank. Throws InvalidInput.
+/// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once
+/// and not by every rank. Throws InvalidInput.
 InputsFound check_inputs(const TrainOptions& options);
 
-/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the membership allows it: from what they hold in memory
-/// where that is whole, else from the newest checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or
-/// a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a memory limit is exceeded.
+/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the
+/// membership allows it: from what they hold in memory where that is whole, else from the newest checkpoint, else from
+/// the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or a checkpoint
+/// that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a
+/// memory limit is exceeded.
 ///
 /// `inputs`: what check_inputs found with these options.
-void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
+void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+           const TrainCallbacks& callbacks);
 
 struct MeasureOptions {
   std::filesystem::path model;

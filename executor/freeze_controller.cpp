@@ -15,8 +15,11 @@ const char* to_string(FreezePolicy::Rule rule) {
 
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options) {
   FreezePolicy policy{.rule = FreezePolicy::Rule::plan, .options = options, .fixed_layers = {}};
-  const std::string place = "--freeze", rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
-  for (const FreezePolicy::Rule rule : {FreezePolicy::Rule::plan, FreezePolicy::Rule::paper, FreezePolicy::Rule::cap, FreezePolicy::Rule::adaptive}) {
+  const std::string
+      place = "--freeze",
+      rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
+  for (const FreezePolicy::Rule rule :
+       {FreezePolicy::Rule::plan, FreezePolicy::Rule::paper, FreezePolicy::Rule::cap, FreezePolicy::Rule::adaptive}) {
     if (text != to_string(rule)) continue;
     policy.rule = rule;
     return policy;
@@ -34,7 +37,8 @@ FreezeController::FreezeController(const FreezePolicy& policy, int num_blocks, i
 
 void FreezeController::record(const std::vector<double>& block_square_sums) {
   if (block_square_sums.empty()) return;
-  for (std::size_t block = 0; block < norm_sums_.size(); ++block) norm_sums_[block] += std::sqrt(block_square_sums[block]);
+  for (std::size_t block = 0; block < norm_sums_.size(); ++block)
+    norm_sums_[block] += std::sqrt(block_square_sums[block]);
   ++num_recorded_;
 }
 
@@ -50,7 +54,8 @@ std::vector<double> FreezeController::agreed_sums(Communicator& communicator) co
   for (std::size_t rank = 1; rank < rows.size() / width; ++rank) {
     if (rows[(rank + 1) * width - 1] > rows[(best + 1) * width - 1]) best = rank;
   }
-  return {rows.begin() + static_cast<std::ptrdiff_t>(best * width), rows.begin() + static_cast<std::ptrdiff_t>((best + 1) * width)};
+  return {rows.begin() + static_cast<std::ptrdiff_t>(best * width),
+          rows.begin() + static_cast<std::ptrdiff_t>((best + 1) * width)};
 }
 
 int FreezeController::decide(int step, int frozen, Communicator& communicator) {
@@ -72,14 +77,16 @@ void FreezeController::slow_down(int step) {
 
 std::vector<double> FreezeController::state() const {
   std::vector<double> all{static_cast<double>(hold_until_), static_cast<double>(caution_)};
-  for (const auto& part : {norm_sums_, {num_recorded_}, rule_->state()}) all.insert(all.end(), part.begin(), part.end());
+  for (const auto& part : {norm_sums_, {num_recorded_}, rule_->state()})
+    all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
 void FreezeController::restore(const std::vector<double>& state, const std::string& source) {
   const std::size_t own = 3 + norm_sums_.size();
   if (state.size() < own || !rule_->restore(std::span(state).subspan(own))) {
-    throw InvalidInput(source + ": freeze_state", "must be that of this rule and model", std::to_string(state.size()) + " numbers");
+    throw InvalidInput(source + ": freeze_state", "must be that of this rule and model",
+                       std::to_string(state.size()) + " numbers");
   }
   hold_until_ = static_cast<int>(state[0]);
   caution_ = std::clamp(static_cast<int>(state[1]), 0, 16);

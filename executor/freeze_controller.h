@@ -19,10 +19,12 @@ class FreezeController {
   /// Number of frozen blocks from `step` on (never fewer than `frozen`); called by all ranks, the same on all.
   int decide(int step, int frozen, Communicator& communicator);
 
-  /// A freeze has cost too much accuracy: nothing more freezes before `step`, and from then on half as much at once as before.
+  /// A freeze has cost too much accuracy: nothing more freezes before `step`, and from then on half as much at once as
+  /// before.
   void slow_down(int step);
 
-  /// All that is remembered, for restore() of a controller of the same rule; as a rank that has trained since the last decision has it.
+  /// All that is remembered, for restore() of a controller of the same rule; as a rank that has trained since the last
+  /// decision has it.
   std::vector<double> state() const;
   /// Throws InvalidInput(`source`) if this is no state of such a controller.
   void restore(const std::vector<double>& state, const std::string& source);

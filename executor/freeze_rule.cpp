@@ -35,13 +35,17 @@ class AtDecisionSteps : public FreezeRule {
 class PaperRule final : public AtDecisionSteps {
  public:
   using AtDecisionSteps::AtDecisionSteps;
-  int decide(int, int frozen, std::span<const double> norms) override { return paper_rule(frozen, num_blocks_, policy_.options.alpha, norms); }
+  int decide(int, int frozen, std::span<const double> norms) override {
+    return paper_rule(frozen, num_blocks_, policy_.options.alpha, norms);
+  }
 };
 
 class CapRule final : public AtDecisionSteps {
  public:
   using AtDecisionSteps::AtDecisionSteps;
-  int decide(int, int, std::span<const double>) override { return cap_rule(num_blocks_, policy_.options.alpha, ++decisions_); }
+  int decide(int, int, std::span<const double>) override {
+    return cap_rule(num_blocks_, policy_.options.alpha, ++decisions_);
+  }
   std::vector<double> state() const override { return {static_cast<double>(decisions_)}; }
   bool restore(std::span<const double> state) override {
     if (state.size() != 1) return false;
@@ -55,9 +59,12 @@ class CapRule final : public AtDecisionSteps {
 
 class FixedRule final : public AtDecisionSteps {
  public:
-  FixedRule(const FreezePolicy& policy, int num_blocks, int num_steps) : AtDecisionSteps(policy, num_blocks, num_steps) {
+  FixedRule(const FreezePolicy& policy, int num_blocks, int num_steps)
+      : AtDecisionSteps(policy, num_blocks, num_steps) {
     for (const int blocks : policy.fixed_layers) {
-      if (blocks > num_blocks) throw InvalidInput("--freeze", fmt::format("must freeze at most the model's {} layers", num_blocks), std::to_string(blocks));
+      if (blocks > num_blocks)
+        throw InvalidInput("--freeze", fmt::format("must freeze at most the model's {} layers", num_blocks),
+                           std::to_string(blocks));
     }
   }
   int decide(int, int, std::span<const double>) override {
@@ -77,9 +84,15 @@ class FixedRule final : public AtDecisionSteps {
 class AdaptiveRule final : public FreezeRule {
  public:
   AdaptiveRule(const FreezeOptions& options, int num_blocks, int num_steps)
-      : options_(options), num_steps_(num_steps), horizon_(std::max(4.0, kHorizonFraction * num_steps)), smoothed_(num_blocks, 0.0), peak_(num_blocks, 0.0) {}
+      : options_(options),
+        num_steps_(num_steps),
+        horizon_(std::max(4.0, kHorizonFraction * num_steps)),
+        smoothed_(num_blocks, 0.0),
+        peak_(num_blocks, 0.0) {}
 
-  bool asks_before(int step, int frozen) const override { return step > 0 && frozen < static_cast<int>(smoothed_.size()); }
+  bool asks_before(int step, int frozen) const override {
+    return step > 0 && frozen < static_cast<int>(smoothed_.size());
+  }
 
   int decide(int step, int frozen, std::span<const double> norms) override {
     const int num_blocks = static_cast<int>(smoothed_.size());
@@ -89,7 +102,8 @@ class AdaptiveRule final : public FreezeRule {
       smoothed_[block] += weight * (norms[block] - smoothed_[block]);
       if (observed_ >= horizon_) peak_[block] = std::max(peak_[block], smoothed_[block]);
     }
-    const bool too_early = step < options_.warm_up_fraction * num_steps_ || observed_ < horizon_ || step < last_freeze_ + horizon_;
+    const bool too_early =
+        step < options_.warm_up_fraction * num_steps_ || observed_ < horizon_ || step < last_freeze_ + horizon_;
     if (too_early) return frozen;
     int decided = frozen;
     while (decided < num_blocks && smoothed_[decided] < options_.threshold * peak_[decided]) ++decided;
@@ -128,11 +142,16 @@ class AdaptiveRule final : public FreezeRule {
 
 std::unique_ptr<FreezeRule> make_freeze_rule(const FreezePolicy& policy, int num_blocks, int num_steps) {
   switch (policy.rule) {
-    case FreezePolicy::Rule::plan: return std::make_unique<NeverAsked>();
-    case FreezePolicy::Rule::paper: return std::make_unique<PaperRule>(policy, num_blocks, num_steps);
-    case FreezePolicy::Rule::cap: return std::make_unique<CapRule>(policy, num_blocks, num_steps);
-    case FreezePolicy::Rule::fixed: return std::make_unique<FixedRule>(policy, num_blocks, num_steps);
-    case FreezePolicy::Rule::adaptive: return std::make_unique<AdaptiveRule>(policy.options, num_blocks, num_steps);
+    case FreezePolicy::Rule::plan:
+      return std::make_unique<NeverAsked>();
+    case FreezePolicy::Rule::paper:
+      return std::make_unique<PaperRule>(policy, num_blocks, num_steps);
+    case FreezePolicy::Rule::cap:
+      return std::make_unique<CapRule>(policy, num_blocks, num_steps);
+    case FreezePolicy::Rule::fixed:
+      return std::make_unique<FixedRule>(policy, num_blocks, num_steps);
+    case FreezePolicy::Rule::adaptive:
+      return std::make_unique<AdaptiveRule>(policy.options, num_blocks, num_steps);
   }
   FROSTPIPE_CHECK(false, "all rules are listed");
 }

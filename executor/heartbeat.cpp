@@ -21,10 +21,11 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-/// c10d asks for the name of every peer it connects to, only to print it. A name server that does not answer would hold up each
-/// connection for many seconds, so addresses stay numbers in this process: this definition comes before the C library's.
-extern "C" int getnameinfo(const sockaddr* address, socklen_t address_size, char* host, socklen_t host_size, char* service,
-                           socklen_t service_size, int flags) {
+/// c10d asks for the name of every peer it connects to, only to print it. A name server that does not answer would hold
+/// up each connection for many seconds, so addresses stay numbers in this process: this definition comes before the C
+/// library's.
+extern "C" int getnameinfo(const sockaddr* address, socklen_t address_size, char* host, socklen_t host_size,
+                           char* service, socklen_t service_size, int flags) {
   static const auto real = reinterpret_cast<decltype(&getnameinfo)>(dlsym(RTLD_NEXT, "getnameinfo"));
   return real(address, address_size, host, host_size, service, service_size, flags | NI_NUMERICHOST);
 }
@@ -60,11 +61,15 @@ std::optional<int> loopback_socket(const RankEnvironment& self) {
 }
 
 /// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
-std::string heartbeat_key(const RankEnvironment& self, int rank) { return store_key(self, fmt::format("heartbeat/{}", rank)); }
+std::string heartbeat_key(const RankEnvironment& self, int rank) {
+  return store_key(self, fmt::format("heartbeat/{}", rank));
+}
 
 }  // namespace
 
-std::string store_key(const RankEnvironment& self, const std::string& name) { return fmt::format("attempt/{}/{}", self.attempt, name); }
+std::string store_key(const RankEnvironment& self, const std::string& name) {
+  return fmt::format("attempt/{}/{}", self.attempt, name);
+}
 
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host) {
   c10d::TCPStoreOptions options;
@@ -130,7 +135,8 @@ struct Heartbeat::State {
       if (value != seen[rank].value) {
         seen[rank] = {value};
       } else if (value != "done" && Clock::now() - seen[rank].at > limit) {
-        give_up(fmt::format("rank {} has sent no heartbeat for {} s: it is dead, stopped or stuck", rank, limit.count()));
+        give_up(
+            fmt::format("rank {} has sent no heartbeat for {} s: it is dead, stopped or stuck", rank, limit.count()));
       }
     }
   }

@@ -26,7 +26,8 @@ nlohmann::json read_preprocessor(const std::filesystem::path& model_folder) {
   return json;
 }
 
-void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive, std::array<float, 3>& into) {
+void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive,
+                std::array<float, 3>& into) {
   if (!json.contains(key)) return;
   const nlohmann::json& given = json[key];
   bool fits = given.is_array() && given.size() == 3;
@@ -34,7 +35,9 @@ void read_three(const nlohmann::json& json, const std::string& file, const char*
     fits = given[i].is_number() && (!positive || given[i].get<float>() > 0);
     if (fits) into[i] = given[i].get<float>();
   }
-  if (!fits) throw InvalidInput(file + ": " + key, positive ? "must be three numbers > 0" : "must be three numbers", given.dump().substr(0, 80));
+  if (!fits)
+    throw InvalidInput(file + ": " + key, positive ? "must be three numbers > 0" : "must be three numbers",
+                       given.dump().substr(0, 80));
 }
 
 }  // namespace
@@ -97,7 +100,8 @@ std::uint64_t ImageSamples::fingerprint() const {
   return hash.value();
 }
 
-MicroBatch ImageSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const {
+MicroBatch ImageSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                              bool with_input) const {
   const auto count = static_cast<std::int64_t>(samples.size());
   at::Tensor labels = at::empty({count}, at::kLong);
   at::Tensor pixels = with_input ? at::empty({count, 3, input_.size, input_.size}, at::kFloat) : at::Tensor();
@@ -108,9 +112,14 @@ MicroBatch ImageSamples::load(const MiniBatch& batch, std::span<const int> sampl
     if (!with_input) continue;
     Image image = picture(samples[i]);
     if (batch.epoch >= 0) image = augment(image, input_.augmentation, input_.seed, batch.epoch, samples[i]);
-    normalise(image, input_.mean, input_.deviation, {pixels.data_ptr<float>() + static_cast<std::size_t>(i) * values, values});
+    normalise(image, input_.mean, input_.deviation,
+              {pixels.data_ptr<float>() + static_cast<std::size_t>(i) * values, values});
   }
-  return {with_input ? pixels.to(type) : pixels, {}, at::ones({count, input_.tokens}, at::TensorOptions().dtype(type)), labels, dropout_keys(batch, samples)};
+  return {with_input ? pixels.to(type) : pixels,
+          {},
+          at::ones({count, input_.tokens}, at::TensorOptions().dtype(type)),
+          labels,
+          dropout_keys(batch, samples)};
 }
 
 }  // namespace frostpipe

@@ -16,7 +16,8 @@ struct ImageInput {
   std::uint64_t seed = 1;
 };
 
-/// image_mean and image_std of preprocessor_config.json; 0.5 without one, as ViT's own. Throws InvalidInput naming the file and the field.
+/// image_mean and image_std of preprocessor_config.json; 0.5 without one, as ViT's own. Throws InvalidInput naming the
+/// file and the field.
 void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input);
 
 /// preprocessor_config.json for transformers: what was computed here, and whatever else the folder's own says.
@@ -28,10 +29,12 @@ class ImageSamples final : public Samples {
   ImageSamples(std::vector<ImageData> parts, ImageInput input);
   int size() const override { return static_cast<int>(place_.size()); }
   int tokens(int) const override { return input_.tokens; }
-  /// Of the sample's number and label: a run's pictures do not change. Not where they are changed at random: a cache cannot hold them then.
+  /// Of the sample's number and label: a run's pictures do not change. Not where they are changed at random: a cache
+  /// cannot hold them then.
   std::uint64_t key(int sample) const override;
   std::uint64_t fingerprint() const override;
-  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const override;
+  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                  bool with_input) const override;
 
  private:
   Image picture(int sample) const;

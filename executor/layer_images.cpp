@@ -12,14 +12,17 @@ namespace {
 const char* stored_type(const at::Tensor& tensor) { return tensor.scalar_type() == at::kDouble ? "F64" : "F32"; }
 
 ImageTensor image_tensor(const char* name, const at::Tensor& tensor, bool changes) {
-  const auto host = std::make_shared<const at::Tensor>(changes ? tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true) : tensor.to(at::kCPU));
-  return {name, stored_type(*host), host->numel(), {static_cast<const std::byte*>(host->data_ptr()), host->nbytes()}, host};
+  const auto host = std::make_shared<const at::Tensor>(
+      changes ? tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true) : tensor.to(at::kCPU));
+  return {
+      name, stored_type(*host), host->numel(), {static_cast<const std::byte*>(host->data_ptr()), host->nbytes()}, host};
 }
 
 /// The stored values, on the host.
 at::Tensor stored(const SafetensorsFile& file, const std::string& place, const char* name, const at::Tensor& like) {
   const StoredTensor& tensor = file.tensor(name, {like.numel()});
-  if (tensor.dtype != stored_type(like)) throw InvalidInput(place + ": tensor " + name, std::string("must have dtype ") + stored_type(like), tensor.dtype);
+  if (tensor.dtype != stored_type(like))
+    throw InvalidInput(place + ": tensor " + name, std::string("must have dtype ") + stored_type(like), tensor.dtype);
   const at::Tensor values = at::empty_like(like, at::kCPU);
   std::memcpy(values.data_ptr(), tensor.data.data(), tensor.data.size());
   return values;
@@ -41,11 +44,13 @@ LayerImage image_of(int layer, const LayerState& state) {
 LayerImage image_of(int layer, const ParkedMoments& parked) {
   return {.layer = layer,
           .frozen = true,
-          .tensors = {image_tensor("weights", parked.weights, false), image_tensor("first_moment", parked.first_moment, false),
+          .tensors = {image_tensor("weights", parked.weights, false),
+                      image_tensor("first_moment", parked.first_moment, false),
                       image_tensor("second_moment", parked.second_moment, false)}};
 }
 
-void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state, std::map<int, ParkedMoments>& parked) {
+void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
+                   std::map<int, ParkedMoments>& parked) {
   const at::NoGradGuard no_grad;
   const SafetensorsFile file = open_layer(checkpoint, layer);
   const std::string place = (checkpoint.folder / layer_file_name(layer)).string();
@@ -58,8 +63,8 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
     return;
   }
   const UncountedMemory outside_the_device;
-  parked[layer] = {stored(file, place, "first_moment", state.weights), stored(file, place, "second_moment", state.weights),
-                   stored(file, place, "weights", state.weights)};
+  parked[layer] = {stored(file, place, "first_moment", state.weights),
+                   stored(file, place, "second_moment", state.weights), stored(file, place, "weights", state.weights)};
 }
 
 }  // namespace frostpipe

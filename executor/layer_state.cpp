@@ -34,7 +34,8 @@ LayerTypes layer_types_of(const std::string& dtype) {
   throw InvalidInput("dtype", "must be float32, float64 or bfloat16", dtype);
 }
 
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device, bool trains, int num_moments) {
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
+                            bool trains, int num_moments) {
   const at::TensorOptions options = at::TensorOptions().dtype(types.kept).device(device);
   LayerState state;
   std::int64_t count = 0, num_projecting = 0;
@@ -44,9 +45,11 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
     if (spec.projects) num_projecting += spec.count();
   }
   state.weights = at::empty({count}, options);
-  if (types.computed != types.kept && num_projecting > 0) state.rounded = at::empty({num_projecting}, options.dtype(types.computed));
+  if (types.computed != types.kept && num_projecting > 0)
+    state.rounded = at::empty({num_projecting}, options.dtype(types.computed));
   std::int64_t offset = 0;
-  for (const at::Tensor& weights : views(state.weights, specs)) state.parameters.push_back({.value = weights, .gradient = {}});
+  for (const at::Tensor& weights : views(state.weights, specs))
+    state.parameters.push_back({.value = weights, .gradient = {}});
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (!state.rounded.defined() || !specs[i].projects) continue;
     state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
@@ -82,7 +85,9 @@ void round_weights(LayerState& state) {
   }
 }
 
-std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) { return views(state.weights, specs); }
+std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) {
+  return views(state.weights, specs);
+}
 
 ParkedMoments freeze(LayerState& state) {
   ParkedMoments parked;

@@ -8,20 +8,23 @@
 
 namespace frostpipe {
 
-/// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another rank is one
-/// operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices of projections where the model computes in another
-/// type than its weights are kept in; while the layer trains, their gradients are views of `gradients`.
+/// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another
+/// rank is one operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices
+/// of projections where the model computes in another type than its weights are kept in; while the layer trains, their
+/// gradients are views of `gradients`.
 struct LayerState {
-  at::Tensor weights;                        // [n]
-  at::Tensor gradients;                      // [n]; undefined while frozen
-  at::Tensor first_moment, second_moment;    // [n]; undefined while frozen, and for SGD
-  std::int64_t num_decayed = 0;              // the first so many values get weight decay
-  at::Tensor rounded;                        // projections' matrices in the compute type, see round_weights; undefined where that is the weights' own
+  at::Tensor weights;                      // [n]
+  at::Tensor gradients;                    // [n]; undefined while frozen
+  at::Tensor first_moment, second_moment;  // [n]; undefined while frozen, and for SGD
+  std::int64_t num_decayed = 0;            // the first so many values get weight decay
+  at::Tensor rounded;  // projections' matrices in the compute type, see round_weights; undefined where that is the
+                       // weights' own
   std::vector<Parameter> parameters;
   bool trains() const { return gradients.defined(); }
 };
 
-/// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and the device's memory is free.
+/// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and
+/// the device's memory is free.
 struct ParkedMoments {
   at::Tensor first_moment, second_moment;
   at::Tensor weights;
@@ -37,7 +40,8 @@ struct LayerTypes {
 LayerTypes layer_types_of(const std::string& dtype);
 
 /// Weights uninitialised, gradients and moments zero (moments only for AdamW).
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device, bool trains, int num_moments);
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
+                            bool trains, int num_moments);
 
 /// Brings `rounded` up to date; whoever has changed weights calls it.
 void round_weights(LayerState& state);
@@ -53,7 +57,7 @@ struct UpdateRule {
   double learning_rate = 1e-4;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;
-  std::int64_t step = 1;  // 1 for the first update
+  std::int64_t step = 1;      // 1 for the first update
   double gradient_scale = 1;  // applied to the gradients first: clipping
 };
 

@@ -20,9 +20,10 @@ struct LinkPacer::State {
   int self = 0;
   std::mutex mutex;
   std::condition_variable_any changed;
-  std::multimap<Clock::time_point, std::function<void()>> waiting;  // by when they leave; equal times in the order they came
-  std::map<int, Clock::time_point> link_free;                       // by receiver
-  std::jthread thread;                                              // ends before what it uses
+  std::multimap<Clock::time_point, std::function<void()>>
+      waiting;                                 // by when they leave; equal times in the order they came
+  std::map<int, Clock::time_point> link_free;  // by receiver
+  std::jthread thread;                         // ends before what it uses
 
   void run(const std::stop_token& stop) {
     std::unique_lock lock(mutex);
@@ -57,7 +58,8 @@ void LinkPacer::send(int to_rank, Bytes bytes, std::function<void()> leave) {
   const Link& link = link_between(state_->cluster, state_->self, to_rank).point_to_point;
   const std::lock_guard lock(state_->mutex);
   Clock::time_point& link_free = state_->link_free[to_rank];
-  link_free = std::max(link_free, Clock::now()) + std::chrono::nanoseconds(transfer_occupancy_ns(link, bytes * state_->shrink));
+  link_free =
+      std::max(link_free, Clock::now()) + std::chrono::nanoseconds(transfer_occupancy_ns(link, bytes * state_->shrink));
   state_->waiting.emplace(link_free + std::chrono::nanoseconds(link.latency_ns), std::move(leave));
   state_->changed.notify_one();
 }

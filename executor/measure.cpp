@@ -71,24 +71,36 @@ void average_over_ranks(Communicator& communicator, const std::vector<Mean*>& me
 
 class Bench {
  public:
-  Bench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, at::TensorOptions options)
+  Bench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device,
+        at::TensorOptions options)
       : config_(config), model_(model), layers_(layers), device_(device), options_(options) {}
 
   /// One pass over all layers with a micro-batch of that shape.
-  void measure(int micro_batch_size, int tokens, KindSamplesByKind& samples) { one_pass(made_up_batch(micro_batch_size, tokens), samples); }
+  void measure(int micro_batch_size, int tokens, KindSamplesByKind& samples) {
+    one_pass(made_up_batch(micro_batch_size, tokens), samples);
+  }
 
  private:
   MicroBatch made_up_batch(int samples, int tokens) const {
     const at::Device device = options_.device();
-    const auto random_tokens = [&] { return at::randint(config_.vocab_size, {samples, tokens}, at::TensorOptions().dtype(at::kLong)).to(device); };
+    const auto random_tokens = [&] {
+      return at::randint(config_.vocab_size, {samples, tokens}, at::TensorOptions().dtype(at::kLong)).to(device);
+    };
     const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(device);
     MicroBatch batch;
-    batch.input = config_.family == Family::vit ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_) : random_tokens();
+    batch.input = config_.family == Family::vit
+                      ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_)
+                      : random_tokens();
     batch.mask = at::ones({samples, tokens}, options_);
     switch (config_.task) {
-      case Task::question_answering: batch.labels = at::zeros({samples, 2}, numbers); break;
-      case Task::causal_language_modeling: batch.labels = random_tokens(); break;
-      default: batch.labels = at::zeros({samples}, numbers);
+      case Task::question_answering:
+        batch.labels = at::zeros({samples, 2}, numbers);
+        break;
+      case Task::causal_language_modeling:
+        batch.labels = random_tokens();
+        break;
+      default:
+        batch.labels = at::zeros({samples}, numbers);
     }
     return batch;
   }
@@ -104,11 +116,13 @@ class Bench {
 
   at::Tensor run(int layer, const at::Tensor& input, const MicroBatch& batch) {
     at::Tensor output = forward_layer(config_, layer, layers_.at(layer).parameters, input, batch);
-    if (model_.layers[layer].kind == LayerKind::head) output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+    if (model_.layers[layer].kind == LayerKind::head)
+      output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
     return output;
   }
 
-  /// All layers in order, as a training run touches them: forward of each, then backward of each, then the rarer variants.
+  /// All layers in order, as a training run touches them: forward of each, then backward of each, then the rarer
+  /// variants.
   void one_pass(const MicroBatch& batch, KindSamplesByKind& samples) {
     const int num_layers = static_cast<int>(model_.layers.size());
     std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
@@ -138,7 +152,8 @@ class Bench {
       const at::Tensor input = inputs[layer].detach();
       const at::Tensor output = run(layer, input, batch);
       const at::Tensor ones = at::ones_like(output);
-      samples[model_.layers[layer].kind].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
+      samples[model_.layers[layer].kind].backward_without_input.add(
+          time([&] { torch::autograd::backward({output}, {ones}); }));
     }
     const at::NoGradGuard no_grad;
     for (int layer = 0; layer < num_layers; ++layer) {
@@ -168,8 +183,8 @@ std::vector<int> suited_sizes(int global_batch_size, bool quick) {
 }
 
 /// One optimizer step of every layer.
-void measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device, const std::string& optimizer,
-                     std::map<LayerKind, Mean>& means) {
+void measure_updates(const Model& model, std::map<int, LayerState>& layers, ComputeDevice& device,
+                     const std::string& optimizer, std::map<LayerKind, Mean>& means) {
   for (auto& [layer, state] : layers) {
     state.gradients.fill_(1e-3);
     device.first_mark();
@@ -237,8 +252,12 @@ Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, d
   return fit_link(rounds, what);
 }
 
-Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options, const MeasureOptions& measure) {
-  Cluster cluster{.name = fmt::format("{} local ranks", communicator.world_size()), .devices = {}, .intra_node = {}, .inter_node = {}};
+Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
+                      const MeasureOptions& measure) {
+  Cluster cluster{.name = fmt::format("{} local ranks", communicator.world_size()),
+                  .devices = {},
+                  .intra_node = {},
+                  .inter_node = {}};
   for (int rank = 0; rank < communicator.world_size(); ++rank) {
     cluster.devices.push_back({.type = device.type(), .node = 0, .memory_limit_bytes = measure.memory_limit_bytes});
   }
@@ -262,7 +281,8 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
   std::vector<double> times;
   for (int round = 0; round < 4; ++round) {
     const bool pipeline = round % 2 == 0;
-    const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1, .data_parallel_size = pipeline ? 1 : world_size};
+    const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1,
+                                .data_parallel_size = pipeline ? 1 : world_size};
     communicator.everyone().barrier();
     const auto begin = std::chrono::steady_clock::now();
     const ActiveGroups groups = communicator.form(layout, 0);
@@ -273,8 +293,9 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
   return static_cast<Nanoseconds>(communicator.sum({times[1]}).front() / world_size);
 }
 
-/// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile of the
-/// mini-batches' (farther apart where they are one, or where the longest sample would lie beyond twice the larger); the model takes `most_tokens`.
+/// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile
+/// of the mini-batches' (farther apart where they are one, or where the longest sample would lie beyond twice the
+/// larger); the model takes `most_tokens`.
 Workload describe_data(const Dataset& dataset, const MeasureOptions& options, int most_tokens,
                        std::vector<int>& lengths) {
   const Samples& data = *dataset.samples;
@@ -314,14 +335,20 @@ Workload describe_data(const Dataset& dataset, const MeasureOptions& options, in
 
 void check_inputs(const MeasureOptions& options) {
   ModelFolder folder = open_model_folder(options.model);
-  if (options.data) load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
+  if (options.data)
+    load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
   check_weights(folder, WeightFiles(folder.path));
   for (const int tokens : options.tokens) {
     if (folder.config.family == Family::vit && tokens != image_tokens(folder.config)) {
-      throw InvalidInput("--tokens", fmt::format("must be {}, the patches of a picture and the class token", image_tokens(folder.config)), std::to_string(tokens));
+      throw InvalidInput(
+          "--tokens",
+          fmt::format("must be {}, the patches of a picture and the class token", image_tokens(folder.config)),
+          std::to_string(tokens));
     }
     if (folder.config.family != Family::vit && tokens > folder.config.max_position_embeddings) {
-      throw InvalidInput("--tokens", fmt::format("must be at most the model's {} positions", folder.config.max_position_embeddings), std::to_string(tokens));
+      throw InvalidInput("--tokens",
+                         fmt::format("must be at most the model's {} positions", folder.config.max_position_embeddings),
+                         std::to_string(tokens));
     }
   }
 }
@@ -330,10 +357,12 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   ModelFolder folder = open_model_folder(options.model);
   std::optional<Workload> workload;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
-  const int most_tokens = folder.config.family == Family::vit ? static_cast<int>(image_tokens(folder.config)) : static_cast<int>(folder.config.max_position_embeddings);
+  const int most_tokens = folder.config.family == Family::vit ? static_cast<int>(image_tokens(folder.config))
+                                                              : static_cast<int>(folder.config.max_position_embeddings);
   if (options.tokens.empty() && most_tokens < lengths.back()) lengths = {std::max(1, most_tokens / 2), most_tokens};
   if (options.data) {
-    const Dataset dataset = load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
+    const Dataset dataset =
+        load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     std::vector<int> suited;
     workload = describe_data(dataset, options, most_tokens, suited);
     if (options.tokens.empty()) lengths = suited;
@@ -352,8 +381,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   Profile& profile = result.profile;
   profile.model = model_of(folder.config, folder.name);
   profile.model_path = options.model.string();
-  profile.machine = fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
-                                communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
+  profile.machine =
+      fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
+                  communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
   profile.quick = options.quick;
   profile.workload = workload;
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
@@ -365,7 +395,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   std::map<int, LayerState> layers;
   const WeightFiles weights(folder.path);
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device->torch_device(), /*trains=*/true, /*num_moments=*/2));
+    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device->torch_device(),
+                                           /*trains=*/true, /*num_moments=*/2));
     load_layer(folder, weights, layer, options.seed, layers.at(layer));
     round_weights(layers.at(layer));
   }
@@ -409,11 +440,16 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
     const LayerKind kind = profile.model.layers[layer].kind;
     profile.updates.push_back({layer, device->type(), options.dtype, optimizer, updates.at(kind).value()});
     for (const auto& [shape, kinds] : samples) {
-      profile.measurements.push_back({{.layer = layer, .device_type = device->type(), .dtype = options.dtype, .micro_batch_size = shape.first, .tokens = shape.second},
+      profile.measurements.push_back({{.layer = layer,
+                                       .device_type = device->type(),
+                                       .dtype = options.dtype,
+                                       .micro_batch_size = shape.first,
+                                       .tokens = shape.second},
                                       cost_from(kinds.at(kind))});
     }
   }
-  std::sort(profile.measurements.begin(), profile.measurements.end(), [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   return result;
 }
 

@@ -26,14 +26,16 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute) {
+std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens,
+                                      const at::TensorOptions& compute) {
   const int world = communicator.world_size();
   EncodedData encoded;
   encoded.token_ids.assign(static_cast<std::size_t>(kSamplesPerRank) * world, std::vector<std::int32_t>(tokens, 1));
   const TokenSamples data(std::move(encoded));
   std::vector<int> samples(data.size());
   std::iota(samples.begin(), samples.end(), 0);
-  const Bytes memory = (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
+  const Bytes memory =
+      (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
   NodeCache cache({.limits = {.dtype = "float32", .memory_bytes = memory, .disk_bytes = 0},
                    .disk_folder = {},
                    .node = 0,
@@ -43,7 +45,8 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
                   data, communicator);
   const double notes = communicator.sum({cache.note().empty() ? 0.0 : 1.0}).front();
   if (notes > 0) return std::nullopt;
-  const std::span<const int> own(samples.data() + static_cast<std::size_t>(communicator.rank()) * kSamplesPerRank, kSamplesPerRank);
+  const std::span<const int> own(samples.data() + static_cast<std::size_t>(communicator.rank()) * kSamplesPerRank,
+                                 kSamplesPerRank);
   const at::Tensor activations = at::randn({kSamplesPerRank, tokens, hidden_size}, compute);
   std::vector<double> reads, writes;
   for (int round = 0; round < kRounds; ++round) {
@@ -62,19 +65,22 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
 }
 
 Link link_from(double small_seconds, double large_seconds, Bytes small_bytes, Bytes large_bytes) {
-  const double per_byte = std::max(1e-12, (large_seconds - small_seconds) / static_cast<double>(large_bytes - small_bytes));
+  const double per_byte =
+      std::max(1e-12, (large_seconds - small_seconds) / static_cast<double>(large_bytes - small_bytes));
   const double latency = std::max(0.0, small_seconds - per_byte * static_cast<double>(small_bytes));
   return {static_cast<Nanoseconds>(latency * 1e9), static_cast<std::int64_t>(1 / per_byte)};
 }
 
 }  // namespace
 
-std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute) {
+std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens,
+                                        const at::TensorOptions& compute) {
   const int small = 2, large = std::max(8, tokens);
   const std::optional<Seconds> few = time_per_entry(communicator, hidden_size, small, compute);
   const std::optional<Seconds> many = time_per_entry(communicator, hidden_size, large, compute);
   if (!few || !many) return std::nullopt;
-  const Bytes small_bytes = ActivationCache::entry_bytes(small, hidden_size, at::kFloat), large_bytes = ActivationCache::entry_bytes(large, hidden_size, at::kFloat);
+  const Bytes small_bytes = ActivationCache::entry_bytes(small, hidden_size, at::kFloat),
+              large_bytes = ActivationCache::entry_bytes(large, hidden_size, at::kFloat);
   return CacheSpeed{.read = link_from(few->read, many->read, small_bytes, large_bytes),
                     .write = link_from(few->write, many->write, small_bytes, large_bytes)};
 }

@@ -4,8 +4,10 @@
 
 namespace frostpipe {
 
-/// Writes and reads back mini-batch shares of activations on all ranks at once, as a run does. `hidden_size` and `tokens` (of a sample) give the
-/// size of an entry. The same result on all ranks. None where no host memory can be reserved.
-std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens, const at::TensorOptions& compute);
+/// Writes and reads back mini-batch shares of activations on all ranks at once, as a run does. `hidden_size` and
+/// `tokens` (of a sample) give the size of an entry. The same result on all ranks. None where no host memory can be
+/// reserved.
+std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens,
+                                        const at::TensorOptions& compute);
 
 }  // namespace frostpipe

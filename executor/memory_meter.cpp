@@ -49,10 +49,10 @@ void count(Bytes bytes) {
   if (now > limit) {
     live -= bytes;
     const std::lock_guard lock(owner_mutex);
-    throw RuntimeFailure(
-        fmt::format("{}: out of memory in {}: {} more bytes on top of {} live ones exceed the limit of {} ({} of {}). Use a plan "
-                    "with more stages or smaller micro-batches, or raise memory_limit_bytes in the cluster file.",
-                    owner, current_action.load(), bytes, now - bytes, limit.load(), format_bytes(now), format_bytes(limit)));
+    throw RuntimeFailure(fmt::format(
+        "{}: out of memory in {}: {} more bytes on top of {} live ones exceed the limit of {} ({} of {}). Use a plan "
+        "with more stages or smaller micro-batches, or raise memory_limit_bytes in the cluster file.",
+        owner, current_action.load(), bytes, now - bytes, limit.load(), format_bytes(now), format_bytes(limit)));
   }
   for (Bytes seen = peak; now > seen && !peak.compare_exchange_weak(seen, now);) {
   }

@@ -6,13 +6,14 @@
 
 namespace frostpipe {
 
-/// Live bytes of tensor storage of this process on the CPU, counted by an allocator that wraps LibTorch's. "Does not fit"
-/// means the same here as on a GPU: the limit is on live tensors, not on the process' resident size.
+/// Live bytes of tensor storage of this process on the CPU, counted by an allocator that wraps LibTorch's. "Does not
+/// fit" means the same here as on a GPU: the limit is on live tensors, not on the process' resident size.
 class MemoryMeter {
  public:
   /// Installs the counting allocator (once per process). Later tensors are counted; earlier ones are not.
   static void install();
-  /// Allocations that would exceed the limit throw RuntimeFailure naming `who`, the current action and the bytes. None = no limit.
+  /// Allocations that would exceed the limit throw RuntimeFailure naming `who`, the current action and the bytes. None
+  /// = no limit.
   static void set_limit(std::optional<Bytes> limit, std::string who);
   /// Text for errors: what the rank is doing. Must outlive the action.
   static void set_action(const char* action);
@@ -22,8 +23,8 @@ class MemoryMeter {
   static void reset_peak();
 };
 
-/// While one lives, this thread's allocations are host memory that is not the device's: parked moments, files, evaluation
-/// results. They are neither counted nor limited.
+/// While one lives, this thread's allocations are host memory that is not the device's: parked moments, files,
+/// evaluation results. They are neither counted nor limited.
 class UncountedMemory {
  public:
   UncountedMemory();

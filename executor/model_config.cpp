@@ -32,13 +32,16 @@ class Fields {
   std::int64_t positive(const char* key, std::int64_t otherwise) const {
     const Json& value = given(key);
     if (value.is_null()) return otherwise;
-    if (!value.is_number_integer() || value.get<std::int64_t>() <= 0 || value.get<std::int64_t>() > std::int64_t{1} << 31) throw InvalidInput(file_ + ": " + key, "must be a whole number > 0", value.dump());
+    if (!value.is_number_integer() || value.get<std::int64_t>() <= 0 ||
+        value.get<std::int64_t>() > std::int64_t{1} << 31)
+      throw InvalidInput(file_ + ": " + key, "must be a whole number > 0", value.dump());
     return value.get<std::int64_t>();
   }
   double number(const char* key, double otherwise) const {
     const Json& value = given(key);
     if (value.is_null()) return otherwise;
-    if (!value.is_number() || !(value.get<double>() > 0)) throw InvalidInput(file_ + ": " + key, "must be a number > 0", value.dump());
+    if (!value.is_number() || !(value.get<double>() > 0))
+      throw InvalidInput(file_ + ": " + key, "must be a number > 0", value.dump());
     return value.get<double>();
   }
   bool flag(const char* key, bool otherwise) const {
@@ -54,7 +57,9 @@ class Fields {
   /// The only value that is computed here.
   void require(const char* key, const Json& expected) const {
     const Json& value = given(key);
-    if (!value.is_null() && value != expected) throw InvalidInput(file_ + ": " + key, "must be " + expected.dump() + ": another one is not computed here", value.dump());
+    if (!value.is_null() && value != expected)
+      throw InvalidInput(file_ + ": " + key, "must be " + expected.dump() + ": another one is not computed here",
+                         value.dump());
   }
 
  private:
@@ -104,7 +109,9 @@ TransformerConfig vit_from(const Fields& fields, const std::string& file) {
   config.has_qkv_bias = fields.flag("qkv_bias", true);
   config.layer_norm_eps = fields.number("layer_norm_eps", 1e-12);
   if (config.image_size % config.patch_size != 0 || config.image_size > 8192) {
-    throw InvalidInput(file + ": image_size", fmt::format("must be a multiple of patch_size ({}), at most 8192", config.patch_size), std::to_string(config.image_size));
+    throw InvalidInput(file + ": image_size",
+                       fmt::format("must be a multiple of patch_size ({}), at most 8192", config.patch_size),
+                       std::to_string(config.image_size));
   }
   return config;
 }
@@ -134,11 +141,14 @@ Task first_task(Family family) {
 
 }  // namespace
 
-bool has_head(Family family, Task task) { return std::find(kHeads.begin(), kHeads.end(), std::pair(family, task)) != kHeads.end(); }
+bool has_head(Family family, Task task) {
+  return std::find(kHeads.begin(), kHeads.end(), std::pair(family, task)) != kHeads.end();
+}
 
 std::string architecture_of(const TransformerConfig& config) {
   static constexpr const char* kFamilies[] = {"Bert", "ViT", "GPT2"};
-  static constexpr const char* kTasks[] = {"ForSequenceClassification", "ForQuestionAnswering", "ForImageClassification", "LMHeadModel"};
+  static constexpr const char* kTasks[] = {"ForSequenceClassification", "ForQuestionAnswering",
+                                           "ForImageClassification", "LMHeadModel"};
   return std::string(kFamilies[static_cast<int>(config.family)]) + kTasks[static_cast<int>(config.task)];
 }
 
@@ -153,18 +163,23 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
   } else if (type == "gpt2") {
     config = gpt2_from(fields);
   } else {
-    throw InvalidInput(file + ": model_type", "must be bert, vit or gpt2", type.empty() ? "missing" : "\"" + type + "\"");
+    throw InvalidInput(file + ": model_type", "must be bert, vit or gpt2",
+                       type.empty() ? "missing" : "\"" + type + "\"");
   }
   config.initializer_range = fields.number("initializer_range", 0.02);
   if (config.hidden_size % config.num_attention_heads != 0) {
-    throw InvalidInput(file + (config.family == Family::gpt2 ? ": n_head" : ": num_attention_heads"), fmt::format("must divide the hidden size ({})", config.hidden_size), std::to_string(config.num_attention_heads));
+    throw InvalidInput(file + (config.family == Family::gpt2 ? ": n_head" : ": num_attention_heads"),
+                       fmt::format("must divide the hidden size ({})", config.hidden_size),
+                       std::to_string(config.num_attention_heads));
   }
   config.task = first_task(config.family);
   const Json architectures = fields.json().value("architectures", Json::array());
   for (const auto& [family, task] : kHeads) {
     TransformerConfig with = config;
     with.task = task;
-    if (family == config.family && architectures.is_array() && !architectures.empty() && architectures[0] == architecture_of(with)) config.task = task;
+    if (family == config.family && architectures.is_array() && !architectures.empty() &&
+        architectures[0] == architecture_of(with))
+      config.task = task;
   }
   const std::vector<std::string> labels = label_names_from_json(text, file);
   if (!labels.empty()) config.num_labels = static_cast<std::int64_t>(labels.size());
@@ -178,7 +193,8 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
   const Json& given = json["id2label"];
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string key = std::to_string(i);
-    if (!given.contains(key) || !given[key].is_string()) throw InvalidInput(file + ": id2label", "must name labels 0, 1, 2, ...", given.dump());
+    if (!given.contains(key) || !given[key].is_string())
+      throw InvalidInput(file + ": id2label", "must name labels 0, 1, 2, ...", given.dump());
     names.push_back(given[key]);
   }
   return names;
@@ -190,7 +206,8 @@ std::string name_or_path(const std::string& text) {
   return given.is_string() ? given.get<std::string>() : "";
 }
 
-std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied, const std::vector<std::string>& label_names) {
+std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied,
+                             const std::vector<std::string>& label_names) {
   Json json = Json::parse(source);
   json["architectures"] = {architecture_of(config)};
   json["dtype"] = "float32";
@@ -198,7 +215,9 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   for (const char* key : {"num_labels", "id2label", "label2id"}) json.erase(key);
   if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = is_tied;
   // By it transformers finds a text's last token.
-  if (config.family == Family::gpt2 && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null()) json["pad_token_id"] = config.padding_id;
+  if (config.family == Family::gpt2 && config.task == Task::sequence_classification &&
+      json.value("pad_token_id", Json()).is_null())
+    json["pad_token_id"] = config.padding_id;
   json.erase("problem_type");
   if (!label_names.empty()) json["problem_type"] = "single_label_classification";
   if (!label_names.empty()) {

@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// A model's shape from the text of its config.json. Throws InvalidInput naming `file`, field, rule and value; also for what this tool does not compute.
+/// A model's shape from the text of its config.json. Throws InvalidInput naming `file`, field, rule and value; also for
+/// what this tool does not compute.
 TransformerConfig config_from_json(const std::string& text, const std::string& file);
 
 /// Names of labels 0, 1, ... in id2label; empty where there are none.
@@ -15,7 +16,8 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
 std::string name_or_path(const std::string& text);
 
 /// The source's config.json with the head that the model has now, as transformers reads it.
-std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied, const std::vector<std::string>& label_names);
+std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied,
+                             const std::vector<std::string>& label_names);
 
 /// Whether the family has a head for the task.
 bool has_head(Family family, Task task);

@@ -43,7 +43,8 @@ const char* prefix_of(Family family) {
 
 /// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
 std::string old_name_of(const std::string& name) {
-  for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+  for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
+                                    {"LayerNorm.bias", "LayerNorm.beta"}})
     if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size()) + old;
   return name;
 }
@@ -69,10 +70,12 @@ bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
 /// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only behind some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
   if (!is_head(config, layer)) return false;
-  return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) || spec.names[0].find("pooler") != std::string::npos;
+  return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) ||
+         spec.names[0].find("pooler") != std::string::npos;
 }
 
-/// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything else in another shape is an error.
+/// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything
+/// else in another shape is an error.
 bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
   if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
   const std::vector<std::int64_t> shape = stored_shape(spec);
@@ -102,7 +105,8 @@ void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64&
   }
   const UncountedMemory staging;
   at::Tensor values = at::empty({parameter.numel()}, at::kDouble);
-  for (std::int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = deviation * spec.deviation_factor * normal(random);
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    values.data_ptr<double>()[i] = deviation * spec.deviation_factor * normal(random);
   parameter.copy_(values.view(parameter.sizes()));
 }
 
@@ -117,7 +121,8 @@ void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
 constexpr const char* kTiedTo = "transformer.wte.weight";
 
 void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
-  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json"}) {
     if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
   }
 }
@@ -144,17 +149,24 @@ bool are_numbers(const std::vector<std::string>& label_names) {
 ModelFolder open_model_folder(const std::filesystem::path& path) {
   require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
-  ModelFolder folder{.path = path, .config = config_from_json(text, file), .label_names = label_names_from_json(text, file), .name = name_or_path(text)};
-  folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string() : folder.name.substr(folder.name.rfind('/') + 1);
+  ModelFolder folder{.path = path,
+                     .config = config_from_json(text, file),
+                     .label_names = label_names_from_json(text, file),
+                     .name = name_or_path(text)};
+  folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string()
+                                    : folder.name.substr(folder.name.rfind('/') + 1);
   return folder;
 }
 
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
   if (!has_head(folder.config.family, task)) {
-    throw InvalidInput((folder.path / "config.json").string() + ": model_type", fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)), to_string(folder.config.family));
+    throw InvalidInput((folder.path / "config.json").string() + ": model_type",
+                       fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)),
+                       to_string(folder.config.family));
   }
   folder.config.task = task;
-  folder.classifies_other_labels = !label_names.empty() && folder.label_names != label_names && !(are_unnamed(folder.label_names) && are_numbers(label_names));
+  folder.classifies_other_labels = !label_names.empty() && folder.label_names != label_names &&
+                                   !(are_unnamed(folder.label_names) && are_numbers(label_names));
   folder.label_names = label_names;
   if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
 }
@@ -166,7 +178,9 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
       if (is_tied || is_there(folder, files, layer, spec)) continue;
-      for (const std::string& name : spec.names) missing.push_back(name_in(files, folder.config.family, name).empty() ? name : name + " (there, but for other labels)");
+      for (const std::string& name : spec.names)
+        missing.push_back(name_in(files, folder.config.family, name).empty() ? name
+                                                                             : name + " (there, but for other labels)");
     }
   }
   return missing;
@@ -193,7 +207,8 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
     for (const std::string& name : spec.names) {
       const std::string stored = name_in(files, folder.config.family, name);
       const StoredTensor& tensor = files.tensor(stored, shape);
-      at::Tensor values = at::from_blob(const_cast<std::byte*>(tensor.data.data()), shape, scalar_type(tensor.dtype, files.place_of(stored)));
+      at::Tensor values = at::from_blob(const_cast<std::byte*>(tensor.data.data()), shape,
+                                        scalar_type(tensor.dtype, files.place_of(stored)));
       if (spec.transposed) values = values.t();
       const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
       const at::Tensor into = parameters[i].narrow(0, row, rows);
@@ -229,7 +244,8 @@ at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::i
 
 }  // namespace
 
-void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holder_of, Communicator& communicator,
+void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers,
+                       const std::vector<int>& holder_of, Communicator& communicator,
                        const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
@@ -272,8 +288,11 @@ void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<i
   }
   if (!writes) return;
   writer->finish();
-  if (source.config.family == Family::vit) write_file_atomically(target / "preprocessor_config.json", preprocessor_config(source.path, source.config.image_size));
-  write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"), source.config, is_tied, source.label_names));
+  if (source.config.family == Family::vit)
+    write_file_atomically(target / "preprocessor_config.json",
+                          preprocessor_config(source.path, source.config.image_size));
+  write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"),
+                                                                 source.config, is_tied, source.label_names));
   copy_tokenizer(source.path, target);
 }
 

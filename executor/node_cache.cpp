@@ -29,7 +29,8 @@ ActivationStore::Files files_on_node(int node, const ActivationStore* store, Com
   const ActivationStore::Files own = store ? store->files() : ActivationStore::Files{};
   for (const std::string& text : communicator.gather(fmt::format("{} {} {}", node, own.shared, own.disk))) {
     const std::size_t first = text.find(' '), second = text.rfind(' ');
-    if (text.substr(0, first) == std::to_string(node) && second > first + 1) return {text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+    if (text.substr(0, first) == std::to_string(node) && second > first + 1)
+      return {text.substr(first + 1, second - first - 1), text.substr(second + 1)};
   }
   return {};
 }
@@ -83,9 +84,12 @@ int first_rank_of_node(int node, Communicator& communicator) {
 
 }  // namespace
 
-NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier)
+NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator,
+                     std::unique_ptr<NodeCache> earlier)
     : communicator_(communicator), samples_(options.samples) {
-  const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32" ? at::kDouble : stored_type(options.limits.dtype);
+  const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32"
+                                    ? at::kDouble
+                                    : stored_type(options.limits.dtype);
   ActivationStoreOptions store{.entry_bytes = {},
                                .memory_bytes = options.limits.memory_bytes,
                                .disk_bytes = options.limits.disk_bytes,
@@ -124,7 +128,8 @@ NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Commu
 
 NodeCache::~NodeCache() = default;
 
-void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers, const std::vector<int>& holders) {
+void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
+                             const std::vector<int>& holders) {
   // Halves of 32 bits pass through the sum of doubles unharmed.
   const std::size_t known = layer_hashes_.size(), wanted = static_cast<std::size_t>(first_trainable_layer);
   std::vector<double> halves(2 * (wanted - std::min(known, wanted)), 0.0);

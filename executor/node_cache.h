@@ -14,9 +14,10 @@ namespace frostpipe {
 
 struct NodeCacheOptions {
   CacheLimits limits;
-  std::filesystem::path disk_folder;  // for limits.disk_bytes; removed again by the system even if this process is killed
-  int node = 0;                       // this rank's; ranks of one node share a store
-  std::vector<int> samples;           // that the node's ranks may train on
+  std::filesystem::path
+      disk_folder;           // for limits.disk_bytes; removed again by the system even if this process is killed
+  int node = 0;              // this rank's; ranks of one node share a store
+  std::vector<int> samples;  // that the node's ranks may train on
   std::int64_t hidden_size = 0;
   at::TensorOptions compute;
 };
@@ -26,17 +27,20 @@ struct NodeCacheOptions {
 /// all is computed.
 class NodeCache {
  public:
-  /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a
-  /// disk folder that is none.
-  NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator, std::unique_ptr<NodeCache> earlier = nullptr);
+  /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the
+  /// node too. Throws InvalidInput for a disk folder that is none.
+  NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator,
+            std::unique_ptr<NodeCache> earlier = nullptr);
   ~NodeCache();
 
   ActivationCache& view() { return *view_; }
   /// What could not be reserved or used, on any node, in a sentence; the same on all ranks; empty if all is well.
   const std::string& note() const { return note_; }
 
-  /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank that speaks for each layer.
-  void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers, const std::vector<int>& holders);
+  /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank
+  /// that speaks for each layer.
+  void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
+                    const std::vector<int>& holders);
   /// Layers may train again: what is stored counts only where the same weights freeze again.
   void forget_boundaries();
 

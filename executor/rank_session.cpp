@@ -6,11 +6,17 @@
 
 namespace frostpipe {
 
-RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
-                         std::string optimizer, std::string dtype)
-    : model_(model), factory_(factory), communicator_(communicator), device_(device), optimizer_(std::move(optimizer)), dtype_(std::move(dtype)) {}
+RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator,
+                         ComputeDevice& device, std::string optimizer, std::string dtype)
+    : model_(model),
+      factory_(factory),
+      communicator_(communicator),
+      device_(device),
+      optimizer_(std::move(optimizer)),
+      dtype_(std::move(dtype)) {}
 
-void RankSession::start(const Phase& phase, int step, const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
+void RankSession::start(const Phase& phase, int step,
+                        const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
   phase_ = phase;
   from_step_ = step;
   Place place;
@@ -50,7 +56,8 @@ std::optional<HeldLayers> RankSession::release() {
 }
 
 void RankSession::enter(const Phase& phase) {
-  FROSTPIPE_CHECK(phase_.first_trainable_layer <= phase.first_trainable_layer, "within a session frozen layers are never unfrozen");
+  FROSTPIPE_CHECK(phase_.first_trainable_layer <= phase.first_trainable_layer,
+                  "within a session frozen layers are never unfrozen");
   whole_ = false;
   runner_.reset();
   compute_.reset();
@@ -72,7 +79,8 @@ void RankSession::make_runner() {
   Place place;
   if (find_place(phase_.layout, communicator_.rank(), place)) {
     compute_ = factory_.make_stage(phase_, place, layers_);
-    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_, phase_.first_trainable_layer == 0 ? tied_values_ : 0);
+    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_,
+                    phase_.first_trainable_layer == 0 ? tied_values_ : 0);
   }
 }
 

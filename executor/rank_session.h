@@ -20,17 +20,20 @@ struct HeldLayers {
   std::map<int, ParkedMoments> parked;
 };
 
-/// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through enter().
+/// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through
+/// enter().
 class RankSession {
  public:
   /// Everything given must outlive the session.
-  RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device, std::string optimizer,
-              std::string dtype);
-  /// Ties the first so many values of the first and of the last layer: they get one gradient, the sum of both, in every phase that freezes nothing, and
-  /// so stay equal. 0: nothing is tied. To be called before the first phase.
+  RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
+              std::string optimizer, std::string dtype);
+  /// Ties the first so many values of the first and of the last layer: they get one gradient, the sum of both, in every
+  /// phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
   void tie(std::int64_t values) { tied_values_ = values; }
-  /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also parked ones).
-  void start(const Phase& phase, int step, const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>& parked)>& fill);
+  /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also parked
+  /// ones).
+  void start(const Phase& phase, int step,
+             const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>& parked)>& fill);
   /// The same with what ranks still hold after a loss: `moves` bring each its missing layers.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
   /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation.

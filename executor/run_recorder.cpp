@@ -272,7 +272,8 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
   // One trace on one clock: the earliest recorded moment of any rank is 0.
   whole_run = Trace{.num_ranks = num_seats_, .spans = {}, .events = {}};
   for (int rank = 0; rank < communicator_->world_size(); ++rank) {
-    const Trace part = trace_from_json(communicator_->broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));
+    const Trace part =
+        trace_from_json(communicator_->broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));
     whole_run.spans.insert(whole_run.spans.end(), part.spans.begin(), part.spans.end());
     whole_run.events.insert(whole_run.events.end(), part.events.begin(), part.events.end());
   }

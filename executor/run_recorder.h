@@ -29,7 +29,8 @@ class RunRecorder {
   /// After the job has formed: who there is to talk to from now on.
   void join(Communicator& communicator, std::vector<int> seats);
 
-  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`: this rank's counts so far.
+  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`:
+  /// this rank's counts so far.
   void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
   /// Median iteration time of the running phase as the rank whose figures count has it; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
@@ -42,7 +43,8 @@ class RunRecorder {
 
   /// What was done so far, phases and the last step, into `run` and `executed`; on all ranks alike.
   void so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
-  /// The same from what this rank knows, without asking the others: losses and steps as a rank that trains has them. `num_steps`: up to there.
+  /// The same from what this rank knows, without asking the others: losses and steps as a rank that trains has them.
+  /// `num_steps`: up to there.
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
   /// Goes on from so_far() or history(), before step `step`; what was recorded before is forgotten.
   void restore(const RunSummary& run, const TrainingPlan& executed, int step);
@@ -93,8 +95,8 @@ class RunRecorder {
   std::deque<StepRecord>
       last_;  // of these the last ones, as this rank has them; in a moment of the run the very last one as all have it
   StepLog log_;
-  Trace trace_;     // of the running phase
-  Trace whole_;     // of all phases
+  Trace trace_;  // of the running phase
+  Trace whole_;  // of all phases
 };
 
 }  // namespace frostpipe

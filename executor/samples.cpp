@@ -50,14 +50,16 @@ std::uint64_t TokenSamples::fingerprint() const {
   return hash.value();
 }
 
-MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const {
+MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                              bool with_input) const {
   const auto count = static_cast<std::int64_t>(samples.size());
   const bool has_types = !data_.first_segment_sizes.empty();
   const int per_sample = data_.labels_per_sample;
   at::Tensor ids = with_input ? at::full({count, batch.tokens}, data_.padding_id, at::kLong) : at::Tensor();
   at::Tensor types = has_types ? at::zeros({count, batch.tokens}, at::kLong) : at::Tensor();
   at::Tensor mask = at::zeros({count, batch.tokens}, at::kFloat);
-  at::Tensor labels = per_sample == 0 ? at::full({count, batch.tokens}, -100, at::kLong) : at::empty({count, per_sample}, at::kLong);
+  at::Tensor labels =
+      per_sample == 0 ? at::full({count, batch.tokens}, -100, at::kLong) : at::empty({count, per_sample}, at::kLong);
   for (std::int64_t i = 0; i < count; ++i) {
     const int sample = samples[i];
     const std::vector<std::int32_t>& tokens = data_.token_ids[sample];
@@ -70,7 +72,8 @@ MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> sampl
     if (per_sample == 0) {
       std::copy(tokens.begin(), tokens.end(), labels.data_ptr<std::int64_t>() + i * batch.tokens);
     } else {
-      for (int k = 0; k < per_sample; ++k) labels.data_ptr<std::int64_t>()[i * per_sample + k] = data_.labels[sample * per_sample + k];
+      for (int k = 0; k < per_sample; ++k)
+        labels.data_ptr<std::int64_t>()[i * per_sample + k] = data_.labels[sample * per_sample + k];
     }
   }
   if (per_sample == 1) labels = labels.squeeze(1);

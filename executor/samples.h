@@ -10,9 +10,9 @@ namespace frostpipe {
 
 /// The samples of one optimizer step over all replicas, or of one step of an evaluation.
 struct MiniBatch {
-  std::span<const int> samples;  // numbers of Samples
-  int tokens = 0;                // length of the longest: every micro-batch is padded to it
-  int epoch = -1;                // of training: how images are changed depends on it; -1: as they are
+  std::span<const int> samples;    // numbers of Samples
+  int tokens = 0;                  // length of the longest: every micro-batch is padded to it
+  int epoch = -1;                  // of training: how images are changed depends on it; -1: as they are
   std::uint64_t dropout_seed = 0;  // of this step; 0: nothing is dropped
 };
 
@@ -27,8 +27,10 @@ class Samples {
   virtual std::uint64_t key(int sample) const = 0;
   /// Changes with any sample or answer.
   virtual std::uint64_t fingerprint() const = 0;
-  /// Some samples of a mini-batch, padded to its length, on the host. `type`: the model's; `with_input`: for a stage that begins with the embedding.
-  virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const = 0;
+  /// Some samples of a mini-batch, padded to its length, on the host. `type`: the model's; `with_input`: for a stage
+  /// that begins with the embedding.
+  virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                          bool with_input) const = 0;
 };
 
 /// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short.
@@ -42,7 +44,7 @@ struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
   std::vector<int> labels;  // labels_per_sample of each sample in turn
   std::int32_t padding_id = 0;
-  int labels_per_sample = 1;             // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
+  int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
   std::vector<int> first_segment_sizes{};  // tokens of type 0, the others are of type 1; empty: all are of type 0
 };
 
@@ -53,7 +55,8 @@ class TokenSamples final : public Samples {
   int tokens(int sample) const override { return static_cast<int>(data_.token_ids[sample].size()); }
   std::uint64_t key(int sample) const override;
   std::uint64_t fingerprint() const override;
-  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type, bool with_input) const override;
+  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                  bool with_input) const override;
 
  private:
   EncodedData data_;

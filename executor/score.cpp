@@ -40,7 +40,8 @@ Score score_of_answers(const Dataset& dataset, const std::vector<int>& samples, 
   double squares = 0;
   for (const Question& question : set.questions) {
     const auto found = predictions.find(question.id);
-    const double deviation = (found == predictions.end() ? 0 : f1_score(found->second, question.answers)) - scores.f1 / 100;
+    const double deviation =
+        (found == predictions.end() ? 0 : f1_score(found->second, question.answers)) - scores.f1 / 100;
     squares += deviation * deviation;
   }
   Score score{.metric = "F1", .value = scores.f1 / 100};
@@ -67,17 +68,24 @@ Score score_of_texts(const std::vector<double>& answers) {
 
 Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers) {
   switch (dataset.task) {
-    case Task::question_answering: return score_of_answers(dataset, samples, answers);
-    case Task::causal_language_modeling: return score_of_texts(answers);
-    default: return score_of_classes(dataset, samples, answers);
+    case Task::question_answering:
+      return score_of_answers(dataset, samples, answers);
+    case Task::causal_language_modeling:
+      return score_of_texts(answers);
+    default:
+      return score_of_classes(dataset, samples, answers);
   }
 }
 
-Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers) {
+Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples,
+                           const std::vector<double>& answers) {
   std::vector<SpanScore> spans;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (answers[3 * i] < 0) continue;
-    spans.push_back({.window = samples[i], .start = static_cast<int>(answers[3 * i]), .end = static_cast<int>(answers[3 * i + 1]), .score = answers[3 * i + 2]});
+    spans.push_back({.window = samples[i],
+                     .start = static_cast<int>(answers[3 * i]),
+                     .end = static_cast<int>(answers[3 * i + 1]),
+                     .score = answers[3 * i + 2]});
   }
   return predictions_of(dataset.questions, dataset.windows, spans);
 }

@@ -6,15 +6,15 @@
 #include <span>
 #include <vector>
 
-#include "executor/samples.h"
 #include "executor/layer_state.h"
+#include "executor/samples.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
 
 namespace frostpipe {
 
-/// What a stage computes on one rank, without messages: the inside of F, B, CACHE_READ, CACHE_WRITE and of the update. StageRunner
-/// calls it in the schedule's order.
+/// What a stage computes on one rank, without messages: the inside of F, B, CACHE_READ, CACHE_WRITE and of the update.
+/// StageRunner calls it in the schedule's order.
 class StageCompute {
  public:
   virtual ~StageCompute() = default;
@@ -22,27 +22,30 @@ class StageCompute {
   /// Uninitialised activation of so many samples, as neighbours exchange it.
   virtual at::Tensor make_activation(std::int64_t samples, int tokens) const = 0;
 
-  /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the mini-batch after it,
-  /// to read ahead (none at the end of the run). Both outlive the iteration.
-  virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) = 0;
+  /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the
+  /// mini-batch after it, to read ahead (none at the end of the run). Both outlive the iteration.
+  virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                               SampleRange next_share) = 0;
 
   /// Waits for what the cache has of the micro-batch.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
-  /// F of one micro-batch: samples `range` of the mini-batch. `input` is undefined on the first stage. Returns the activation to send;
-  /// undefined on the last stage, where the loss is added to loss().
+  /// F of one micro-batch: samples `range` of the mini-batch. `input` is undefined on the first stage. Returns the
+  /// activation to send; undefined on the last stage, where the loss is added to loss().
   virtual at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) = 0;
   /// Stores the micro-batch's activations at the frozen boundary.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
-  /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the stage before trains.
+  /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
+  /// stage before trains.
   virtual at::Tensor backward(int micro_batch, at::Tensor gradient) = 0;
   /// One optimizer step of every layer of the stage that trains.
   virtual void update(const UpdateRule& rule) = 0;
 
-  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size; 0 but on the last stage.
+  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size; 0 but on the last
+  /// stage.
   virtual double loss() const = 0;
 
-  /// Forward only, in evaluation mode, of a batch of samples; `input` is undefined on the first stage. The last stage returns the model's answers on
-  /// the host, [samples, answer_size()] float64.
+  /// Forward only, in evaluation mode, of a batch of samples; `input` is undefined on the first stage. The last stage
+  /// returns the model's answers on the host, [samples, answer_size()] float64.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual int answer_size() const = 0;
 };
@@ -54,7 +57,8 @@ class StageFactory {
   /// Weights uninitialised.
   virtual LayerState make_layer(int layer, bool trains) const = 0;
   /// Of the stage at `place`; `layers` holds at least its layers and outlives it.
-  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const = 0;
+  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+                                                   std::map<int, LayerState>& layers) const = 0;
 };
 
 }  // namespace frostpipe

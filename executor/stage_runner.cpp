@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReceivesAhead = 2;
 constexpr std::size_t kSendsAhead = 2;  // of a stage that gets nothing back
-constexpr int kTiedTag = 1 << 20;  // beyond every micro-batch
+constexpr int kTiedTag = 1 << 20;       // beyond every micro-batch
 
 /// Both directions have a group of their own, so the micro-batch alone tells messages apart.
 int tag_of(const Action& action) { return *action.micro_batch; }
@@ -42,13 +42,13 @@ struct StageRunner::Iteration {
   double gradient_clip = 0;
   bool apply_update = true;
   IterationResult result{};
-  std::optional<double> reduced_loss{};  // over the replicas, where it is not reduced with the norm
-  std::map<int, at::Tensor> outputs{};           // by micro-batch, from F to SEND_F
-  std::map<int, at::Tensor> input_gradients{};   // by micro-batch, from B to SEND_B
-  std::map<int, at::Tensor> received{};          // activations or gradients by micro-batch, from RECV to use
+  std::optional<double> reduced_loss{};         // over the replicas, where it is not reduced with the norm
+  std::map<int, at::Tensor> outputs{};          // by micro-batch, from F to SEND_F
+  std::map<int, at::Tensor> input_gradients{};  // by micro-batch, from B to SEND_B
+  std::map<int, at::Tensor> received{};         // activations or gradients by micro-batch, from RECV to use
   std::deque<Action> forward_receives{}, backward_receives{};                // not posted yet
   std::deque<std::pair<int, Transfer>> posted_forward{}, posted_backward{};  // micro-batch, transfer
-  std::map<int, Transfer> forward_sends{}, backward_sends{};                 // by micro-batch, until they are known to have arrived
+  std::map<int, Transfer> forward_sends{}, backward_sends{};  // by micro-batch, until they are known to have arrived
 
   /// Undefined where nothing is received: at the ends of the pipeline.
   at::Tensor take_received(int micro_batch) {
@@ -57,15 +57,23 @@ struct StageRunner::Iteration {
   }
 };
 
-StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute,
-                         ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values)
-    : model_(model), phase_(phase), rank_(rank), layers_(layers), compute_(compute), groups_(groups), device_(device),
-      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0), tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
+StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
+                         StageCompute& compute, ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values)
+    : model_(model),
+      phase_(phase),
+      rank_(rank),
+      layers_(layers),
+      compute_(compute),
+      groups_(groups),
+      device_(device),
+      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0),
+      tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
   FROSTPIPE_CHECK(find_place(phase.layout, rank, place_), "idle ranks run no stage");
   const Schedule schedule = schedule_of(phase);
   FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
   body_ = schedule.body[place_.position];
-  gets_gradients_ = std::any_of(body_.begin(), body_.end(), [](const Action& action) { return action.kind == ActionKind::recv_backward; });
+  gets_gradients_ = std::any_of(body_.begin(), body_.end(),
+                                [](const Action& action) { return action.kind == ActionKind::recv_backward; });
   if (place_.position > 0) {
     std::vector<int> received;
     for (const Action& action : schedule.body[place_.position - 1]) {
@@ -76,7 +84,9 @@ StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::
   range_ = phase.partition[place_.position];
 }
 
-int StageRunner::neighbour(int offset) const { return rank_of(phase_.layout, place_.position + offset, place_.replica); }
+int StageRunner::neighbour(int offset) const {
+  return rank_of(phase_.layout, place_.position + offset, place_.replica);
+}
 
 SampleRange StageRunner::range_of(const Iteration& iteration, int micro_batch) const {
   return micro_batch_samples(static_cast<int>(iteration.batch.samples.size()), phase_.layout.data_parallel_size,
@@ -91,7 +101,8 @@ SampleRange StageRunner::share_of(int num_samples) const {
 
 void StageRunner::forward(Iteration& iteration, const Action& action) {
   const int micro_batch = *action.micro_batch;
-  at::Tensor output = compute_.forward(micro_batch, range_of(iteration, micro_batch), iteration.take_received(micro_batch));
+  at::Tensor output =
+      compute_.forward(micro_batch, range_of(iteration, micro_batch), iteration.take_received(micro_batch));
   if (output.defined()) iteration.outputs[micro_batch] = std::move(output);
 }
 
@@ -108,7 +119,8 @@ void StageRunner::send(Iteration& iteration, const Action& action) {
   Group& group = is_forward ? groups_.forward : groups_.backward;
   auto& sends = is_forward ? iteration.forward_sends : iteration.backward_sends;
   if (is_forward && !gets_gradients_ && sends.size() >= kSendsAhead) finish_send(sends, sends.begin()->first);
-  sends.emplace(micro_batch, group.send(source.at(micro_batch), neighbour(is_forward ? 1 : -1), tag_of(action), to_string(action)));
+  sends.emplace(micro_batch,
+                group.send(source.at(micro_batch), neighbour(is_forward ? 1 : -1), tag_of(action), to_string(action)));
   source.erase(micro_batch);
 }
 
@@ -125,7 +137,8 @@ void StageRunner::post_receives(Iteration& iteration, bool is_forward, std::size
     waiting.pop_front();
     const SampleRange range = range_of(iteration, *action.micro_batch);
     at::Tensor into = compute_.make_activation(range.end - range.begin, iteration.batch.tokens);
-    posted.emplace_back(*action.micro_batch, group.receive(into, neighbour(is_forward ? -1 : 1), tag_of(action), to_string(action)));
+    posted.emplace_back(*action.micro_batch,
+                        group.receive(into, neighbour(is_forward ? -1 : 1), tag_of(action), to_string(action)));
   }
 }
 
@@ -133,13 +146,15 @@ void StageRunner::receive(Iteration& iteration, const Action& action) {
   const bool is_forward = action.kind == ActionKind::recv_forward;
   auto& posted = is_forward ? iteration.posted_forward : iteration.posted_backward;
   post_receives(iteration, is_forward, 1);
-  FROSTPIPE_CHECK(!posted.empty() && posted.front().first == *action.micro_batch, "receives are posted in the order of their use");
+  FROSTPIPE_CHECK(!posted.empty() && posted.front().first == *action.micro_batch,
+                  "receives are posted in the order of their use");
   Transfer transfer = std::move(posted.front().second);
   posted.pop_front();
   transfer.wait();
   iteration.received[*action.micro_batch] = transfer.tensor();
   if (is_forward) {
-    for (const int micro_batch : arrived_before_[*action.micro_batch]) finish_send(iteration.backward_sends, micro_batch);
+    for (const int micro_batch : arrived_before_[*action.micro_batch])
+      finish_send(iteration.backward_sends, micro_batch);
   } else {
     finish_send(iteration.forward_sends, *action.micro_batch);
   }
@@ -163,7 +178,8 @@ void StageRunner::reduce_gradient(Iteration& iteration) {
 }
 
 void StageRunner::reduce_tied() {
-  const int last_position = phase_.layout.pipeline_parallel_size - 1, last_layer = static_cast<int>(model_.layers.size()) - 1;
+  const int last_position = phase_.layout.pipeline_parallel_size - 1,
+            last_layer = static_cast<int>(model_.layers.size()) - 1;
   const bool is_first = place_.position == 0, is_last = place_.position == last_position;
   if (tied_values_ == 0 || !(is_first || is_last)) return;
   if (is_first && is_last) {
@@ -176,14 +192,16 @@ void StageRunner::reduce_tied() {
   const int peer = rank_of(phase_.layout, is_first ? last_position : 0, place_.replica);
   const std::string what = "REDUCE_GRAD: tied embeddings";
   Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own, peer, kTiedTag, what);
-  Transfer receiving = (is_first ? groups_.backward : groups_.forward).receive(at::empty_like(own), peer, kTiedTag, what);
+  Transfer receiving =
+      (is_first ? groups_.backward : groups_.forward).receive(at::empty_like(own), peer, kTiedTag, what);
   receiving.wait();
   sending.wait();  // the message is read from where the sum will stand
   own.add_(receiving.tensor());
 }
 
 void StageRunner::optimizer_step(Iteration& iteration) {
-  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 speaks for its replicas, whose gradients are equal.
+  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 speaks for its replicas, whose
+  // gradients are equal.
   const int blocks = num_blocks(model_);
   at::Tensor squares = at::zeros({blocks + 2}, at::kDouble);
   double* const values = squares.data_ptr<double>();
@@ -192,7 +210,10 @@ void StageRunner::optimizer_step(Iteration& iteration) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (!layers_.at(layer).trains()) continue;
       double square_sum = gradient_square_sum(layers_.at(layer));
-      if (tied_values_ > 0 && layer + 1 == static_cast<int>(model_.layers.size())) square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble).item<double>();  // counted in the embedding
+      if (tied_values_ > 0 && layer + 1 == static_cast<int>(model_.layers.size()))
+        square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer))
+                          .to(at::kDouble)
+                          .item<double>();  // counted in the embedding
       if (model_.layers[layer].block) values[*model_.layers[layer].block] += square_sum;
       values[blocks] += square_sum;
     }
@@ -204,35 +225,49 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   iteration.result.loss = squares.data_ptr<double>()[blocks + 1];
   const double norm = std::sqrt(squares.data_ptr<double>()[blocks]);
   if (!std::isfinite(norm)) {
-    throw RuntimeFailure("rank " + std::to_string(rank_) + ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
+    throw RuntimeFailure(
+        "rank " + std::to_string(rank_) +
+        ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
   }
   if (!iteration.apply_update) return;
-  iteration.rule.gradient_scale = iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
+  iteration.rule.gradient_scale =
+      iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
   compute_.update(iteration.rule);
   updates_ = iteration.step + 1;
 }
 
 void StageRunner::perform(Iteration& iteration, const Action& action) try {
   switch (action.kind) {
-    case ActionKind::forward: return forward(iteration, action);
-    case ActionKind::backward: return backward(iteration, action);
-    case ActionKind::cache_read: return compute_.cache_read(*action.micro_batch, range_of(iteration, *action.micro_batch));
-    case ActionKind::cache_write: return compute_.cache_write(*action.micro_batch, range_of(iteration, *action.micro_batch));
+    case ActionKind::forward:
+      return forward(iteration, action);
+    case ActionKind::backward:
+      return backward(iteration, action);
+    case ActionKind::cache_read:
+      return compute_.cache_read(*action.micro_batch, range_of(iteration, *action.micro_batch));
+    case ActionKind::cache_write:
+      return compute_.cache_write(*action.micro_batch, range_of(iteration, *action.micro_batch));
     case ActionKind::send_forward:
-    case ActionKind::send_backward: return send(iteration, action);
+    case ActionKind::send_backward:
+      return send(iteration, action);
     case ActionKind::recv_forward:
-    case ActionKind::recv_backward: return receive(iteration, action);
-    case ActionKind::reduce_gradient: return reduce_gradient(iteration);
-    case ActionKind::optimizer_step: return optimizer_step(iteration);
-    default: FROSTPIPE_CHECK(false, "GPipe and 1F1B have no other actions");
+    case ActionKind::recv_backward:
+      return receive(iteration, action);
+    case ActionKind::reduce_gradient:
+      return reduce_gradient(iteration);
+    case ActionKind::optimizer_step:
+      return optimizer_step(iteration);
+    default:
+      FROSTPIPE_CHECK(false, "GPipe and 1F1B have no other actions");
   }
 } catch (const c10::Error& error) {
-  throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " + error.what_without_backtrace());
+  throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " +
+                       error.what_without_backtrace());
 }
 
-IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip,
-                                           Trace& trace, bool apply_update) {
-  Iteration iteration{.batch = batch, .step = step, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
+IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule,
+                                           double gradient_clip, Trace& trace, bool apply_update) {
+  Iteration iteration{
+      .batch = batch, .step = step, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
   const auto is_empty = [&](const Action& action) {
     if (!action.micro_batch) return false;
     const SampleRange range = range_of(iteration, *action.micro_batch);
@@ -260,7 +295,8 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
     for (auto& [micro_batch, transfer] : *sends) transfer.wait();
   device_.synchronize();
   const std::vector<Nanoseconds> marks = device_.marked_ns();
-  for (std::size_t i = 0; i < performed.size(); ++i) trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
+  for (std::size_t i = 0; i < performed.size(); ++i)
+    trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
   return std::move(iteration.result);
 }
 

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "executor/samples.h"
 #include "executor/communicator.h"
 #include "executor/device.h"
 #include "executor/layer_state.h"
+#include "executor/samples.h"
 #include "executor/stage_compute.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
@@ -24,27 +24,30 @@ struct IterationResult {
   std::vector<double> block_square_sums;
 };
 
-/// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are posted two
-/// messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that it has arrived: the gradient that comes
-/// back for an activation, or an activation that the stage below sends behind the gradient's receipt; the last ones until the iteration's end. A frozen
-/// stage, which gets nothing back, has two messages under way and waits for the older one before it sends another.
+/// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are
+/// posted two messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that
+/// it has arrived: the gradient that comes back for an activation, or an activation that the stage below sends behind
+/// the gradient's receipt; the last ones until the iteration's end. A frozen stage, which gets nothing back, has two
+/// messages under way and waits for the older one before it sends another.
 class StageRunner {
  public:
-  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner. `tied_values`: see RankSession::tie.
-  StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers, StageCompute& compute, ActiveGroups& groups,
-              ComputeDevice& device, std::int64_t tied_values = 0);
+  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner.
+  /// `tied_values`: see RankSession::tie.
+  StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
+              StageCompute& compute, ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values = 0);
 
-  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. `rule.gradient_scale` is
-  /// replaced by what clipping to `gradient_clip` (0 = off) asks for. With `apply_update` false, OPTIMIZER_STEP does nothing: gradients stay
-  /// for the caller to look at.
-  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule, double gradient_clip, Trace& trace,
-                                bool apply_update = true);
+  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run.
+  /// `rule.gradient_scale` is replaced by what clipping to `gradient_clip` (0 = off) asks for. With `apply_update`
+  /// false, OPTIMIZER_STEP does nothing: gradients stay for the caller to look at.
+  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule,
+                                double gradient_clip, Trace& trace, bool apply_update = true);
 
-  /// Optimizer steps that this stage has done, if it did any: a step that ends with the loss of a peer may have been done all the same.
+  /// Optimizer steps that this stage has done, if it did any: a step that ends with the loss of a peer may have been
+  /// done all the same.
   std::optional<int> updates() const { return updates_; }
 
-  /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last stage, for the samples of
-  /// their own replica, 0 elsewhere.
+  /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
+  /// stage, for the samples of their own replica, 0 elsewhere.
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int batch_size);
 
  private:
@@ -77,7 +80,8 @@ class StageRunner {
   LayerRange range_;
   std::vector<Action> body_;
   bool gets_gradients_ = false;
-  std::map<int, std::vector<int>> arrived_before_;  // by micro-batch: gradients that the stage below has before it sends this micro-batch's activation
+  std::map<int, std::vector<int>> arrived_before_;  // by micro-batch: gradients that the stage below has before it
+                                                    // sends this micro-batch's activation
   std::map<int, LayerState>& layers_;
   StageCompute& compute_;
   ActiveGroups& groups_;

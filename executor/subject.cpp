@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "executor/emulated_stage.h"
-#include "executor/transformer_stage.h"
 #include "executor/model_folder.h"
+#include "executor/transformer_stage.h"
 #include "plan/memory.h"
 
 namespace frostpipe {
@@ -13,8 +13,11 @@ namespace {
 class TransformerSubject final : public Subject {
  public:
   explicit TransformerSubject(const TrainOptions& options)
-      : options_(options), folder_(open_model_folder(options.model)),
-        dataset_(load_dataset({options.data, options.test_data, options.held_out, options.seed}, options.samples, folder_)), weights_(folder_.path),
+      : options_(options),
+        folder_(open_model_folder(options.model)),
+        dataset_(
+            load_dataset({options.data, options.test_data, options.held_out, options.seed}, options.samples, folder_)),
+        weights_(folder_.path),
         starts_at_random_(check_weights(folder_, weights_)) {
     folder_.config.dropout = options.dropout;
     model_ = model_of(folder_.config, folder_.name);
@@ -23,13 +26,15 @@ class TransformerSubject final : public Subject {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int) const override {
-    return std::make_unique<TransformerStageFactory>(folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype), compute.device(), optimizer_moments(options_.plan.optimizer), cache,
-                                                     options_.label_smoothing);
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
+                                             int) const override {
+    return std::make_unique<TransformerStageFactory>(
+        folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype), compute.device(),
+        optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
-  void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders, Communicator& communicator,
-            const std::filesystem::path& folder) const override {
+  void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
+            Communicator& communicator, const std::filesystem::path& folder) const override {
     save_model_folder(folder_, is_tied && model_.tied_parameter_count > 0, layers, holders, communicator, folder);
   }
 
@@ -44,10 +49,13 @@ class TransformerSubject final : public Subject {
 
 class EmulatedSubject final : public Subject {
  public:
-  explicit EmulatedSubject(const TrainOptions& options) : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
+  explicit EmulatedSubject(const TrainOptions& options)
+      : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
     const Workload& workload = *emulation_.profile.workload;
-    dataset_.samples = std::make_unique<TokenSamples>(
-        EncodedData{.token_ids = std::vector<std::vector<std::int32_t>>(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0)), .labels = std::vector<int>(workload.num_samples, 0)});
+    dataset_.samples = std::make_unique<TokenSamples>(EncodedData{
+        .token_ids =
+            std::vector<std::vector<std::int32_t>>(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0)),
+        .labels = std::vector<int>(workload.num_samples, 0)});
     dataset_.split.train.resize(workload.num_samples);
     std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
   }
@@ -55,11 +63,14 @@ class EmulatedSubject final : public Subject {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache, int seat) const override {
-    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
+                                             int seat) const override {
+    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer,
+                                                  plan_.dtype, emulation_.shrink, compute, cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&, const std::filesystem::path&) const override {}
+  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+            const std::filesystem::path&) const override {}
 
  private:
   const TrainingPlan& plan_;

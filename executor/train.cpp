@@ -33,7 +33,8 @@ InputsFound check_inputs(const TrainOptions& options) {
   require_same_model(options.plan, subject->model(), options.plan_source);
   for (const Phase& phase : options.plan.phases)
     if (phase.layout.tensor_parallel_size > 1)
-      throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size", "must be 1 to train: this version has no tensor parallelism but in the simulator",
+      throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size",
+                         "must be 1 to train: this version has no tensor parallelism but in the simulator",
                          std::to_string(phase.layout.tensor_parallel_size));
   validate(options.plan, subject->model(), options.plan_source);
   FreezeController(options.freeze, num_blocks(subject->model()), 1);
@@ -50,7 +51,8 @@ InputsFound check_inputs(const TrainOptions& options) {
 
 bool executor_is_linked() { return true; }
 
-void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks) {
+void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+           const TrainCallbacks& callbacks) {
   FROSTPIPE_CHECK(inputs.subject, "a rank has looked at its inputs");
   TrainingRun(membership, options, inputs, callbacks).train();
 }

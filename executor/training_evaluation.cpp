@@ -9,8 +9,9 @@ namespace frostpipe {
 
 namespace {
 
-/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit holds in an evaluation too. Not so where
-/// the most is needed for logits over a vocabulary, which are there in either case.
+/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit
+/// holds in an evaluation too. Not so where the most is needed for logits over a vocabulary, which are there in either
+/// case.
 int evaluation_batch_size(const Phase& phase, int global_batch_size, Task task) {
   const int num_micro_batches = phase.layout.data_parallel_size * phase.num_micro_batches;
   const int micro_batch_size = (global_batch_size + num_micro_batches - 1) / num_micro_batches;
@@ -23,8 +24,11 @@ int evaluation_batch_size(const Phase& phase, int global_batch_size, Task task) 
 double TrainingRun::evaluate(int steps) {
   const Nanoseconds begin = steady_now_ns();
   const std::vector<int>& items = dataset_.test_by_length;
-  std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)), 0.0);  // known to one rank each
-  if (StageRunner* const runner = session_->runner(); runner) found = runner->answers(*dataset_.samples, items, evaluation_batch_size(session_->phase(), options_.plan.global_batch_size, dataset_.task));
+  std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)),
+                            0.0);  // known to one rank each
+  if (StageRunner* const runner = session_->runner(); runner)
+    found = runner->answers(*dataset_.samples, items,
+                            evaluation_batch_size(session_->phase(), options_.plan.global_batch_size, dataset_.task));
   found = communicator_->sum(std::move(found));
   Score score = score_of(dataset_, items, found);
   summary_.test_items = score.labels.empty() ? std::vector<int>{} : items;
@@ -34,7 +38,8 @@ double TrainingRun::evaluate(int steps) {
   summary_.test_accuracy = score.value;
   summary_.test_accuracy_standard_error = score.standard_error;
   summary_.test_others = std::move(score.others);
-  if (summary_.evaluations.empty() || summary_.evaluations.back().step != steps) summary_.evaluations.push_back({steps, summary_.test_accuracy});
+  if (summary_.evaluations.empty() || summary_.evaluations.back().step != steps)
+    summary_.evaluations.push_back({steps, summary_.test_accuracy});
   if (session_->speaks()) {
     std::vector<NamedValue> values{{"test/" + score.metric, score.value}};
     for (const NamedValue& other : summary_.test_others) values.push_back({"test/" + other.name, other.value});
@@ -59,9 +64,11 @@ void TrainingRun::evaluate_after(int steps) {
   check_accuracy(steps);
 }
 
-/// Before a freeze: the moment to go back to, and what it must not cost. Of several freezes between two evaluations the first counts.
-/// `freeze_state` and `upcoming` are those before the decision: who goes on from the checkpoint decides again.
-void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state, std::vector<Phase> upcoming) {
+/// Before a freeze: the moment to go back to, and what it must not cost. Of several freezes between two evaluations the
+/// first counts. `freeze_state` and `upcoming` are those before the decision: who goes on from the checkpoint decides
+/// again.
+void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state,
+                                 std::vector<Phase> upcoming) {
   if (watched_ || dataset_.test_by_length.empty()) return;
   const bool is_known = !summary_.evaluations.empty() && summary_.evaluations.back().step == step;
   watched_ = {.step = step, .accuracy = is_known ? summary_.evaluations.back().accuracy : evaluate(step)};
@@ -69,8 +76,9 @@ void TrainingRun::watch_accuracy(const Phase& next, int step, const std::vector<
   keeper_->write_and_hold(present(freeze_state), *session_);
   std::swap(upcoming_, upcoming);
   if (is_first()) {
-    callbacks_.progress(static_cast<double>(step) / num_steps_, fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", step,
-                                                                            frozen_blocks(model_, next.first_trainable_layer), 100 * watched_->accuracy));
+    callbacks_.progress(static_cast<double>(step) / num_steps_,
+                        fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", step,
+                                    frozen_blocks(model_, next.first_trainable_layer), 100 * watched_->accuracy));
   }
 }
 
@@ -97,7 +105,8 @@ void TrainingRun::check_accuracy(int steps) {
   }
   problem = communicator_->broadcast(problem, 0);
   watched_.reset();
-  const std::string what = fmt::format("step {}: test accuracy {:.1f} % after {:.1f} % before the freeze at step {}", steps, 100 * accuracy, 100 * watched.accuracy, watched.step);
+  const std::string what = fmt::format("step {}: test accuracy {:.1f} % after {:.1f} % before the freeze at step {}",
+                                       steps, 100 * accuracy, 100 * watched.accuracy, watched.step);
   if (!problem.empty()) {
     if (is_first()) callbacks_.note(fmt::format("{}; the freeze cannot be taken back: {}", what, problem));
     keeper_->release();
@@ -106,7 +115,8 @@ void TrainingRun::check_accuracy(int steps) {
   const Nanoseconds begin = steady_now_ns();
   Checkpoint checkpoint = read_checkpoint(checkpoint_path(root, watched.step));
   for (Phase& phase : checkpoint.plan.phases) {
-    if (phase.from_step >= watched.step) phase.from_step += steps - watched.step;  // what the plan froze then, it freezes later
+    if (phase.from_step >= watched.step)
+      phase.from_step += steps - watched.step;  // what the plan froze then, it freezes later
   }
   Recovery recovery{.step = watched.step,
                     .lost_steps = steps - watched.step,
@@ -125,7 +135,10 @@ void TrainingRun::check_accuracy(int steps) {
   recovery.restoring_ns = steady_now_ns() - begin;
   summary_.recoveries.push_back(recovery);
   last_step_end_ns_ = steady_now_ns();
-  if (is_first()) callbacks_.note(fmt::format("{}, more than the tolerance of {:.1f} %: the freeze is taken back, nothing freezes before step {}", what, 100 * *options_.accuracy_tolerance, steps));
+  if (is_first())
+    callbacks_.note(
+        fmt::format("{}, more than the tolerance of {:.1f} %: the freeze is taken back, nothing freezes before step {}",
+                    what, 100 * *options_.accuracy_tolerance, steps));
 }
 
 }  // namespace frostpipe

@@ -14,12 +14,16 @@ void TrainingRun::join(const Formation& formation) {
   formation_ = formation;
   const RankEnvironment& self = formation.self;
   if (formation.generation == 0 && self.world_size != options_.plan.world_size) {
-    throw InvalidInput(options_.plan_source + ": world_size", fmt::format("must equal the number of ranks started ({})", self.world_size), std::to_string(options_.plan.world_size));
+    throw InvalidInput(options_.plan_source + ": world_size",
+                       fmt::format("must equal the number of ranks started ({})", self.world_size),
+                       std::to_string(options_.plan.world_size));
   }
   const int seat = formation.seats[self.rank];
   communicator_ = Communicator::connect(self, *device_);
-  if (formation.generation == 0 && is_first() && communicator_->talks_through_host()) callbacks_.note("ranks share a GPU: what they send each other goes through host memory");
-  if (options_.emulation && options_.emulation->links) communicator_->pace(remaining(*options_.cluster, formation.seats), options_.emulation->shrink);
+  if (formation.generation == 0 && is_first() && communicator_->talks_through_host())
+    callbacks_.note("ranks share a GPU: what they send each other goes through host memory");
+  if (options_.emulation && options_.emulation->links)
+    communicator_->pace(remaining(*options_.cluster, formation.seats), options_.emulation->shrink);
   nodes_ = nodes_of_ranks(*communicator_, options_.num_nodes);
   if (num_shards_ == 0) {
     num_shards_ = options_.num_nodes > 0 ? options_.num_nodes : *std::max_element(nodes_.begin(), nodes_.end()) + 1;
@@ -29,7 +33,8 @@ void TrainingRun::join(const Formation& formation) {
   if (options_.plan.memory_limited && options_.cluster && seat < static_cast<int>(options_.cluster->devices.size())) {
     device_->set_memory_limit(options_.cluster->devices[seat].memory_limit_bytes, fmt::format("rank {}", self.rank));
   }
-  const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(options_.plan.dtype).computed).device(device_->torch_device());
+  const at::TensorOptions compute =
+      at::TensorOptions().dtype(layer_types_of(options_.plan.dtype).computed).device(device_->torch_device());
   recorder_.join(*communicator_, formation.seats);
   open_cache(compute);
   factory_ = subject_->make_factory(compute, cache_ ? &cache_->view() : nullptr, seat);
@@ -72,7 +77,8 @@ void TrainingRun::leave() {
     holding_ = {};
     const int updates = session_->num_updates();
     known_phases_ = {seated(session_->phase(), formation_.seats, options_.plan.world_size)};
-    for (const Phase& phase : upcoming_) known_phases_.push_back(seated(phase, formation_.seats, options_.plan.world_size));
+    for (const Phase& phase : upcoming_)
+      known_phases_.push_back(seated(phase, formation_.seats, options_.plan.world_size));
     held_ = session_->release();
     if (held_) {
       holding_.step = updates;
@@ -113,8 +119,12 @@ void TrainingRun::begin() {
   resume_from(moment, {.checkpoint = folder.empty() ? nullptr : &moment, .held = std::nullopt, .holdings = {}});
   communicator_->everyone().barrier();
   if (!folder.empty()) {
-    summary_.recoveries.push_back({.step = step_, .lost_steps = 0, .world_size = communicator_->world_size(), .cause = "the run was interrupted and started again",
-                                   .source = "checkpoint " + moment.folder.filename().string(), .restoring_ns = steady_now_ns() - connected});
+    summary_.recoveries.push_back({.step = step_,
+                                   .lost_steps = 0,
+                                   .world_size = communicator_->world_size(),
+                                   .cause = "the run was interrupted and started again",
+                                   .source = "checkpoint " + moment.folder.filename().string(),
+                                   .restoring_ns = steady_now_ns() - connected});
     if (is_first()) callbacks_.note(fmt::format("goes on with step {} of {}, from {}", step_, num_steps_, folder));
   }
   summary_.start_seconds += static_cast<double>(steady_now_ns() - started_ns_) * 1e-9;
@@ -128,11 +138,13 @@ void TrainingRun::begin_again(const Formation& formation) {
   std::vector<Holding> holdings;
   for (const std::string& text : communicator_->gather(to_text(holding_))) holdings.push_back(holding_from_text(text));
 
-  // The newest checkpoint: where the memory of the survivors is not enough, and for parked moments that went with a rank.
+  // The newest checkpoint: where the memory of the survivors is not enough, and for parked moments that went with a
+  // rank.
   std::string folder;
   if (is_first()) {
     NewestCheckpoint newest = newest_whole_checkpoint(root);
-    for (const std::string& reason : newest.passed_over) callbacks_.note(fmt::format("a checkpoint is passed over: {}", reason));
+    for (const std::string& reason : newest.passed_over)
+      callbacks_.note(fmt::format("a checkpoint is passed over: {}", reason));
     folder = newest.checkpoint ? newest.checkpoint->folder.string() : "";
   }
   folder = communicator_->broadcast(folder, 0);
@@ -148,7 +160,9 @@ void TrainingRun::begin_again(const Formation& formation) {
     const int frozen = memory->plan.phases[phase_at(memory->plan, memory->step)].first_trainable_layer;
     std::vector<int> needs_parked;
     const int stored_frozen = folder.empty() ? 0 : stored_phase.first_trainable_layer;
-    for (int layer = std::max(memory->plan.phases.front().first_trainable_layer, stored_frozen); layer < frozen; ++layer) needs_parked.push_back(layer);
+    for (int layer = std::max(memory->plan.phases.front().first_trainable_layer, stored_frozen); layer < frozen;
+         ++layer)
+      needs_parked.push_back(layer);
     if (optimizer_moments(options_.plan.optimizer) == 0) needs_parked.clear();
     if (!common_step(holdings, static_cast<int>(model_.layers.size()), needs_parked)) memory.reset();
   }
@@ -164,7 +178,9 @@ void TrainingRun::begin_again(const Formation& formation) {
                     .lost_steps = std::max(0, furthest - moment.step),
                     .world_size = communicator_->world_size(),
                     .cause = formation.cause,
-                    .source = memory ? "the survivors' memory" : folder.empty() ? "the beginning" : "checkpoint " + stored.folder.filename().string(),
+                    .source = memory           ? "the survivors' memory"
+                              : folder.empty() ? "the beginning"
+                                               : "checkpoint " + stored.folder.filename().string(),
                     .detection_ns = formation.noticed_ns - formation.lost_ns,
                     .forming_ns = std::max<Nanoseconds>(0, connected - formation.noticed_ns),
                     .lost_work_ns = static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()))};
@@ -198,11 +214,15 @@ void TrainingRun::begin_again(const Formation& formation) {
 
 std::string TrainingRun::describe_recovery(const Recovery& recovery) const {
   const Phase& phase = session_->phase();
-  const std::string lost =
-      recovery.lost_steps == 0 ? "no step lost" : fmt::format("{} step{} ({}) to do again", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s", format_duration(recovery.lost_work_ns));
-  return fmt::format("goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}", recovery.step, recovery.world_size,
-                     recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
-                     format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
+  const std::string lost = recovery.lost_steps == 0 ? "no step lost"
+                                                    : fmt::format("{} step{} ({}) to do again", recovery.lost_steps,
+                                                                  recovery.lost_steps == 1 ? "" : "s",
+                                                                  format_duration(recovery.lost_work_ns));
+  return fmt::format(
+      "goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}",
+      recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
+      phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
+      format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
 }
 
 }  // namespace frostpipe

@@ -69,13 +69,15 @@ Checkpoint TrainingRun::present(const std::vector<double>& freeze_state) {
   moment.freeze_state = communicator_->sum(std::move(state));
   add_watched(moment);
   moment.run = summary_;
-  moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
+  moment.run.wall_seconds =
+      earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   moment.run.evaluation_seconds = earlier_evaluation_seconds_ + static_cast<double>(evaluation_ns_) * 1e-9;
   recorder_.so_far(cache_ ? cache_->view().counts() : CacheCounts{}, moment.run, moment.plan);
   // Also the running phase if no step of it is done.
   if (moment.plan.phases.empty() || moment.plan.phases.back().from_step < phase.from_step)
     moment.plan.phases.push_back(seated(phase, formation_.seats, options_.plan.world_size));
-  for (const Phase& next : upcoming_) moment.plan.phases.push_back(seated(next, formation_.seats, options_.plan.world_size));
+  for (const Phase& next : upcoming_)
+    moment.plan.phases.push_back(seated(next, formation_.seats, options_.plan.world_size));
   return moment;
 }
 
@@ -85,10 +87,12 @@ Checkpoint TrainingRun::remembered(int step) {
   moment.freeze_state = controller_.state();
   add_watched(moment);
   moment.run = summary_;
-  moment.run.wall_seconds = earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
+  moment.run.wall_seconds =
+      earlier_wall_seconds_ + static_cast<double>(steady_now_ns() - begin_ns_ - evaluation_ns_) * 1e-9;
   recorder_.history(step, cache_ ? cache_->view().counts() : CacheCounts{}, moment.run, moment.plan);
   for (const Phase& phase : known_phases_) {
-    if (moment.plan.phases.empty() || moment.plan.phases.back().from_step < phase.from_step) moment.plan.phases.push_back(phase);
+    if (moment.plan.phases.empty() || moment.plan.phases.back().from_step < phase.from_step)
+      moment.plan.phases.push_back(phase);
   }
   return moment;
 }
@@ -109,16 +113,23 @@ std::optional<Checkpoint> TrainingRun::resumed() const {
     found = read_checkpoint(from);
   } else {
     NewestCheckpoint newest = newest_whole_checkpoint(from);
-    for (const std::string& reason : newest.passed_over) callbacks_.note(fmt::format("a checkpoint is passed over: {}", reason));
+    for (const std::string& reason : newest.passed_over)
+      callbacks_.note(fmt::format("a checkpoint is passed over: {}", reason));
     found = std::move(newest.checkpoint);
-    if (!found && options_.resume != "auto") throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
+    if (!found && options_.resume != "auto")
+      throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
     if (!found && !newest.passed_over.empty()) {
-      throw InvalidInput(fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Begin anew with --resume no, which removes them", from.string()));
+      throw InvalidInput(
+          fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Begin anew with --resume "
+                      "no, which removes them",
+                      from.string()));
     }
   }
   if (!found) return std::nullopt;
   if (const auto difference = first_difference(found->settings, settings_)) {
-    throw InvalidInput(fmt::format("{}: is of another run: {}. Continue it with the same options, or begin anew with --resume no", found->folder.string(), *difference));
+    throw InvalidInput(
+        fmt::format("{}: is of another run: {}. Continue it with the same options, or begin anew with --resume no",
+                    found->folder.string(), *difference));
   }
   return found;
 }
@@ -141,7 +152,8 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   step_ = moment.step;
   std::vector<Recovery> recoveries = std::move(summary_.recoveries);
   summary_ = moment.run;
-  if (recoveries.size() > summary_.recoveries.size()) summary_.recoveries = std::move(recoveries);  // what is undone has been done all the same
+  if (recoveries.size() > summary_.recoveries.size())
+    summary_.recoveries = std::move(recoveries);  // what is undone has been done all the same
   if (cache_ && !cache_->note().empty()) summary_.cache_note = cache_->note();
   recorder_.restore(moment.run, moment.plan, step_);
   // The last step, which whoever wrote the figures may have been lost in; of a checkpoint that older versions wrote,
@@ -149,7 +161,8 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   if (is_first() && !moment.run.steps.empty()) recorder_.log().write(moment.run.steps);
   summary_.steps.clear();
   controller_ = FreezeController(options_.freeze, num_blocks(model_), num_steps_);
-  if (moment.freeze_rule == to_string(options_.freeze.rule) && !moment.freeze_state.empty()) controller_.restore(moment.freeze_state, place);
+  if (moment.freeze_rule == to_string(options_.freeze.rule) && !moment.freeze_state.empty())
+    controller_.restore(moment.freeze_state, place);
   watched_.reset();
   if (moment.watched_step >= 0 && options_.accuracy_tolerance) {
     watched_ = {.step = moment.watched_step, .accuracy = moment.watched_accuracy};
@@ -161,10 +174,13 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
   phase.from_step = step_;
   keeper_->forget();
   if (cache_) cache_->forget_boundaries();
-  is_tied_ = phase.first_trainable_layer == 0 && std::all_of(moment.run.phases.begin(), moment.run.phases.end(), [](const PhaseSummary& past) { return past.first_trainable_layer == 0; });
+  is_tied_ = phase.first_trainable_layer == 0 &&
+             std::all_of(moment.run.phases.begin(), moment.run.phases.end(),
+                         [](const PhaseSummary& past) { return past.first_trainable_layer == 0; });
   session_->tie(is_tied_ ? model_.tied_parameter_count / (options_.emulation ? options_.emulation->shrink : 1) : 0);
   if (!source.holdings.empty()) {
-    session_->start_with(phase, step_, source.held ? std::move(*source.held) : HeldLayers{}, moves_to_restore(source.holdings, phase));
+    session_->start_with(phase, step_, source.held ? std::move(*source.held) : HeldLayers{},
+                         moves_to_restore(source.holdings, phase));
   } else {
     const int num_moments = optimizer_moments(options_.plan.optimizer);
     session_->start(phase, step_, [&](int layer, LayerState& state, std::map<int, ParkedMoments>& parked) {
@@ -183,7 +199,8 @@ void TrainingRun::resume_from(const Checkpoint& moment, LayerSource source) {
 /// The phase to go on with, and those to come.
 std::vector<Phase> TrainingRun::phases_from(const Checkpoint& moment) {
   const Phase& was = moment.plan.phases[phase_at(moment.plan, moment.step)];
-  const bool same = moment.plan_fingerprint == fingerprint(to_json(options_.plan)) && moment.freeze_rule == to_string(options_.freeze.rule);
+  const bool same = moment.plan_fingerprint == fingerprint(to_json(options_.plan)) &&
+                    moment.freeze_rule == to_string(options_.freeze.rule);
   std::vector<Phase> phases;
   if (same || options_.freeze.rule == FreezePolicy::Rule::plan) {
     const TrainingPlan& plan = same ? moment.plan : options_.plan;
@@ -204,13 +221,20 @@ std::vector<Phase> TrainingRun::phases_from(const Checkpoint& moment) {
 std::vector<Phase> TrainingRun::planned_anew(const Phase& lost, const std::vector<Phase>& later, int step) {
   std::vector<Phase> phases;
   if (is_first()) {
-    ReplanRequest request{.current = lost, .first_trainable_layer = lost.first_trainable_layer, .from_step = step, .seats = formation_.seats, .layout_is_lost = true};
+    ReplanRequest request{.current = lost,
+                          .first_trainable_layer = lost.first_trainable_layer,
+                          .from_step = step,
+                          .seats = formation_.seats,
+                          .layout_is_lost = true};
     if (options_.freeze.rule == FreezePolicy::Rule::plan) {
       request.forecast.emplace();
-      for (const Phase& phase : later) request.forecast->push_back({phase.from_step, frozen_blocks(model_, phase.first_trainable_layer)});
+      for (const Phase& phase : later)
+        request.forecast->push_back({phase.from_step, frozen_blocks(model_, phase.first_trainable_layer)});
     }
     ReplanAnswer answer = callbacks_.recover(request);
-    if (answer.phases.empty()) throw RuntimeFailure(fmt::format("no layout for the {} ranks that are left: {}", formation_.seats.size(), answer.explanation));
+    if (answer.phases.empty())
+      throw RuntimeFailure(
+          fmt::format("no layout for the {} ranks that are left: {}", formation_.seats.size(), answer.explanation));
     phases = std::move(answer.phases);
   }
   return phases_of_first_rank(std::move(phases), step);

@@ -18,8 +18,8 @@
 namespace frostpipe {
 namespace {
 
-/// Linear warm-up over the first steps, then linear or cosine decay to 0 at the end; a function of the step alone, so that no change of
-/// layout and no restart begins it anew.
+/// Linear warm-up over the first steps, then linear or cosine decay to 0 at the end; a function of the step alone, so
+/// that no change of layout and no restart begins it anew.
 double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   const int warm_up = std::max(1, static_cast<int>(std::ceil(options.learning_rate_warm_up * num_steps)));
   if (step < warm_up) return options.learning_rate * (step + 1) / warm_up;
@@ -36,7 +36,9 @@ Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
 
 }  // namespace
 
-Nanoseconds steady_now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+Nanoseconds steady_now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
                          const TrainCallbacks& callbacks)
@@ -93,10 +95,12 @@ std::span<const int> TrainingRun::order_of(int epoch) {
 }
 
 MiniBatch TrainingRun::batch_of(int step) {
-  MiniBatch batch = mini_batch(*dataset_.samples, order_of(step / steps_per_epoch_), options_.plan.global_batch_size, step % steps_per_epoch_);
+  MiniBatch batch = mini_batch(*dataset_.samples, order_of(step / steps_per_epoch_), options_.plan.global_batch_size,
+                               step % steps_per_epoch_);
   batch.epoch = step / steps_per_epoch_;
   const std::array<std::uint64_t, 2> parts{options_.seed, static_cast<std::uint64_t>(step)};
-  if (options_.dropout > 0) batch.dropout_seed = std::max<std::uint64_t>(1, hash_bytes(std::as_bytes(std::span(parts))));
+  if (options_.dropout > 0)
+    batch.dropout_seed = std::max<std::uint64_t>(1, hash_bytes(std::as_bytes(std::span(parts))));
   return batch;
 }
 
@@ -119,7 +123,8 @@ std::vector<Phase> TrainingRun::phases_after_decision(int first_trainable_layer,
     if (phases.empty()) phases = {with_more_frozen(current, first_trainable_layer, step)};
   }
   explanation = communicator_->broadcast(explanation, 0);
-  if (!explanation.empty()) summary_.decisions.push_back({step, frozen_blocks(model_, first_trainable_layer), explanation});
+  if (!explanation.empty())
+    summary_.decisions.push_back({step, frozen_blocks(model_, first_trainable_layer), explanation});
   return phases_of_first_rank(std::move(phases), step);
 }
 
@@ -151,7 +156,8 @@ void TrainingRun::change_phase_before(int step) {
   const std::vector<Phase> upcoming = upcoming_;
   const std::optional<Phase> phase = next_phase(step);
   if (!phase) return;
-  if (phase->first_trainable_layer > session_->phase().first_trainable_layer && options_.accuracy_tolerance) watch_accuracy(*phase, step, freeze_state, upcoming);
+  if (phase->first_trainable_layer > session_->phase().first_trainable_layer && options_.accuracy_tolerance)
+    watch_accuracy(*phase, step, freeze_state, upcoming);
   upcoming_.erase(upcoming_.begin());
   enter(*phase, step);
 }
@@ -166,13 +172,16 @@ void TrainingRun::enter(const Phase& phase, int step) {
   recorder_.record_event("transformation", begin, end);
   recorder_.begin_phase(phase, end - begin, cache_ ? cache_->view().counts() : CacheCounts{});
   if (is_first()) {
-    callbacks_.progress(static_cast<double>(step) / num_steps_,
-                        fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", step,
-                                    frozen_blocks(model_, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
-                                    phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
-                                    phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
-                                    phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected", 100 * fraction_at(phase.cache.found, phase.first_trainable_layer)) : "",
-                                    format_duration(end - begin)));
+    callbacks_.progress(
+        static_cast<double>(step) / num_steps_,
+        fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", step,
+                    frozen_blocks(model_, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+                    phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
+                    phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
+                    phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
+                                                 100 * fraction_at(phase.cache.found, phase.first_trainable_layer))
+                                   : "",
+                    format_duration(end - begin)));
   }
   last_step_end_ns_ = steady_now_ns();
 }
@@ -187,7 +196,8 @@ void TrainingRun::run_step(int step) {
                         .step = step + 1};
   IterationResult result;
   if (StageRunner* const runner = session_->runner()) {
-    result = runner->run_iteration(batch, next ? &*next : nullptr, step, rule, options_.gradient_clip, recorder_.trace());
+    result =
+        runner->run_iteration(batch, next ? &*next : nullptr, step, rule, options_.gradient_clip, recorder_.trace());
   }
   controller_.record(result.block_square_sums);
   const Nanoseconds end = steady_now_ns();
@@ -205,11 +215,13 @@ void TrainingRun::run_step(int step) {
   }
   if (session_->speaks()) {
     const Nanoseconds took = std::max<Nanoseconds>(1, end - last_step_end_ns_);
-    scalars_.write(step + 1, {{"loss", result.loss},
-                              {"learning_rate", rule.learning_rate},
-                              {"samples_per_second", static_cast<double>(batch.samples.size()) * 1e9 / static_cast<double>(took)},
-                              {"tokens", static_cast<double>(batch.tokens)},
-                              {"frozen_layers", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
+    scalars_.write(
+        step + 1,
+        {{"loss", result.loss},
+         {"learning_rate", rule.learning_rate},
+         {"samples_per_second", static_cast<double>(batch.samples.size()) * 1e9 / static_cast<double>(took)},
+         {"tokens", static_cast<double>(batch.tokens)},
+         {"frozen_layers", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
   }
   last_step_end_ns_ = end;
   recent_loss_ += result.loss;
@@ -217,12 +229,16 @@ void TrainingRun::run_step(int step) {
   if ((step + 1) % std::max(1, num_steps_ / 40) == 0) report(step);
 }
 
-/// The loss is known where layers train, and shown as it was posted last. Nobody waits for it, so that ranks of frozen stages go on running ahead.
+/// The loss is known where layers train, and shown as it was posted last. Nobody waits for it, so that ranks of frozen
+/// stages go on running ahead.
 void TrainingRun::report(int step) {
-  if (session_->speaks() && !options_.emulation) communicator_->post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
+  if (session_->speaks() && !options_.emulation)
+    communicator_->post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
   recent_loss_ = 0;
   recent_steps_ = 0;
-  if (is_first()) callbacks_.progress(static_cast<double>(step + 1) / num_steps_, fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
+  if (is_first())
+    callbacks_.progress(static_cast<double>(step + 1) / num_steps_,
+                        fmt::format("step {}/{}{}", step + 1, num_steps_, communicator_->posted()));
 }
 
 /// As whoever started the run wants it: with a checkpoint, for the next start to go on from.
@@ -254,7 +270,8 @@ void TrainingRun::finish() {
     executed.world_size = std::max(executed.world_size, num_ranks(phase.layout));
   }
   for (Phase& phase : executed.phases) {
-    if (static_cast<int>(phase.predicted.peak_memory_bytes.size()) != executed.world_size) phase.predicted.peak_memory_bytes.clear();
+    if (static_cast<int>(phase.predicted.peak_memory_bytes.size()) != executed.world_size)
+      phase.predicted.peak_memory_bytes.clear();
   }
   summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
   summary_.method = options_.plan.method;

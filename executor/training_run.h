@@ -20,20 +20,23 @@ namespace frostpipe {
 
 /// One process's part of a training run, through all formings of the job.
 ///
-/// A forming begins with join() (connections) and a moment of the run from which all go on: a Checkpoint, from a folder, from the survivors' memory, or the
-/// beginning. resume_from() makes it the present: layers, phases, freeze rule, figures. Then step by step to the end.
+/// A forming begins with join() (connections) and a moment of the run from which all go on: a Checkpoint, from a
+/// folder, from the survivors' memory, or the beginning. resume_from() makes it the present: layers, phases, freeze
+/// rule, figures. Then step by step to the end.
 class TrainingRun {
  public:
-  TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
+  TrainingRun(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+              const TrainCallbacks& callbacks);
   /// Returns at the run's end, or, in a spare that was not needed, the job's.
   void train();
 
  private:
   /// Where layers come from.
   struct LayerSource {
-    const Checkpoint* checkpoint = nullptr;  // null: from the ranks' memory, or, with no moves and nothing held, the subject
+    const Checkpoint* checkpoint =
+        nullptr;  // null: from the ranks' memory, or, with no moves and nothing held, the subject
     std::optional<HeldLayers> held;
-    std::vector<Holding> holdings;           // by rank
+    std::vector<Holding> holdings;  // by rank
   };
 
   // training_run.cpp
@@ -56,7 +59,8 @@ class TrainingRun {
   // training_evaluation.cpp
   double evaluate(int steps);
   void evaluate_after(int steps);
-  void watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state, std::vector<Phase> upcoming);
+  void watch_accuracy(const Phase& next, int step, const std::vector<double>& freeze_state,
+                      std::vector<Phase> upcoming);
   void check_accuracy(int steps);
 
   // training_forming.cpp: connections, and from which moment to go on
@@ -110,20 +114,20 @@ class TrainingRun {
   Holding holding_;
   std::vector<Phase> known_phases_;  // seated: the running one, and those to come, as of the last change
 
-  int step_ = 0;                              // to be done next
-  int num_shards_ = 0;                        // of the training data
+  int step_ = 0;        // to be done next
+  int num_shards_ = 0;  // of the training data
   std::vector<std::vector<int>> shards_;
   RunSettings settings_;
-  bool is_tied_ = true;                       // the head's matrix to the embedding, if the model ties them: until a layer freezes
-  std::map<int, std::vector<int>> orders_;    // by epoch
-  std::vector<Phase> upcoming_;               // decided, not begun
+  bool is_tied_ = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
+  std::map<int, std::vector<int>> orders_;  // by epoch
+  std::vector<Phase> upcoming_;             // decided, not begun
   RunSummary summary_;
   struct Watched {
-    int step = 0;                             // of the checkpoint to go back to
-    double accuracy = 0;                      // there
+    int step = 0;         // of the checkpoint to go back to
+    double accuracy = 0;  // there
   };
-  std::optional<Watched> watched_;            // a freeze that no evaluation has confirmed yet
-  Nanoseconds begin_ns_ = 0;                  // of the loop in this process; 0 = not begun
+  std::optional<Watched> watched_;                                    // a freeze that no evaluation has confirmed yet
+  Nanoseconds begin_ns_ = 0;                                          // of the loop in this process; 0 = not begun
   double earlier_wall_seconds_ = 0, earlier_evaluation_seconds_ = 0;  // of other processes
   Nanoseconds evaluation_ns_ = 0;
   Nanoseconds last_step_end_ns_ = 0;

@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory, Communicator& communicator,
-               std::map<int, LayerState>& layers) {
+void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
+               Communicator& communicator, std::map<int, LayerState>& layers) {
   const at::NoGradGuard no_grad;
   // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
   std::vector<Transfer> transfers;
@@ -18,11 +18,13 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     if (!gives && !takes) continue;
     if (takes) {
       LayerState arriving = factory.make_layer(move.layer, move.layer >= after.first_trainable_layer);
-      FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second, "a layer moves only to ranks that lack it");
+      FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second,
+                      "a layer moves only to ranks that lack it");
     }
     LayerState& state = layers.at(move.layer);
     std::vector<at::Tensor> tensors{state.weights};
-    if (move.with_moments && state.first_moment.defined()) tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+    if (move.with_moments && state.first_moment.defined())
+      tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const int tag = move.layer * 4 + static_cast<int>(i);
       const std::string what = fmt::format("moving layer {}", move.layer);
@@ -40,8 +42,8 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
   });
 }
 
-void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory, Communicator& communicator,
-               std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
+void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory,
+               Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
   for (const int layer : transformation.newly_frozen) {
     const auto held = layers.find(layer);
     if (held == layers.end()) continue;

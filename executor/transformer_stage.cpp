@@ -18,15 +18,25 @@ namespace {
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
 class TransformerStage final : public StageCompute {
  public:
-  TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types, at::Device device, ActivationCache* cache,
-                   double label_smoothing, const Phase& phase, const Place& place, std::map<int, LayerState>& layers)
-      : config_(config), model_(model), data_(data), types_(types), device_(device), label_smoothing_(label_smoothing), layers_(layers),
-        range_(phase.partition[place.position]), first_trainable_layer_(phase.first_trainable_layer),
-        last_(place.position + 1 == phase.layout.pipeline_parallel_size), loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
+  TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
+                   at::Device device, ActivationCache* cache, double label_smoothing, const Phase& phase,
+                   const Place& place, std::map<int, LayerState>& layers)
+      : config_(config),
+        model_(model),
+        data_(data),
+        types_(types),
+        device_(device),
+        label_smoothing_(label_smoothing),
+        layers_(layers),
+        range_(phase.partition[place.position]),
+        first_trainable_layer_(phase.first_trainable_layer),
+        last_(place.position + 1 == phase.layout.pipeline_parallel_size),
+        loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) round_weights(layers_.at(layer));
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
-    recomputes_ = std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
+    recomputes_ =
+        std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
     trains_ = place.position >= first_trainable_stage;
     sends_backward_ = place.position > first_trainable_stage;
     if (!phase.cache.on) return;
@@ -36,10 +46,12 @@ class TransformerStage final : public StageCompute {
   }
 
   at::Tensor make_activation(std::int64_t samples, int tokens) const override {
-    return at::empty({samples, tokens, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
+    return at::empty({samples, tokens, config_.hidden_size},
+                     at::TensorOptions().dtype(types_.computed).device(device_));
   }
 
-  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) override {
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
     batch_ = &batch;
     loss_ = at::Tensor();
     loader_.begin_iteration(batch, share, next, next_share);
@@ -81,7 +93,8 @@ class TransformerStage final : public StageCompute {
     InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
     for (std::size_t i = segments_.size(); i-- > 0;) {
       InFlight::Part part = std::move(flight.parts[i]);
-      if (segments_[i].recomputed) part.output = run_range(segments_[i].range.begin, segments_[i].range.end, part.input, flight.batch);
+      if (segments_[i].recomputed)
+        part.output = run_range(segments_[i].range.begin, segments_[i].range.end, part.input, flight.batch);
       torch::autograd::backward({part.output}, {std::move(gradient)});
       gradient = part.input.defined() ? part.input.grad() : at::Tensor();
     }
@@ -128,7 +141,8 @@ class TransformerStage final : public StageCompute {
     const MicroBatch batch = trained.without_dropout();
     const int frozen_end = std::clamp(first_trainable_layer_, range_.begin, range_.end);
     const auto found = found_.extract(micro_batch);
-    activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch) : run_from_cache(found.mapped(), frozen_end, batch);
+    activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch)
+                               : run_from_cache(found.mapped(), frozen_end, batch);
     if (writes_) at_boundary_[micro_batch] = activation;
     return activation;
   }
@@ -176,24 +190,34 @@ class TransformerStage final : public StageCompute {
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  std::map<int, CachedRows> found_;             // by micro-batch, from CACHE_READ to F
-  std::map<int, at::Tensor> at_boundary_;       // by micro-batch, from F to CACHE_WRITE
-  std::map<int, InFlight> in_flight_;           // by micro-batch, from F to B
-  at::Tensor loss_;  // undefined before the first micro-batch
+  std::map<int, CachedRows> found_;        // by micro-batch, from CACHE_READ to F
+  std::map<int, at::Tensor> at_boundary_;  // by micro-batch, from F to CACHE_WRITE
+  std::map<int, InFlight> in_flight_;      // by micro-batch, from F to B
+  at::Tensor loss_;                        // undefined before the first micro-batch
 };
 
 }  // namespace
 
-TransformerStageFactory::TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types, at::Device device,
+TransformerStageFactory::TransformerStageFactory(const TransformerConfig& config, const Model& model,
+                                                 const Samples& data, LayerTypes types, at::Device device,
                                                  int num_moments, ActivationCache* cache, double label_smoothing)
-    : config_(config), model_(model), data_(data), types_(types), device_(device), num_moments_(num_moments), cache_(cache), label_smoothing_(label_smoothing) {}
+    : config_(config),
+      model_(model),
+      data_(data),
+      types_(types),
+      device_(device),
+      num_moments_(num_moments),
+      cache_(cache),
+      label_smoothing_(label_smoothing) {}
 
 LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
   return make_layer_state(parameters_of(config_, layer), types_, device_, trains, num_moments_);
 }
 
-std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const {
-  return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase, place, layers);
+std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const Place& place,
+                                                                  std::map<int, LayerState>& layers) const {
+  return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase,
+                                            place, layers);
 }
 
 }  // namespace frostpipe

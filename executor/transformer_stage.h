@@ -12,10 +12,11 @@ namespace frostpipe {
 class TransformerStageFactory final : public StageFactory {
  public:
   /// `cache` may be null: no phase may use one then. `types.computed` is that of activations.
-  TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types, at::Device device, int num_moments,
-                          ActivationCache* cache, double label_smoothing = 0);
+  TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
+                          at::Device device, int num_moments, ActivationCache* cache, double label_smoothing = 0);
   LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place, std::map<int, LayerState>& layers) const override;
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+                                           std::map<int, LayerState>& layers) const override;
 
  private:
   const TransformerConfig& config_;

@@ -87,7 +87,8 @@ void add_difference(BenchRow& row, const Runs& runs, const Runs& others) {
   for (const BenchRun* run : runs) {
     const BenchRun* const other = of_seed(others, run->seed);
     if (!other || other->right.size() != run->right.size()) continue;
-    for (std::size_t i = 0; i < run->right.size(); ++i) differences.push_back(static_cast<double>(run->right[i]) - static_cast<double>(other->right[i]));
+    for (std::size_t i = 0; i < run->right.size(); ++i)
+      differences.push_back(static_cast<double>(run->right[i]) - static_cast<double>(other->right[i]));
   }
   if (differences.size() < 2) return;
   const auto n = static_cast<double>(differences.size());
@@ -106,14 +107,22 @@ void add_difference(BenchRow& row, const Runs& runs, const Runs& others) {
 }  // namespace
 
 BenchRun bench_run_of(std::string dataset, std::string configuration, const RunSummary& run) {
-  BenchRun made{.dataset = std::move(dataset), .configuration = std::move(configuration), .seed = run.seed, .samples_per_second = run.samples_per_second,
-                .wall_seconds = run.wall_seconds, .test_accuracy = run.test_accuracy, .peak_memory_bytes = 0, .right = {}};
+  BenchRun made{.dataset = std::move(dataset),
+                .configuration = std::move(configuration),
+                .seed = run.seed,
+                .samples_per_second = run.samples_per_second,
+                .wall_seconds = run.wall_seconds,
+                .test_accuracy = run.test_accuracy,
+                .peak_memory_bytes = 0,
+                .right = {}};
   for (const PhaseSummary& phase : run.phases) {
-    for (const Bytes bytes : phase.measured_peak_memory_bytes) made.peak_memory_bytes = std::max(made.peak_memory_bytes, bytes);
+    for (const Bytes bytes : phase.measured_peak_memory_bytes)
+      made.peak_memory_bytes = std::max(made.peak_memory_bytes, bytes);
   }
   // Items in one order, whatever the run's.
   std::vector<std::pair<int, bool>> items;
-  for (std::size_t i = 0; i < run.test_items.size(); ++i) items.emplace_back(run.test_items[i], run.test_predictions[i] == run.test_labels[i]);
+  for (std::size_t i = 0; i < run.test_items.size(); ++i)
+    items.emplace_back(run.test_items[i], run.test_predictions[i] == run.test_labels[i]);
   std::sort(items.begin(), items.end());
   for (const auto& [item, right] : items) made.right.push_back(right);
   return made;
@@ -122,7 +131,9 @@ BenchRun bench_run_of(std::string dataset, std::string configuration, const RunS
 std::vector<BenchRow> bench_rows(const std::vector<BenchRun>& runs) {
   std::vector<BenchRow> rows;
   for (const BenchRun& run : runs) {
-    const bool known = std::any_of(rows.begin(), rows.end(), [&](const BenchRow& row) { return row.dataset == run.dataset && row.configuration == run.configuration; });
+    const bool known = std::any_of(rows.begin(), rows.end(), [&](const BenchRow& row) {
+      return row.dataset == run.dataset && row.configuration == run.configuration;
+    });
     if (known) continue;
     const Runs own = select(runs, run.dataset, run.configuration);
     BenchRow row{.dataset = run.dataset, .configuration = run.configuration, .num_seeds = static_cast<int>(own.size())};
@@ -138,7 +149,8 @@ std::vector<BenchRow> bench_rows(const std::vector<BenchRun>& runs) {
     row.on_frontier = true;
     for (const BenchRow& other : rows) {
       if (other.dataset != row.dataset) continue;
-      const bool is_faster_static = other.configuration.starts_with("static") && (!fastest_static || other.samples_per_second > fastest_static->samples_per_second);
+      const bool is_faster_static = other.configuration.starts_with("static") &&
+                                    (!fastest_static || other.samples_per_second > fastest_static->samples_per_second);
       if (is_faster_static) fastest_static = &other;
       if (other.samples_per_second > row.samples_per_second && other.accuracy > row.accuracy) row.on_frontier = false;
     }

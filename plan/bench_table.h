@@ -36,7 +36,8 @@ struct BenchRow {
   SpeedRatio to_static;           // the fastest configuration whose name starts with "static", by its median
   SpeedRatio to_data_parallel;    // "data_parallel"
   double accuracy = 0;            // mean over the seeds
-  /// Against data_parallel, paired: d = right - right of the other, over all test items of all seeds in common; mean +- 1.96 sqrt(var(d) / n).
+  /// Against data_parallel, paired: d = right - right of the other, over all test items of all seeds in common; mean
+  /// +- 1.96 sqrt(var(d) / n).
   double difference = 0, low = 0, high = 0;
   bool has_difference = false;
   Bytes peak_memory_bytes = 0;

@@ -21,13 +21,15 @@ std::vector<Action> earlier_slice(Action action) {
 
 }  // namespace
 
-Dependencies::Dependencies(const Schedule& lowered) : schedule_(lowered), input_gradients_(num_stages(lowered)), backwards_(num_stages(lowered)) {
+Dependencies::Dependencies(const Schedule& lowered)
+    : schedule_(lowered), input_gradients_(num_stages(lowered)), backwards_(num_stages(lowered)) {
   for (const auto& list : lowered.body) {
     for (const Action& action : list) {
       if (action.stage < 0 || action.stage >= num_stages(lowered)) continue;  // for the validator to say
       const Action plain = of_kind(action, action.kind);
       if (action.kind == ActionKind::input_gradient) input_gradients_[action.stage].push_back(plain);
-      if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient) backwards_[action.stage].push_back(plain);
+      if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
+        backwards_[action.stage].push_back(plain);
     }
   }
   for (auto& actions : input_gradients_) std::sort(actions.begin(), actions.end());
@@ -56,7 +58,9 @@ std::vector<Action> Dependencies::of(const Action& action) const {
     case ActionKind::forward: {
       std::vector<Action> needed = earlier_slice(action);
       if (stage == 0 && schedule_.reads_cache) needed.push_back(own(ActionKind::cache_read));
-      if (stage > 0) needed.push_back(same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1) : own(ActionKind::recv_forward));
+      if (stage > 0)
+        needed.push_back(same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1)
+                                                  : own(ActionKind::recv_forward));
       return needed;
     }
     case ActionKind::backward:

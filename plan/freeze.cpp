@@ -65,7 +65,8 @@ std::optional<std::vector<int>> parse_fixed_layers(std::string_view text) {
   for (;;) {
     int frozen = 0;
     const auto [stop, error] = std::from_chars(at, end, frozen);
-    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ',')) return std::nullopt;
+    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ','))
+      return std::nullopt;
     layers.push_back(frozen);
     if (stop == end) return layers;
     at = stop + 1;

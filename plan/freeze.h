@@ -10,7 +10,7 @@ namespace frostpipe {
 struct FreezeOptions {
   double warm_up_fraction = 0.34;  // of the run's steps: before it nothing is frozen
   double interval_fraction = 0.125;
-  double alpha = 0.5;  // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
+  double alpha = 0.5;      // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
   double threshold = 0.5;  // adaptive rule: share of its largest gradient norm under which a block counts as converged
   bool operator==(const FreezeOptions&) const = default;
 };
@@ -36,7 +36,8 @@ int cap_rule(int num_layers, double alpha, int decision);
 /// the lower layer. Monotone: never below `previous`.
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
 
-/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; nothing if the text is anything else.
+/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; nothing if the text is
+/// anything else.
 std::optional<std::vector<int>> parse_fixed_layers(std::string_view text);
 
 /// Those after each decision; more decisions than layers keep the last.

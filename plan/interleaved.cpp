@@ -8,13 +8,19 @@ namespace {
 
 constexpr int kAnyNumber = std::numeric_limits<int>::max() / 4096;
 
-/// The family of 1F1B with v stages per rank. Micro-batches go through a rank's first stage in groups of m / rounds, then through its second, and so
-/// on; backwards in the opposite order of stages. With `split`, the backward is I, and W follows r micro-batches later on rank r.
+/// The family of 1F1B with v stages per rank. Micro-batches go through a rank's first stage in groups of m / rounds,
+/// then through its second, and so on; backwards in the opposite order of stages. With `split`, the backward is I, and
+/// W follows r micro-batches later on rank r.
 class Interleaving {
  public:
   Interleaving(Schedule& schedule, int position, int virtual_stages, bool split)
-      : p_(num_positions(schedule)), m_(schedule.num_micro_batches), v_(virtual_stages), position_(position), split_(split),
-        actions_(schedule.body[position]), next_(3 * v_, 0) {}
+      : p_(num_positions(schedule)),
+        m_(schedule.num_micro_batches),
+        v_(virtual_stages),
+        position_(position),
+        split_(split),
+        actions_(schedule.body[position]),
+        next_(3 * v_, 0) {}
 
   void run(int warm_up) {
     const int all = m_ * v_;
@@ -69,13 +75,17 @@ Schedule interleaved_one_f_one_b(const ScheduleShape& shape) {
 }
 
 Schedule interleaved_zero_bubble(const ScheduleShape& shape) {
-  return interleave("InterleavedZeroBubble", shape, virtual_stages_of("InterleavedZeroBubble", shape, 2, 1, kAnyNumber), 1, true);
+  return interleave("InterleavedZeroBubble", shape, virtual_stages_of("InterleavedZeroBubble", shape, 2, 1, kAnyNumber),
+                    1, true);
 }
 
-Schedule zero_bubble_h1(const ScheduleShape& shape) { return interleave("ZB-H1", shape, virtual_stages_of("ZB-H1", shape, 1, 1, 1), 1, true); }
+Schedule zero_bubble_h1(const ScheduleShape& shape) {
+  return interleave("ZB-H1", shape, virtual_stages_of("ZB-H1", shape, 1, 1, 1), 1, true);
+}
 
 Schedule looped_bfs(const ScheduleShape& shape) {
-  const int v = virtual_stages_of("LoopedBFS", shape, 2, 1, kAnyNumber), p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
+  const int v = virtual_stages_of("LoopedBFS", shape, 2, 1, kAnyNumber), p = shape.pipeline_parallel_size,
+            m = shape.num_micro_batches;
   Schedule schedule = empty_schedule("LoopedBFS", shape, v, StageMap::loop);
   for (int r = 0; r < p; ++r) {
     for (int local = 0; local < v; ++local) {

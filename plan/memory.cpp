@@ -48,7 +48,11 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 }
 
 StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
-    : frame_(frame), model_(model), kept_bytes_(kept_bytes_per_value(dtype)), rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0), moments_(optimizer_moments(optimizer)),
+    : frame_(frame),
+      model_(model),
+      kept_bytes_(kept_bytes_per_value(dtype)),
+      rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0),
+      moments_(optimizer_moments(optimizer)),
       exchange_(tied_gradient_bytes(frame, model, dtype)) {
   for (const Layer& layer : model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
 }
@@ -62,7 +66,8 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
-    const Bytes count = model_.layers.at(layer).parameter_count, weights = count * kept_bytes_ / frame_.layout.tensor_parallel_size;
+    const Bytes count = model_.layers.at(layer).parameter_count,
+                weights = count * kept_bytes_ / frame_.layout.tensor_parallel_size;
     const LayerCost& cost = layers[layer];
     const bool trains = layer >= frame_.first_trainable_layer;
     memory.weights += weights + count * rounded_bytes_ / frame_.layout.tensor_parallel_size;
@@ -81,7 +86,8 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
-  if (stage.begin == 0 && frame_.cache.on) memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
+  if (stage.begin == 0 && frame_.cache.on)
+    memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
   return memory;
 }
 
@@ -108,18 +114,23 @@ StageMemory::Stash StageMemory::stash_of_micro_batch(LayerRange stage, std::span
   return stash;
 }
 
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches, int first_trainable_stage) {
-  // 1F1B's peak is reached before its steady part, which more micro-batches only lengthen. Messages keep nothing in flight: the schedule need not be lowered.
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches,
+                                      int first_trainable_stage) {
+  // 1F1B's peak is reached before its steady part, which more micro-batches only lengthen. Messages keep nothing in
+  // flight: the schedule need not be lowered.
   const int m = schedule == "1F1B" ? std::min(num_micro_batches, 2 * num_positions) : num_micro_batches;
-  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_positions, .num_micro_batches = m, .first_trainable_stage = first_trainable_stage}));
+  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_positions,
+                                                               .num_micro_batches = m,
+                                                               .first_trainable_stage = first_trainable_stage}));
 }
 
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster) {
   const SampleRange largest =
       micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
-  const auto peaks = peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
-                                       first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  const auto peaks =
+      peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
+                        first_trainable_stage(phase.partition, phase.first_trainable_layer));
   const StageMemory memory(phase, profile.model, optimizer, dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> positions;
@@ -130,7 +141,8 @@ std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std
     auto& layers = layers_on[device_type];
     if (layers.empty()) layers.resize(profile.model.layers.size());
     const LayerRange stage = phase.partition.at(position);
-    const int needed_to = position == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
+    const int needed_to =
+        position == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
     for (int layer = std::max(0, stage.begin - 1); layer < needed_to; ++layer) {
       layers[layer] = cost_of(profile, {.layer = layer,
                                         .device_type = device_type,
@@ -154,7 +166,8 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
           "stage {} needs {} (weights {}, gradients {}, optimizer {}, stash {}, workspace {}{}), rank {} has {}",
           position, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
           format_bytes(need.optimizer_state), format_bytes(need.stash), format_bytes(need.workspace),
-          need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank, format_bytes(*limit));
+          need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
+          format_bytes(*limit));
     }
   }
   return "";

@@ -19,7 +19,7 @@ struct RankMemory {
   Bytes stash = 0;            // activations between forward and backward, peak over the schedule
   Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;         // tied gradients as they come from the pipeline's other end, when nothing is in flight
-  Bytes cache = 0;            // what a first stage with an activation cache reads ahead: two mini-batches of its replica
+  Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
   Bytes total() const { return lasting() + std::max(stash + workspace, exchange); }
   Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
@@ -29,7 +29,7 @@ struct RankMemory {
 
 Bytes bytes_per_value(std::string_view dtype);       // of activations: float32 4, float64 8, bfloat16 2
 Bytes kept_bytes_per_value(std::string_view dtype);  // of weights, gradients and moments: bfloat16 keeps float32, 4
-int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
+int optimizer_moments(std::string_view optimizer);   // adamw 2, sgd 0
 
 /// Peak micro-batches in flight per pipeline position: stash of one micro-batch lives from its F to its B.
 /// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages stash
@@ -37,7 +37,8 @@ int optimizer_moments(std::string_view optimizer);  // adamw 2, sgd 0
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
 /// The same for a schedule by name with one stage per position.
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches, int first_trainable_stage);
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches,
+                                      int first_trainable_stage);
 
 /// What any stage needs in a phase like `frame`, whose partition is not looked at.
 class StageMemory {
@@ -61,7 +62,8 @@ class StageMemory {
   std::vector<bool> recomputed_;  // by layer
 };
 
-/// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until the tie is cut; 0 without a tie or a pipeline.
+/// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until the tie
+/// is cut; 0 without a tie or a pipeline.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
@@ -78,10 +80,12 @@ struct MemoryChange {
   bool operator==(const MemoryChange&) const = default;
 };
 
-/// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its position, `peak_in_flight` the micro-batches that its
-/// stash is of, `timeline` the simulated iteration. A micro-batch's activations live from the begin of its F to the end of its B, and an action's workspace
-/// while it runs, an exchange while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, double peak_in_flight, bool trains);
+/// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its position,
+/// `peak_in_flight` the micro-batches that its stash is of, `timeline` the simulated iteration. A micro-batch's
+/// activations live from the begin of its F to the end of its B, and an action's workspace while it runs, an exchange
+/// while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
+                                           double peak_in_flight, bool trains);
 
 /// Where it is largest, the first time. Requires changes.
 MemoryChange largest(const std::vector<MemoryChange>& changes);

@@ -4,8 +4,10 @@
 
 namespace frostpipe {
 
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, double peak_in_flight, bool trains) {
-  const Bytes of_micro_batch = peak_in_flight > 0 ? static_cast<Bytes>(static_cast<double>(peak.stash) / peak_in_flight) : 0;
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
+                                           double peak_in_flight, bool trains) {
+  const Bytes of_micro_batch =
+      peak_in_flight > 0 ? static_cast<Bytes>(static_cast<double>(peak.stash) / peak_in_flight) : 0;
   std::vector<MemoryChange> changes;
   int in_flight = 0;
   for (const Span& span : timeline.spans) {
@@ -16,15 +18,21 @@ std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, cons
     }
     if (!is_compute(span.action.kind)) continue;
     in_flight += trains && span.action.kind == ActionKind::forward;
-    changes.push_back({.at_ns = span.begin_ns, .bytes = peak.lasting() + in_flight * of_micro_batch + peak.workspace, .action = span.action});
+    changes.push_back({.at_ns = span.begin_ns,
+                       .bytes = peak.lasting() + in_flight * of_micro_batch + peak.workspace,
+                       .action = span.action});
     in_flight -= span.action.kind == ActionKind::backward || span.action.kind == ActionKind::weight_gradient;
-    changes.push_back({.at_ns = span.end_ns, .bytes = peak.lasting() + in_flight * of_micro_batch, .action = span.action, .ended = true});
+    changes.push_back({.at_ns = span.end_ns,
+                       .bytes = peak.lasting() + in_flight * of_micro_batch,
+                       .action = span.action,
+                       .ended = true});
   }
   return changes;
 }
 
 MemoryChange largest(const std::vector<MemoryChange>& changes) {
-  return *std::max_element(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) { return a.bytes < b.bytes; });
+  return *std::max_element(changes.begin(), changes.end(),
+                           [](const MemoryChange& a, const MemoryChange& b) { return a.bytes < b.bytes; });
 }
 
 }  // namespace frostpipe

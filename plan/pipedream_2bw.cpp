@@ -7,7 +7,8 @@
 namespace frostpipe {
 
 Schedule pipedream_2bw(const ScheduleShape& shape) {
-  Schedule schedule = empty_schedule("PipeDream-2BW", shape, virtual_stages_of("PipeDream-2BW", shape, 1, 1, 1), StageMap::loop);
+  Schedule schedule =
+      empty_schedule("PipeDream-2BW", shape, virtual_stages_of("PipeDream-2BW", shape, 1, 1, 1), StageMap::loop);
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
   require_micro_batches("PipeDream-2BW", shape, m >= p, "must be >= p");
   schedule.weight_delay = 1;
@@ -31,7 +32,8 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
 constexpr int kMostIterations = 255;  // weight versions are bytes
 
 Schedule unrolled(const Schedule& schedule, int iterations) {
-  if (iterations > kMostIterations) throw InvalidInput("iterations", "must be at most 255 to be written out", std::to_string(iterations));
+  if (iterations > kMostIterations)
+    throw InvalidInput("iterations", "must be at most 255 to be written out", std::to_string(iterations));
   Schedule flat = schedule;
   flat.num_micro_batches = schedule.num_micro_batches * iterations;
   flat.prologue.clear();

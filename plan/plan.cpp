@@ -139,8 +139,11 @@ class PhaseValidator {
       throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
     }
     require_cache();
-    if (phase_.recompute && std::find(recompute_modes().begin(), recompute_modes().end(), *phase_.recompute) == recompute_modes().end())
-      throw InvalidInput(at("recompute"), fmt::format("must be one of {}, or missing", fmt::join(recompute_modes(), ", ")), fmt::format("\"{}\"", *phase_.recompute));
+    if (phase_.recompute &&
+        std::find(recompute_modes().begin(), recompute_modes().end(), *phase_.recompute) == recompute_modes().end())
+      throw InvalidInput(at("recompute"),
+                         fmt::format("must be one of {}, or missing", fmt::join(recompute_modes(), ", ")),
+                         fmt::format("\"{}\"", *phase_.recompute));
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
       throw InvalidInput(at("predicted.peak_memory_bytes"),
@@ -181,18 +184,22 @@ class PhaseValidator {
     if (phase_.first_trainable_layer == 0)
       throw InvalidInput(at("cache.on"), "must be false where nothing is frozen: there is nothing to cache", "true");
     if (plan_.cache.memory_bytes + plan_.cache.disk_bytes == 0)
-      throw InvalidInput(at("cache.on"), "must be false where the plan's cache.memory_bytes and disk_bytes are 0", "true");
+      throw InvalidInput(at("cache.on"), "must be false where the plan's cache.memory_bytes and disk_bytes are 0",
+                         "true");
     int before = 0;
     double sum = 0;
     for (std::size_t i = 0; i < cache.found.size(); ++i) {
       const auto& [layer, fraction] = cache.found[i];
       const std::string place = at(fmt::format("cache.found[{}]", i));
       if (layer <= before || layer > phase_.first_trainable_layer)
-        throw InvalidInput(place + ".layer", fmt::format("must be > {} and <= {}, the first trainable layer", before, phase_.first_trainable_layer),
-                           std::to_string(layer));
+        throw InvalidInput(
+            place + ".layer",
+            fmt::format("must be > {} and <= {}, the first trainable layer", before, phase_.first_trainable_layer),
+            std::to_string(layer));
       sum += fraction;
       if (!(fraction >= 0 && sum <= 1 + 1e-9))
-        throw InvalidInput(place + ".fraction", "must be >= 0, and all together at most 1", fmt::format("{}", fraction));
+        throw InvalidInput(place + ".fraction", "must be >= 0, and all together at most 1",
+                           fmt::format("{}", fraction));
       before = layer;
     }
   }
@@ -245,10 +252,10 @@ std::string to_string(const CacheUse& cache, int boundary) {
 }
 
 Schedule schedule_of(const Phase& phase) {
-  Schedule schedule =
-      build_schedule(phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
-                                      .num_micro_batches = phase.num_micro_batches,
-                                      .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)});
+  Schedule schedule = build_schedule(
+      phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
+                       .num_micro_batches = phase.num_micro_batches,
+                       .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)});
   if (phase.cache.on) {
     schedule.reads_cache = true;
     schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);
@@ -265,7 +272,8 @@ int phase_at(const TrainingPlan& plan, int step) {
 
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source) {
   validate_executed(plan, model, source);
-  for (std::size_t i = 1; i < plan.phases.size(); ++i) require_no_thaw(plan.phases[i - 1], plan.phases[i], fmt::format("{}: phases[{}]", source, i));
+  for (std::size_t i = 1; i < plan.phases.size(); ++i)
+    require_no_thaw(plan.phases[i - 1], plan.phases[i], fmt::format("{}: phases[{}]", source, i));
 }
 
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source) {

@@ -38,9 +38,9 @@ struct CacheFound {
 /// before the end of position 0's layers; it is written by the position that holds the layer before the boundary.
 struct CacheUse {
   bool on = false;
-  /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only the
-  /// layers between are computed (re-basing). Samples that are not found are computed from the start. Nothing found: the
-  /// fill part of a run; all found at the boundary: the hit part.
+  /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only
+  /// the layers between are computed (re-basing). Samples that are not found are computed from the start. Nothing
+  /// found: the fill part of a run; all found at the boundary: the hit part.
   std::vector<CacheFound> found;
   bool operator==(const CacheUse&) const = default;
 };

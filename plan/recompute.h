@@ -8,11 +8,12 @@
 
 namespace frostpipe {
 
-/// Which activations are not kept from forward to backward but computed again in the backward, from the input of their segment (checkpointing). No mode =
-/// all are kept. The head's are always kept: its backward follows at once.
+/// Which activations are not kept from forward to backward but computed again in the backward, from the input of their
+/// segment (checkpointing). No mode = all are kept. The head's are always kept: its backward follows at once.
 ///   attention: those of attention layers, which are most of the bytes for long samples and little of the time
 ///   layers:    those of every layer; the layers' inputs are kept
-///   stage:     all of a stage, of which only the input is kept; in a backward one micro-batch's activations of the whole stage live at once
+///   stage:     all of a stage, of which only the input is kept; in a backward one micro-batch's activations of the
+///   whole stage live at once
 using Recompute = std::optional<std::string>;
 
 const std::vector<std::string>& recompute_modes();
@@ -31,6 +32,7 @@ struct CheckpointSegment {
 };
 
 /// The trainable layers of a stage, in order; empty for a stage that is frozen as a whole.
-std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage, int first_trainable_layer);
+std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage,
+                                                   int first_trainable_layer);
 
 }  // namespace frostpipe

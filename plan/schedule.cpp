@@ -41,7 +41,9 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 bool has_messages(const Schedule& schedule) {
   for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
     for (const auto& list : *part) {
-      if (std::any_of(list.begin(), list.end(), [](const Action& action) { return is_send(action.kind) || is_receive(action.kind); })) return true;
+      if (std::any_of(list.begin(), list.end(),
+                      [](const Action& action) { return is_send(action.kind) || is_receive(action.kind); }))
+        return true;
     }
   }
   return false;
@@ -76,7 +78,8 @@ std::vector<std::string> runnable_schedule_names() { return {"GPipe", "1F1B"}; }
 
 bool is_runnable(std::string_view name) {
   const std::vector<std::string> runnable = runnable_schedule_names();
-  return std::any_of(runnable.begin(), runnable.end(), [&](const std::string& one) { return equal_ignoring_case(one, name); });
+  return std::any_of(runnable.begin(), runnable.end(),
+                     [&](const std::string& one) { return equal_ignoring_case(one, name); });
 }
 
 }  // namespace frostpipe

@@ -12,26 +12,28 @@ namespace frostpipe {
 /// may wait, never reorder compute.
 ///
 /// Each part lists the actions per pipeline position; all replicas and tensor ranks of a position share its list.
-/// The body repeats every iteration (one iteration = one optimizer step). Where iterations overlap (PipeDream-2BW) the prologue starts the first one
-/// and the epilogue ends the last: n iterations are prologue, n - 1 bodies, epilogue, and a body's actions with iteration_offset 1 belong to the next
-/// iteration. All others have only a body, n of them.
+/// The body repeats every iteration (one iteration = one optimizer step). Where iterations overlap (PipeDream-2BW) the
+/// prologue starts the first one and the epilogue ends the last: n iterations are prologue, n - 1 bodies, epilogue, and
+/// a body's actions with iteration_offset 1 belong to the next iteration. All others have only a body, n of them.
 /// Invariants (checked by validate): every stage lives on one position; each trainable stage runs F then B (or I and W)
 /// of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued and
 /// never blocks, a RECV stands before the compute that needs it.
 struct Schedule {
   std::string name;  // PyTorch's where it has one: "GPipe", "1F1B"
   int num_micro_batches = 1;
-  /// Token slices per micro-batch. More than one: every compute action and message is of one slice, forwards of a stage in ascending order (causal
-  /// attention reads what earlier slices left), backwards in descending.
+  /// Token slices per micro-batch. More than one: every compute action and message is of one slice, forwards of a stage
+  /// in ascending order (causal attention reads what earlier slices left), backwards in descending.
   int num_slices = 1;
-  /// Iteration t uses the weights of iteration t - weight_delay, forward and backward on every stage: 1 = two buffers of weights (PipeDream-2BW).
+  /// Iteration t uses the weights of iteration t - weight_delay, forward and backward on every stage: 1 = two buffers
+  /// of weights (PipeDream-2BW).
   int weight_delay = 0;
   /// Stages before this one are frozen: forward only, and nothing is sent back to them. At most num_stages - 1:
   /// the head, and so the last stage, always trains.
   int first_trainable_stage = 0;
   /// Stage 0 looks for cached activations: CACHE_READ stands before each of its forwards.
   bool reads_cache = false;
-  /// Stage that stores activations at the frozen boundary: CACHE_WRITE stands behind each of its forwards and the SEND_F.
+  /// Stage that stores activations at the frozen boundary: CACHE_WRITE stands behind each of its forwards and the
+  /// SEND_F.
   std::optional<int> cache_write_stage = std::nullopt;
   /// position_of_stage[s] = pipeline position that stage s lives on; size = number of stages.
   std::vector<int> position_of_stage;
@@ -58,16 +60,16 @@ Schedule gpipe(const ScheduleShape& shape);
 /// (PipeDream-Flush, Narayanan et al. 2021). At most min(p - r, m) micro-batches in flight. Also valid for m < p.
 Schedule one_f_one_b(const ScheduleShape& shape);
 
-/// 1F1B with v stages per rank, stage s on position s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1 groups of m / rounds and 2 (p - 1 - r)
-/// forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
+/// 1F1B with v stages per rank, stage s on position s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1 groups
+/// of m / rounds and 2 (p - 1 - r) forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
 Schedule interleaved_one_f_one_b(const ScheduleShape& shape);
 
-/// All micro-batches through a rank's first stage, then its second, ...; backwards from the last, micro-batches in descending order (Lamy-Poirier
-/// 2023, in PyTorch's order).
+/// All micro-batches through a rank's first stage, then its second, ...; backwards from the last, micro-batches in
+/// descending order (Lamy-Poirier 2023, in PyTorch's order).
 Schedule looped_bfs(const ScheduleShape& shape);
 
-/// 1F1B whose W lags r micro-batches behind I on rank r: the bubble shrinks to (p - 1)(F + I - W) with 1F1B's memory of rank 0 on every rank (Qi et
-/// al. 2023).
+/// 1F1B whose W lags r micro-batches behind I on rank r: the bubble shrinks to (p - 1)(F + I - W) with 1F1B's memory of
+/// rank 0 on every rank (Qi et al. 2023).
 Schedule zero_bubble_h1(const ScheduleShape& shape);
 
 /// PyTorch's InterleavedZeroBubble: ZB-H1 with v stages per rank.
@@ -76,34 +78,39 @@ Schedule interleaved_zero_bubble(const ScheduleShape& shape);
 /// Bubble (p - 1)(F + I - 2 W) for 2 p - 1 micro-batches in flight on every rank; needs m >= 2 p - 1 (Qi et al. 2023).
 Schedule zero_bubble_h2(const ScheduleShape& shape);
 
-/// Two stages per rank, placed as the letter V: r and 2 p - 1 - r. No bubble within a rank's span where F = I = W, p micro-batches in flight (Qi et al.
-/// 2024).
+/// Two stages per rank, placed as the letter V: r and 2 p - 1 - r. No bubble within a rank's span where F = I = W, p
+/// micro-batches in flight (Qi et al. 2024).
 Schedule zero_bubble_v(const ScheduleShape& shape);
 
-/// DualPipe's order on the V: pairs of a forward and a backward are joined, to be overlapped; needs m >= 2 p (DeepSeek-AI 2024).
+/// DualPipe's order on the V: pairs of a forward and a backward are joined, to be overlapped; needs m >= 2 p
+/// (DeepSeek-AI 2024).
 Schedule dual_pipe_v(const ScheduleShape& shape);
 
-/// GPipe over (micro-batch, token slice): all forwards, slices ascending, then all backwards in the opposite order (Li et al. 2021).
+/// GPipe over (micro-batch, token slice): all forwards, slices ascending, then all backwards in the opposite order (Li
+/// et al. 2021).
 Schedule terapipe(const ScheduleShape& shape);
 
-/// 1F1B over (micro-batch, token slice): min(p - 1 - r + n - 1, m n) forwards first, n = token slices; the backwards of a micro-batch take its slices
-/// in descending order (Sun et al. 2024).
+/// 1F1B over (micro-batch, token slice): min(p - 1 - r + n - 1, m n) forwards first, n = token slices; the backwards of
+/// a micro-batch take its slices in descending order (Sun et al. 2024).
 Schedule seq_one_f_one_b(const ScheduleShape& shape);
 
-/// 1F1B without a flush: the next mini-batch's forwards fill the bubble, and each mini-batch uses the weights of the one before (double-buffered).
-/// Needs m >= p (Narayanan et al. 2021).
+/// 1F1B without a flush: the next mini-batch's forwards fill the bubble, and each mini-batch uses the weights of the
+/// one before (double-buffered). Needs m >= p (Narayanan et al. 2021).
 Schedule pipedream_2bw(const ScheduleShape& shape);
 
-/// `iterations` repetitions written out as one body: micro-batches count through, weight_version = max(iteration - weight_delay, 0), and of the
-/// actions of whole stages only the last iteration's stay. `schedule` may be lowered or not.
+/// `iterations` repetitions written out as one body: micro-batches count through, weight_version = max(iteration -
+/// weight_delay, 0), and of the actions of whole stages only the last iteration's stay. `schedule` may be lowered or
+/// not.
 Schedule unrolled(const Schedule& schedule, int iterations);
 
-/// 1F1B with its messages where DeepSpeed's pipeline engine has them: a forward first sends the gradient of the backward before it, then receives its
-/// activation; a backward receives its gradient, then sends the activation of the forward before it. Lowered. With these neighbours never wait for each
-/// other for ever even where every message is a rendezvous.
+/// 1F1B with its messages where DeepSpeed's pipeline engine has them: a forward first sends the gradient of the
+/// backward before it, then receives its activation; a backward receives its gradient, then sends the activation of the
+/// forward before it. Lowered. With these neighbours never wait for each other for ever even where every message is a
+/// rendezvous.
 Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
 
-/// Builder by PyTorch's name where it has one, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known names.
+/// Builder by PyTorch's name where it has one, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known
+/// names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
 /// Those that plans may use and the executor runs: one stage per rank, whole backwards.
@@ -113,15 +120,16 @@ bool is_runnable(std::string_view name);
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between
 /// stages of one position), and after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per
-/// trainable stage, and the cache's actions where the schedule has them. REDUCE_GRAD stands there for one replica too, and costs nothing then. The iteration's optimizer
-/// step is global: gradient clipping needs the norm over all stages, so positions meet there.
+/// trainable stage, and the cache's actions where the schedule has them. REDUCE_GRAD stands there for one replica too,
+/// and costs nothing then. The iteration's optimizer step is global: gradient clipping needs the norm over all stages,
+/// so positions meet there.
 Schedule lower(const Schedule& compute_only);
 
 /// What must have finished before `action` may start, apart from the order of its own position's list: its input (RECV
 /// or the same rank's neighbour stage), its own forward for a backward, all backwards of a stage for REDUCE_GRAD,
 /// REDUCE_GRAD for OPTIMIZER_STEP (of its own stage; that all positions meet there is a collective's business), the
-/// matching SEND for a RECV; of a token slice the ones before it, of its backward the ones behind it. The one definition that the validator and the event
-/// engine use.
+/// matching SEND for a RECV; of a token slice the ones before it, of its backward the ones behind it. The one
+/// definition that the validator and the event engine use.
 class Dependencies {
  public:
   /// Keeps a reference to the schedule.
@@ -129,7 +137,8 @@ class Dependencies {
   std::vector<Action> of(const Action& action) const;
 
  private:
-  /// The action of `stage` that makes the input gradient of `action`'s micro-batch: I where the schedule splits, else B.
+  /// The action of `stage` that makes the input gradient of `action`'s micro-batch: I where the schedule splits, else
+  /// B.
   Action input_gradient(const Action& action, int stage) const;
   std::vector<Action> later_slice(Action action) const;
 
@@ -150,13 +159,14 @@ std::string to_text(const Schedule& schedule);
 std::string to_grid(const Schedule& compute_only);
 
 /// PyTorch's CSV: row i = rank i, columns = actions in order, one per field, no header. For a compute-only schedule
-/// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP and the cache's actions, which PyTorch does
-/// not have, left out).
+/// this is the `compute_only` format, for a lowered one `compute_comms` (OPTIMIZER_STEP and the cache's actions, which
+/// PyTorch does not have, left out).
 std::string to_csv(const Schedule& schedule);
 
-/// Inverse of to_csv: reads either of PyTorch's formats, as written there or by hand; empty fields are idle slots. Stages and micro-batches are
-/// counted; stages at the front without backwards are frozen. A file with messages is taken to be lowered, and REDUCE_GRAD and OPTIMIZER_STEP are
-/// appended where they are missing. Throws InvalidInput that names row and field (from 1); whether the schedule can run is for validate to say.
+/// Inverse of to_csv: reads either of PyTorch's formats, as written there or by hand; empty fields are idle slots.
+/// Stages and micro-batches are counted; stages at the front without backwards are frozen. A file with messages is
+/// taken to be lowered, and REDUCE_GRAD and OPTIMIZER_STEP are appended where they are missing. Throws InvalidInput
+/// that names row and field (from 1); whether the schedule can run is for validate to say.
 Schedule schedule_from_csv(std::string_view csv, std::string_view source);
 
 bool has_messages(const Schedule& schedule);

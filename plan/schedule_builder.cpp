@@ -21,7 +21,8 @@ Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtua
   const int p = shape.pipeline_parallel_size, stages = p * virtual_stages;
   if (p < 1) fail(name, "pipeline-parallel size", "must be >= 1", p);
   if (shape.num_micro_batches < 1) fail(name, "number of micro-batches", "must be >= 1", shape.num_micro_batches);
-  if (shape.token_slices > 1 && !sliced) fail(name, "token slices", "must be 1 (TeraPipe and Seq1F1B have more)", shape.token_slices);
+  if (shape.token_slices > 1 && !sliced)
+    fail(name, "token slices", "must be 1 (TeraPipe and Seq1F1B have more)", shape.token_slices);
   if (shape.first_trainable_stage < 0 || shape.first_trainable_stage >= stages)
     fail(name, "first trainable stage",
          fmt::format("must be >= 0 and < {} (the head, and so the last stage, always trains)", stages),
@@ -65,8 +66,10 @@ Schedule without_frozen_backwards(Schedule schedule) {
       bool after_a_joined_one = false;
       for (const Action& action : list) {
         const bool goes = belongs_to_backward(action.kind) && action.stage < schedule.first_trainable_stage;
-        if (!goes) kept.push_back(action);
-        else if (after_a_joined_one) kept.back().joined_with_next = false;
+        if (!goes)
+          kept.push_back(action);
+        else if (after_a_joined_one)
+          kept.back().joined_with_next = false;
         after_a_joined_one = !goes && action.joined_with_next;
       }
       list = std::move(kept);

@@ -11,9 +11,11 @@ enum class StageMap { loop, v };
 
 /// An empty schedule with `virtual_stages` stages per position. Throws InvalidInput if no schedule can have this shape.
 /// Only with `sliced` may the shape ask for token slices.
-Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map, bool sliced = false);
+Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map,
+                        bool sliced = false);
 
-/// shape.virtual_stages, or `fallback` where it is 0. Throws InvalidInput that names the rule unless it is within [least, most].
+/// shape.virtual_stages, or `fallback` where it is 0. Throws InvalidInput that names the rule unless it is within
+/// [least, most].
 int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fallback, int least, int most);
 
 /// shape.token_slices, or 4 where it is 0. Throws InvalidInput if it is below 1.
@@ -22,8 +24,8 @@ int token_slices_of(std::string_view name, const ScheduleShape& shape);
 /// Throws InvalidInput "schedule NAME: number of micro-batches: RULE, is ..." unless `holds`.
 void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule);
 
-/// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps its order, so it still makes
-/// progress.
+/// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps
+/// its order, so it still makes progress.
 Schedule without_frozen_backwards(Schedule schedule);
 
 inline Action forward(int stage, int micro_batch) {

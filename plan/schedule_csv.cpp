@@ -62,9 +62,12 @@ class Census {
     num_slices_ = std::max(num_slices_, action.slice.value_or(-1) + 1);
     const auto [at, is_new] = position_of_.emplace(action.stage, position);
     if (at->second != position)
-      throw InvalidInput(place, fmt::format("must stand in row {}, where stage {} began (a stage lives on one rank)", at->second + 1, action.stage),
+      throw InvalidInput(place,
+                         fmt::format("must stand in row {}, where stage {} began (a stage lives on one rank)",
+                                     at->second + 1, action.stage),
                          to_string(action));
-    const bool trains = action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient || action.kind == ActionKind::weight_gradient;
+    const bool trains = action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient ||
+                        action.kind == ActionKind::weight_gradient;
     if (trains) first_trained_ = std::min(first_trained_, action.stage);
   }
 
@@ -73,7 +76,9 @@ class Census {
     for (int stage = 0; stage <= position_of_.rbegin()->first; ++stage) {
       const auto at = position_of_.find(stage);
       if (at == position_of_.end())
-        throw InvalidInput(fmt::format("{}: stage {}", source, stage), fmt::format("must be there: there is a stage {}", position_of_.rbegin()->first), "on no rank");
+        throw InvalidInput(fmt::format("{}: stage {}", source, stage),
+                           fmt::format("must be there: there is a stage {}", position_of_.rbegin()->first),
+                           "on no rank");
       schedule.position_of_stage.push_back(at->second);
     }
     schedule.num_micro_batches = std::max(1, num_micro_batches_);
@@ -83,7 +88,8 @@ class Census {
 
  private:
   static void require(int value, int limit, std::string_view what, const std::string& place) {
-    if (value >= limit) throw InvalidInput(place, fmt::format("must be of a {} < {}", what, limit), std::to_string(value));
+    if (value >= limit)
+      throw InvalidInput(place, fmt::format("must be of a {} < {}", what, limit), std::to_string(value));
   }
 
   std::map<int, int> position_of_;
@@ -107,7 +113,8 @@ std::vector<std::string> schedule_fields(const std::vector<Action>& actions) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     std::string field = to_string(actions[i]);
     if (actions[i].joined_with_next && i + 1 < actions.size()) {
-      while (actions[i].joined_with_next && i + 1 < actions.size()) field += fmt::format(";{}", to_string(actions[++i]));
+      while (actions[i].joined_with_next && i + 1 < actions.size())
+        field += fmt::format(";{}", to_string(actions[++i]));
       field = fmt::format("({}){}", field, kJoin);
     }
     fields.push_back(std::move(field));

@@ -131,9 +131,10 @@ std::string to_grid(const Schedule& schedule) {
 
   const int positions = num_positions(compute_only);
   const std::size_t margin = fmt::format("rank {}", positions - 1).size() + 2;
-  std::string text = fmt::format("{}: {} stages, {} micro-batches{}\n{}\n", compute_only.name, num_stages(compute_only),
-                                 compute_only.num_micro_batches, overlap ? fmt::format(" of {} iterations", kShownIterations) : "",
-                                 legend(compute_only));
+  std::string text =
+      fmt::format("{}: {} stages, {} micro-batches{}\n{}\n", compute_only.name, num_stages(compute_only),
+                  compute_only.num_micro_batches, overlap ? fmt::format(" of {} iterations", kShownIterations) : "",
+                  legend(compute_only));
   text += time_axis(margin, makespan, cell_width);
   for (int position = 0; position < positions; ++position) {
     std::string line = fmt::format("{:<{}}", fmt::format("rank {}", position), margin);

@@ -81,7 +81,7 @@ struct NamedValue {
 };
 
 struct EvaluationRecord {
-  int step = 0;  // after this many steps
+  int step = 0;         // after this many steps
   double accuracy = 0;  // the run's test metric
   bool operator==(const EvaluationRecord&) const = default;
 };
@@ -94,13 +94,14 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-/// A return to an earlier moment of the run: after a loss, of a run that was interrupted, or behind a freeze that cost too much accuracy.
+/// A return to an earlier moment of the run: after a loss, of a run that was interrupted, or behind a freeze that cost
+/// too much accuracy.
 struct Recovery {
-  int step = 0;        // training went on with this step
-  int lost_steps = 0;  // done behind it before, and done again
-  int world_size = 1;  // from then on
-  std::string cause;   // "rank 1 (process 7) was killed by signal 9 (Killed)"
-  std::string source;  // "the survivors' memory", "checkpoint step-00000040", "the beginning"
+  int step = 0;                  // training went on with this step
+  int lost_steps = 0;            // done behind it before, and done again
+  int world_size = 1;            // from then on
+  std::string cause;             // "rank 1 (process 7) was killed by signal 9 (Killed)"
+  std::string source;            // "the survivors' memory", "checkpoint step-00000040", "the beginning"
   Nanoseconds detection_ns = 0;  // from the last sign of life to knowing
   Nanoseconds forming_ns = 0;    // from then until all ranks were connected again
   Nanoseconds restoring_ns = 0;  // layers, figures and layout
@@ -125,7 +126,7 @@ struct RunSummary {
   double wall_seconds = 0;  // of the training loop, evaluation left out
   double start_seconds = 0;  // loading, process groups
   double evaluation_seconds = 0;
-  std::string cache_note;  // what the cache could not do, empty if all went well
+  std::string cache_note;                // what the cache could not do, empty if all went well
   std::string test_metric = "accuracy";  // what test_accuracy is: accuracy, F1, next-token accuracy
   double test_accuracy = 0;
   double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n); of F1 over the questions
@@ -143,7 +144,8 @@ struct RunSummary {
 };
 
 /// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
-/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only, pipetransformer-without-replicas -> without_replicas, anything else unchanged.
+/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only,
+/// pipetransformer-without-replicas -> without_replicas, anything else unchanged.
 std::string run_name(std::string_view method);
 
 /// Envelope "frostpipe.run".

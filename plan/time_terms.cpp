@@ -66,7 +66,8 @@ std::vector<TimeTerm> time_terms(const PhaseSummary& phase) {
   if (phase.predicted_timeline.spans.empty() || phase.measured_timeline.spans.empty()) return {};
   const auto iteration_ns = static_cast<double>(phase.measured_iteration_ns);
   const auto predicted = terms_of(phase.predicted_timeline, static_cast<double>(phase.predicted_iteration_ns), 1);
-  const auto measured = terms_of(phase.measured_timeline, iteration_ns, std::min(1.0, iteration_ns / length_of(phase.measured_timeline)));
+  const auto measured =
+      terms_of(phase.measured_timeline, iteration_ns, std::min(1.0, iteration_ns / length_of(phase.measured_timeline)));
   std::vector<TimeTerm> terms;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     terms.push_back({kNames[i], static_cast<Nanoseconds>(predicted[i]), static_cast<Nanoseconds>(measured[i])});
@@ -81,7 +82,9 @@ std::string term_that_is_off(const PhaseSummary& phase) {
   const std::vector<TimeTerm> terms = time_terms(phase);
   if (terms.empty()) return {};
   const auto difference = [](const TimeTerm& term) { return term.measured_ns - term.predicted_ns; };
-  const auto less = [&](const TimeTerm& a, const TimeTerm& b) { return std::abs(difference(a)) < std::abs(difference(b)); };
+  const auto less = [&](const TimeTerm& a, const TimeTerm& b) {
+    return std::abs(difference(a)) < std::abs(difference(b));
+  };
   const auto worst = std::max_element(terms.begin(), terms.end() - 1, less);
   const TimeTerm& named = static_cast<double>(std::abs(difference(*worst))) < kExplains * error ? terms.back() : *worst;
   return fmt::format("{} {:+.1f} ms", named.name, static_cast<double>(difference(named)) / 1e6);

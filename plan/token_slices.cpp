@@ -16,7 +16,9 @@ Action of_unit(Action action, int num_slices, int slice) {
   if (num_slices > 1) action.slice = slice;
   return action;
 }
-Action forward_unit(int stage, int unit, int num_slices) { return of_unit(forward(stage, unit / num_slices), num_slices, unit % num_slices); }
+Action forward_unit(int stage, int unit, int num_slices) {
+  return of_unit(forward(stage, unit / num_slices), num_slices, unit % num_slices);
+}
 
 }  // namespace
 
@@ -39,7 +41,8 @@ Schedule seq_one_f_one_b(const ScheduleShape& shape) {
     const int ahead = std::min(p - 1 - r + n - 1, units);
     for (int unit = 0; unit < units + ahead; ++unit) {
       if (unit < units) actions.push_back(forward_unit(r, unit, n));
-      if (const int back = unit - ahead; back >= 0) actions.push_back(of_unit(backward(r, back / n), n, n - 1 - back % n));
+      if (const int back = unit - ahead; back >= 0)
+        actions.push_back(of_unit(backward(r, back / n), n, n - 1 - back % n));
     }
   }
   return without_frozen_backwards(std::move(schedule));

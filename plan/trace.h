@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-/// One action from start to end. A SEND never blocks its rank: simulated, its span is the time on the link and until arrival;
-/// measured, the moment of its issue. A RECV is the wait at the point of use.
+/// One action from start to end. A SEND never blocks its rank: simulated, its span is the time on the link and until
+/// arrival; measured, the moment of its issue. A RECV is the wait at the point of use.
 struct Span {
   int rank = 0;
   int step = 0;  // optimizer step of the run (iteration of the simulation)

@@ -73,7 +73,8 @@ class Validator {
       if (position < 0 || position >= positions)
         fail(fmt::format("stage {}: must live on one of {} positions, is on {}", stage, positions, position));
     }
-    if (schedule_.num_slices < 1) fail(fmt::format("number of token slices: must be >= 1, is {}", schedule_.num_slices));
+    if (schedule_.num_slices < 1)
+      fail(fmt::format("number of token slices: must be >= 1, is {}", schedule_.num_slices));
   }
 
   void enter_list(int position) {
@@ -97,7 +98,8 @@ class Validator {
       if (action.stage < schedule_.first_trainable_stage && belongs_to_training(action.kind))
         fail_at(spot, fmt::format("must not be there: stages before {} are frozen and run F only",
                                   schedule_.first_trainable_stage));
-      present_.insert(Action{.kind = action.kind, .stage = action.stage, .micro_batch = action.micro_batch, .slice = action.slice});
+      present_.insert(
+          Action{.kind = action.kind, .stage = action.stage, .micro_batch = action.micro_batch, .slice = action.slice});
       const auto [earlier, is_new] = spot_of_.emplace(key(action), spot);
       const bool may_repeat = action.kind == ActionKind::unshard || action.kind == ActionKind::reshard;
       if (!is_new && !may_repeat) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
@@ -132,8 +134,8 @@ class Validator {
       const auto slice = schedule_.num_slices > 1 ? OptionalIndex(unit % schedule_.num_slices) : OptionalIndex();
       require(ActionKind::forward, i, slice);
       if (stage < schedule_.first_trainable_stage) continue;
-      const bool splits =
-          contains(ActionKind::input_gradient, stage, i, slice) || contains(ActionKind::weight_gradient, stage, i, slice);
+      const bool splits = contains(ActionKind::input_gradient, stage, i, slice) ||
+                          contains(ActionKind::weight_gradient, stage, i, slice);
       if (!splits) {
         require(ActionKind::backward, i, slice);
         continue;
@@ -227,8 +229,9 @@ void validate(const Schedule& lowered) {
   if (lowered.prologue.empty() && lowered.epilogue.empty()) return Validator(lowered).run();
   for (const auto* part : {&lowered.prologue, &lowered.epilogue}) {
     if (part->size() != lowered.body.size())
-      throw InvalidInput(fmt::format("schedule {}: must have a prologue and an epilogue for each of {} positions, or neither", lowered.name,
-                                     lowered.body.size()));
+      throw InvalidInput(
+          fmt::format("schedule {}: must have a prologue and an epilogue for each of {} positions, or neither",
+                      lowered.name, lowered.body.size()));
   }
   constexpr int kIterations = 3;  // the first, one between, the last
   const Schedule flat = unrolled(lowered, kIterations);

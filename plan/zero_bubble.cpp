@@ -44,10 +44,12 @@ class TwoChunks {
   /// The W that has waited longest; of `chunk` only where it is given.
   void w() { take(waiting_.begin()); }
   void w(int chunk) {
-    take(std::find_if(waiting_.begin(), waiting_.end(), [&](const Action& action) { return action.stage == stage_[chunk]; }));
+    take(std::find_if(waiting_.begin(), waiting_.end(),
+                      [&](const Action& action) { return action.stage == stage_[chunk]; }));
   }
   bool waits(int chunk) const {
-    return std::any_of(waiting_.begin(), waiting_.end(), [&](const Action& action) { return action.stage == stage_[chunk]; });
+    return std::any_of(waiting_.begin(), waiting_.end(),
+                       [&](const Action& action) { return action.stage == stage_[chunk]; });
   }
   /// The last two actions run as one pair.
   void join() { actions_[actions_.size() - 2].joined_with_next = true; }
@@ -67,7 +69,8 @@ class TwoChunks {
 
 Schedule zero_bubble_v(const ScheduleShape& shape) {
   const int p = shape.pipeline_parallel_size, n = std::max(2 * p - 1, shape.num_micro_batches);
-  Schedule schedule = empty_schedule("ZBVZeroBubble", shape, virtual_stages_of("ZBVZeroBubble", shape, 2, 2, 2), StageMap::v);
+  Schedule schedule =
+      empty_schedule("ZBVZeroBubble", shape, virtual_stages_of("ZBVZeroBubble", shape, 2, 2, 2), StageMap::v);
   for (int r = 0; r < p; ++r) {
     TwoChunks rank(schedule.body[r], r, 2 * p - 1 - r);
     for (int k = 0; k < 2 * (p - r) - 1; ++k) rank.f(0);
@@ -82,7 +85,8 @@ Schedule zero_bubble_v(const ScheduleShape& shape) {
     while (rank.waits(1)) rank.w(1);
     while (rank.waits(0)) rank.w(0);
     // Made for at least 2 p - 1 micro-batches; those that there are not are left out.
-    std::erase_if(schedule.body[r], [&](const Action& action) { return *action.micro_batch >= shape.num_micro_batches; });
+    std::erase_if(schedule.body[r],
+                  [&](const Action& action) { return *action.micro_batch >= shape.num_micro_batches; });
   }
   return without_frozen_backwards(std::move(schedule));
 }
@@ -98,7 +102,8 @@ Schedule dual_pipe_v(const ScheduleShape& shape) {
     for (int k = 0; k < p - r - 1; ++k) rank.i(1), rank.w(), rank.f(1);
     for (int k = 0; k < m - 2 * p + r + 1; ++k) {
       rank.f(0), rank.b(1);
-      if (k > 0 || r < p - 1) rank.join();  // the last rank's first backward is of the forward that it would be joined with
+      if (k > 0 || r < p - 1)
+        rank.join();  // the last rank's first backward is of the forward that it would be joined with
       rank.f(1), rank.b(0), rank.join();
     }
     for (int k = 0; k < p - r - 1; ++k) rank.b(1), rank.f(1), rank.b(0), rank.join();

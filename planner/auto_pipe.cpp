@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const Phase& current,
-                                         int first_trainable_layer, int from_step) {
+std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                         const Phase& current, int first_trainable_layer, int from_step) {
   Phase phase = current;
   phase.first_trainable_layer = first_trainable_layer;
   phase.from_step = from_step;
@@ -26,13 +26,16 @@ std::variant<Phase, Infeasible> carry_on(const Profile& profile, const Cluster& 
   return phase;
 }
 
-std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                                     const Phase& current, int first_trainable_layer, int from_step) {
+std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster,
+                                                     const PlanOptions& options, const Phase& current,
+                                                     int first_trainable_layer, int from_step) {
   std::vector<double> millions;
   for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
   const int initial_length = devices_to_use(cluster, options) / options.tensor_parallel_size;
-  const int length = paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
-  auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size), first_trainable_layer);
+  const int length =
+      paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
+  auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size),
+                         first_trainable_layer);
   if (auto* phase = std::get_if<Phase>(&next)) {
     phase->from_step = from_step;
     phase->predicted.transformation_ns =

@@ -26,10 +26,13 @@ std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOp
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
   std::vector<std::pair<int, int>> layouts;
   for (const int size : sizes) {
-    if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size)) continue;
+    if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size))
+      continue;
     const int groups = num_devices / size;
     for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
-      if ((groups % length == 0 || options.data_parallel_size > 0) && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size)) layouts.emplace_back(size, length);
+      if ((groups % length == 0 || options.data_parallel_size > 0) &&
+          (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size))
+        layouts.emplace_back(size, length);
   }
   return layouts;
 }
@@ -37,24 +40,36 @@ std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOp
 class AutoSearch {
  public:
   AutoSearch(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only)
-      : profile_(profile), cluster_(cluster), options_(options), bound_only_(bound_only), costs_(profile, options.dtype) {}
+      : profile_(profile),
+        cluster_(cluster),
+        options_(options),
+        bound_only_(bound_only),
+        costs_(profile, options.dtype) {}
 
   void add(int tensor_ranks, int length) {
-    for (std::vector<int>& placement : placements_of(cluster_, options_, tensor_ranks, length)) add(tensor_ranks, length, std::move(placement));
+    for (std::vector<int>& placement : placements_of(cluster_, options_, tensor_ranks, length))
+      add(tensor_ranks, length, std::move(placement));
   }
 
   void add(int tensor_ranks, int length, std::vector<int> placement) {
-    Layout layout{.options = options_, .search = {.pipeline_parallel_size = length, .recompute = {options_.recompute}, .proof_micro_batches = bound_only_ ? 0 : kProofMicroBatches, .bound_only = bound_only_}};
+    Layout layout{.options = options_,
+                  .search = {.pipeline_parallel_size = length,
+                             .recompute = {options_.recompute},
+                             .proof_micro_batches = bound_only_ ? 0 : kProofMicroBatches,
+                             .bound_only = bound_only_}};
     layout.options.tensor_parallel_size = tensor_ranks;
     layout.options.placement = std::move(placement);
-    if (!options_.recompute) layout.search.recompute.insert(layout.search.recompute.end(), recompute_modes().begin(), recompute_modes().end());
+    if (!options_.recompute)
+      layout.search.recompute.insert(layout.search.recompute.end(), recompute_modes().begin(), recompute_modes().end());
     layouts_.push_back(std::move(layout));
   }
 
   /// Those first that may be the fastest, so that the others can be given up early.
   void run() {
-    for (Layout& layout : layouts_) layout.bound_ns = least_bound_of_any_partition(profile_, cluster_, layout.options, layout.search, costs_);
-    std::stable_sort(layouts_.begin(), layouts_.end(), [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
+    for (Layout& layout : layouts_)
+      layout.bound_ns = least_bound_of_any_partition(profile_, cluster_, layout.options, layout.search, costs_);
+    std::stable_sort(layouts_.begin(), layouts_.end(),
+                     [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
     for (const Layout& layout : layouts_) consider(layout);
   }
 
@@ -94,14 +109,17 @@ class AutoSearch {
     } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
       reason = fmt::format("p = {}: {}", length, error.what());
     }
-    if (!reason.empty()) misses_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+    if (!reason.empty())
+      misses_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
   }
 
   /// One phase for every length and tensor-parallel size: the best order of unequal devices.
   void keep(Phase phase) {
-    const std::tuple key(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size, phase.layout.tensor_parallel_size);
+    const std::tuple key(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size,
+                         phase.layout.tensor_parallel_size);
     const auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& one) {
-      return one.second.layout.pipeline_parallel_size == phase.layout.pipeline_parallel_size && one.second.layout.tensor_parallel_size == phase.layout.tensor_parallel_size;
+      return one.second.layout.pipeline_parallel_size == phase.layout.pipeline_parallel_size &&
+             one.second.layout.tensor_parallel_size == phase.layout.tensor_parallel_size;
     });
     if (same != found_.end() && std::get<0>(same->first) <= std::get<0>(key)) return;
     if (same != found_.end()) found_.erase(same);
@@ -127,21 +145,25 @@ class AutoSearch {
 
 AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only) {
   AutoSearch search(profile, cluster, options, bound_only);
-  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, devices_to_use(cluster, options))) search.add(tensor_ranks, length);
+  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, devices_to_use(cluster, options)))
+    search.add(tensor_ranks, length);
   search.run();
   return search;
 }
 
 }  // namespace
 
-std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
   require_meaningful(profile, cluster, options);
   AutoSearch search = searched(profile, cluster, options, /*bound_only=*/false);
   std::vector<Phase> found = search.found();
   std::vector<std::string> misses = search.misses();
   if (found.empty()) {
-    if (misses.empty()) return Infeasible{fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})", cluster.devices.size(),
-                                                      options.tensor_parallel_size, options.pipeline_parallel_size)};
+    if (misses.empty())
+      return Infeasible{
+          fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})",
+                      cluster.devices.size(), options.tensor_parallel_size, options.pipeline_parallel_size)};
     const std::size_t more = misses.size() > kMostReasons ? misses.size() - kMostReasons : 0;
     misses.resize(misses.size() - more);
     return Infeasible{
@@ -150,7 +172,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";
-  AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
+  AutoPlan result{
+      .plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
   result.lower_bound_ns = search.lower_bound_ns();
   found.erase(found.begin());
   result.alternatives = std::move(found);

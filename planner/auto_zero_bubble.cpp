@@ -17,7 +17,8 @@ constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
 /// How a rank chooses. I goes before F, F before W. Shares are of the duration of what is put off.
 struct Rule {
-  double wait_for_first;     // F is put off where the rank's first I is known to come within this share: it opens the way for all ranks before it
+  double wait_for_first;  // F is put off where the rank's first I is known to come within this share: it opens the way
+                          // for all ranks before it
   double wait_for_backward;  // F is put off where a later I is known to come within this share
   double wait_for_input;     // W is put off where an I or F is known to come within this share
 };
@@ -25,8 +26,15 @@ struct Rule {
 /// List scheduling in the order of time: whoever is free next chooses among what has arrived.
 class ListSchedule {
  public:
-  ListSchedule(const ScheduleShape& shape, const UniformCosts& costs, int limit, double weight_gradient_share, const Rule& rule)
-      : p_(shape.pipeline_parallel_size), m_(shape.num_micro_batches), limit_(limit), share_(weight_gradient_share), costs_(costs), rule_(rule), ranks_(p_) {
+  ListSchedule(const ScheduleShape& shape, const UniformCosts& costs, int limit, double weight_gradient_share,
+               const Rule& rule)
+      : p_(shape.pipeline_parallel_size),
+        m_(shape.num_micro_batches),
+        limit_(limit),
+        share_(weight_gradient_share),
+        costs_(costs),
+        rule_(rule),
+        ranks_(p_) {
     for (int r = 0; r < p_; ++r) {
       ranks_[r].forward_arrives.assign(m_, r == 0 ? 0 : kNever);
       ranks_[r].gradient_arrives.assign(m_, kNever);
@@ -81,7 +89,8 @@ class ListSchedule {
     if (input <= now && has_room && !put_off) return run(r, now, ActionKind::forward);
     const Nanoseconds next = std::min(gradient, has_room && input > now ? input : kNever);
     const bool blocked = input <= now && !has_room;  // room comes of W alone
-    if (waiting > 0 && (blocked || !within(next, rule_.wait_for_input, costs_.weight_gradient_ns))) return run(r, now, ActionKind::weight_gradient);
+    if (waiting > 0 && (blocked || !within(next, rule_.wait_for_input, costs_.weight_gradient_ns)))
+      return run(r, now, ActionKind::weight_gradient);
     if (next != kNever) wake(r, next);
   }
 
@@ -92,8 +101,10 @@ class ListSchedule {
       const int i = rank.forwards++;
       rank.actions.push_back(forward(r, i));
       rank.free_at = now + costs_.forward_ns;
-      if (r + 1 == p_) rank.gradient_arrives[i] = rank.free_at;
-      else announce_to(r + 1, ranks_[r + 1].forward_arrives[i], rank.free_at);
+      if (r + 1 == p_)
+        rank.gradient_arrives[i] = rank.free_at;
+      else
+        announce_to(r + 1, ranks_[r + 1].forward_arrives[i], rank.free_at);
     } else if (kind == ActionKind::input_gradient) {
       const int i = rank.backwards++;
       rank.actions.push_back(input_gradient(r, i));
@@ -122,20 +133,28 @@ class ListSchedule {
 
 Nanoseconds longest_rank_span_ns(const Schedule& compute, const UniformCosts& costs) {
   const Schedule lowered = lower(compute);
-  return summarize(simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, UniformCostModel(costs), 1), lowered).longest_rank_span_ns;
+  return summarize(
+             simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, UniformCostModel(costs), 1),
+             lowered)
+      .longest_rank_span_ns;
 }
 
 }  // namespace
 
-Schedule auto_zero_bubble(const ScheduleShape& shape, const UniformCosts& costs, int max_in_flight, double weight_gradient_share) {
-  if (max_in_flight < 1) throw InvalidInput("schedule AutoZeroBubble: micro-batches in flight", "must be >= 1", std::to_string(max_in_flight));
-  Schedule best = empty_schedule("AutoZeroBubble", shape, virtual_stages_of("AutoZeroBubble", shape, 1, 1, 1), StageMap::loop);
+Schedule auto_zero_bubble(const ScheduleShape& shape, const UniformCosts& costs, int max_in_flight,
+                          double weight_gradient_share) {
+  if (max_in_flight < 1)
+    throw InvalidInput("schedule AutoZeroBubble: micro-batches in flight", "must be >= 1",
+                       std::to_string(max_in_flight));
+  Schedule best =
+      empty_schedule("AutoZeroBubble", shape, virtual_stages_of("AutoZeroBubble", shape, 1, 1, 1), StageMap::loop);
   const int p = shape.pipeline_parallel_size;
   Nanoseconds shortest = kNever;
   for (const double wait_for_first : {0.25, 0.5, 0.75, 1.0}) {
     for (const double wait_for_backward : {0.0, 0.25, 0.5, 1.0}) {
       for (const double wait_for_input : {0.0, 0.25, 0.5, 0.75, 1.0}) {
-        const ListSchedule found(shape, costs, max_in_flight, weight_gradient_share, {wait_for_first, wait_for_backward, wait_for_input});
+        const ListSchedule found(shape, costs, max_in_flight, weight_gradient_share,
+                                 {wait_for_first, wait_for_backward, wait_for_input});
         if (found.longest_rank_span_ns() >= shortest) continue;
         shortest = found.longest_rank_span_ns();
         for (int r = 0; r < p; ++r) best.body[r] = found.actions(r);

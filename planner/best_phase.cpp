@@ -28,7 +28,7 @@ constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that the 
 
 /// One thing to look at, in the order of preference where times are equal.
 struct Choice {
-  Nanoseconds bound_ns = 0;  // of any partition
+  Nanoseconds bound_ns = 0;                 // of any partition
   std::size_t recompute = 0, schedule = 0;  // indices
   int num_micro_batches = 1;
   auto operator<=>(const Choice&) const = default;
@@ -42,14 +42,16 @@ struct ClosestMiss {
 
 class Search {
  public:
-  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs)
+  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search,
+         LayerCosts& costs)
       : profile_(profile),
         cluster_(cluster),
         options_(options),
         search_(search),
         costs_(costs),
         schedules_(schedules_for(search.pipeline_parallel_size, options.schedule)),
-        maker_(profile, cluster, options, search.pipeline_parallel_size, search.first_trainable_layer, search.cache, costs) {
+        maker_(profile, cluster, options, search.pipeline_parallel_size, search.first_trainable_layer, search.cache,
+               costs) {
     limit_ns_ = search.give_up_above_ns > 0 ? search.give_up_above_ns : kNoLimit;
   }
 
@@ -69,10 +71,14 @@ class Search {
       }
     }
     if (!fits_ && !closest_) say_what_is_missing(choices);
-    if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_)) throw InvalidInput(not_measured_.value());
+    if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
+      throw InvalidInput(not_measured_.value());
     if (options_.partitioner == "exact" && options_.partition.empty() && !search_.bound_only) shift_cuts_of_best();
-    if (search_.proof_micro_batches > 0 && options_.partitioner == "exact" && options_.partition.empty() && prove(choices)) lower_bound_ns_ = kNoLimit;
-    PhaseSearchResult result{.best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
+    if (search_.proof_micro_batches > 0 && options_.partitioner == "exact" && options_.partition.empty() &&
+        prove(choices))
+      lower_bound_ns_ = kNoLimit;
+    PhaseSearchResult result{
+        .best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
     if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
     if (!fits_ && closest_) result.missing_bytes = closest_->missing_bytes;
     return result;
@@ -85,9 +91,11 @@ class Search {
     for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
       for (const int m : maker_.numbers_of_micro_batches()) {
         try {
-          const Nanoseconds bound = bound_of_any_partition(maker_.frame(search_.recompute[recompute], schedules_.front(), m), profile_, cluster_, options_, costs_);
+          const Nanoseconds bound = bound_of_any_partition(
+              maker_.frame(search_.recompute[recompute], schedules_.front(), m), profile_, cluster_, options_, costs_);
           for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
-            choices.push_back({.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
+            choices.push_back(
+                {.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
         } catch (const InvalidInput& error) {  // this micro-batch size was not measured; others may be
           if (!not_measured_) not_measured_ = error;
         }
@@ -97,7 +105,9 @@ class Search {
     return choices;
   }
 
-  Phase frame_of(const Choice& choice) const { return maker_.frame(search_.recompute[choice.recompute], schedules_[choice.schedule], choice.num_micro_batches); }
+  Phase frame_of(const Choice& choice) const {
+    return maker_.frame(search_.recompute[choice.recompute], schedules_[choice.schedule], choice.num_micro_batches);
+  }
 
   /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
   void say_what_is_missing(const std::vector<Choice>& choices) {
@@ -119,15 +129,20 @@ class Search {
   }
 
   void record_miss(const Candidate& candidate) {
-    if (!closest_ || candidate.missing_bytes < closest_->missing_bytes) closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
+    if (!closest_ || candidate.missing_bytes < closest_->missing_bytes)
+      closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
   }
 
   void consider(const Choice& choice) {
     Phase frame = frame_of(choice);
     // What did not fit does not with as many samples in a micro-batch and as many of these in flight.
-    const SampleRange largest = micro_batch_samples(options_.global_batch_size, frame.layout.data_parallel_size, choice.num_micro_batches, 0, 0);
-    const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size) : choice.num_micro_batches;
-    int& too_many = too_many_in_flight_.try_emplace({choice.recompute, choice.schedule, largest.end - largest.begin}, in_flight + 1).first->second;
+    const SampleRange largest = micro_batch_samples(options_.global_batch_size, frame.layout.data_parallel_size,
+                                                    choice.num_micro_batches, 0, 0);
+    const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
+                                                   : choice.num_micro_batches;
+    int& too_many =
+        too_many_in_flight_.try_emplace({choice.recompute, choice.schedule, largest.end - largest.begin}, in_flight + 1)
+            .first->second;
     if (in_flight >= too_many) return;
     const bool exact = options_.partitioner == "exact" && options_.partition.empty();
     if (exact && !maker_.may_fit(frame)) {
@@ -154,7 +169,8 @@ class Search {
       return;
     }
     Phase phase = predicted(*candidate);
-    const auto rank = std::tuple(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+    const auto rank =
+        std::tuple(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
     feasible_.emplace(rank, phase);
     keep_if_faster(std::move(phase), rank);
   }
@@ -169,7 +185,8 @@ class Search {
     best_rank_ = rank;
   }
 
-  /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still fits.
+  /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still
+  /// fits.
   void shift_cuts_of_best() {
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
@@ -218,8 +235,10 @@ class Search {
   };
   static constexpr int kProofVisits = 100'000;
 
-  bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition, Effort& effort) {
-    const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size, stage = static_cast<int>(partition.size());
+  bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition,
+                      Effort& effort) {
+    const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size,
+              stage = static_cast<int>(partition.size());
     const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
     for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
       if (--effort.visited < 0) return false;
@@ -255,15 +274,18 @@ class Search {
 
   Phase predicted(const Candidate& candidate) const {
     Phase phase = candidate.phase;
-    phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_),
-                       .transformation_ns = 0,
-                       .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
+    phase.predicted = {
+        .iteration_ns = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype,
+                                               profile_, cluster_),
+        .transformation_ns = 0,
+        .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
     return phase;
   }
 
   std::string miss_of(const Candidate& candidate) const {
     const Phase& phase = candidate.phase;
-    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule, phase.num_micro_batches, to_brief_string(phase.partition),
+    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule,
+                       phase.num_micro_batches, to_brief_string(phase.partition),
                        phase.recompute ? ", recompute " + *phase.recompute : "");
   }
 
@@ -276,8 +298,9 @@ class Search {
   CandidateMaker maker_;
   Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
   Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
-  std::map<std::tuple<std::size_t, std::size_t, int>, int> too_many_in_flight_;  // by recompute, schedule, micro-batch size: does not fit from so many on
-  std::map<Rank, Phase> feasible_;         // with their predictions
+  std::map<std::tuple<std::size_t, std::size_t, int>, int>
+      too_many_in_flight_;          // by recompute, schedule, micro-batch size: does not fit from so many on
+  std::map<Rank, Phase> feasible_;  // with their predictions
   std::optional<Phase> best_;
   Rank best_rank_;
   bool fits_ = false;
@@ -290,39 +313,51 @@ class Search {
 std::string why_impossible(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int p) {
   const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
-  const int replicas = replicas_of_pipelines(cluster, options, p), micro_batches = std::max(1, options.num_micro_batches);
+  const int replicas = replicas_of_pipelines(cluster, options, p),
+            micro_batches = std::max(1, options.num_micro_batches);
   if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
-    return fmt::format("{} {} ranks", devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices);
+    return fmt::format("{} {} ranks",
+                       devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
+                       devices);
   if (options.global_batch_size < replicas * micro_batches)
     return fmt::format(
         "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "
         "replicas: fewer ranks or a longer pipeline)",
         options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
   if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
-  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p) return fmt::format("the partition has {} stages", options.partition.size());
+  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
+    return fmt::format("the partition has {} stages", options.partition.size());
   if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
   return {};
 }
 
 }  // namespace
 
-PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
-  PhaseSearchResult result{.best = {}, .lower_bound_ns = kNoLimit, .reason = why_impossible(profile, cluster, options, search.pipeline_parallel_size)};
+PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                               const PhaseSearch& search, LayerCosts& costs) {
+  PhaseSearchResult result{.best = {},
+                           .lower_bound_ns = kNoLimit,
+                           .reason = why_impossible(profile, cluster, options, search.pipeline_parallel_size)};
   if (result.reason.empty()) result = Search(profile, cluster, options, search, costs).run();
   if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", search.pipeline_parallel_size));
   return result;
 }
 
-Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search, LayerCosts& costs) {
+Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                         const PhaseSearch& search, LayerCosts& costs) {
   if (!why_impossible(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
   return Search(profile, cluster, options, search, costs).least_bound();
 }
 
 std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache) {
+                                           int pipeline_parallel_size, int first_trainable_layer,
+                                           const CacheUse& cache) {
   LayerCosts costs(profile, options.dtype);
   PhaseSearchResult result = search_phase(profile, cluster, options,
-                                          {.pipeline_parallel_size = pipeline_parallel_size, .first_trainable_layer = first_trainable_layer, .cache = cache, .recompute = {options.recompute}},
+                                          {.pipeline_parallel_size = pipeline_parallel_size,
+                                           .first_trainable_layer = first_trainable_layer,
+                                           .cache = cache,
+                                           .recompute = {options.recompute}},
                                           costs);
   if (result.best) return *std::move(result.best);
   return Infeasible{std::move(result.reason), result.missing_bytes > 0};

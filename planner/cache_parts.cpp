@@ -12,9 +12,12 @@ namespace {
 constexpr double kNoFraction = 1e-9;
 
 void add(std::vector<CacheFound>& found, int layer, double fraction) {
-  const auto at = std::lower_bound(found.begin(), found.end(), layer, [](const CacheFound& one, int wanted) { return one.layer < wanted; });
-  if (at != found.end() && at->layer == layer) at->fraction += fraction;
-  else found.insert(at, {layer, fraction});
+  const auto at = std::lower_bound(found.begin(), found.end(), layer,
+                                   [](const CacheFound& one, int wanted) { return one.layer < wanted; });
+  if (at != found.end() && at->layer == layer)
+    at->fraction += fraction;
+  else
+    found.insert(at, {layer, fraction});
 }
 
 }  // namespace
@@ -26,24 +29,31 @@ CacheContent advanced(CacheContent content, int boundary, int from_step, int to_
     const int end = std::min(to_step, epoch_end);
     const double share = static_cast<double>(end - step) / steps_per_epoch;
     const std::vector<CacheFound> waiting = content.waiting;
-    if (boundary > 0) add(content.come, boundary, share);
-    else for (const CacheFound& one : content.waiting) add(content.come, one.layer, one.fraction * share);
+    if (boundary > 0)
+      add(content.come, boundary, share);
+    else
+      for (const CacheFound& one : content.waiting) add(content.come, one.layer, one.fraction * share);
     if (end == epoch_end) content = {.waiting = std::move(content.come), .come = {}};
     step = end;
-    if (end == epoch_end && content.waiting == waiting) step += (to_step - step) / steps_per_epoch * steps_per_epoch;  // whole epochs change nothing any more
+    if (end == epoch_end && content.waiting == waiting)
+      step += (to_step - step) / steps_per_epoch * steps_per_epoch;  // whole epochs change nothing any more
   }
   return content;
 }
 
-std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch, double capacity, CacheContent content) {
+std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch,
+                                   double capacity, CacheContent content) {
   FROSTPIPE_CHECK(capacity >= 0 && capacity <= 1, "a fraction");
   std::vector<CachePart> parts;
   for (int step = from_step; step < end_step;) {
-    CachePart part{.from_step = step, .end_step = std::min(end_step, (step / steps_per_epoch + 1) * steps_per_epoch), .use = {.on = true, .found = {}}};
+    CachePart part{.from_step = step,
+                   .end_step = std::min(end_step, (step / steps_per_epoch + 1) * steps_per_epoch),
+                   .use = {.on = true, .found = {}}};
     for (const auto& [layer, fraction] : content.waiting) {
       if (fraction * capacity > kNoFraction) part.use.found.push_back({layer, std::min(1.0, fraction) * capacity});
     }
-    if (fraction_at(content.waiting, first_trainable_layer) > 1 - kNoFraction) part.end_step = end_step;  // nothing changes any more
+    if (fraction_at(content.waiting, first_trainable_layer) > 1 - kNoFraction)
+      part.end_step = end_step;  // nothing changes any more
     content = advanced(std::move(content), first_trainable_layer, step, part.end_step, steps_per_epoch);
     step = part.end_step;
     parts.push_back(std::move(part));
@@ -59,7 +69,8 @@ double cache_capacity(const CacheLimits& limits, const Profile& profile) {
   if (!profile.workload || profile.workload->num_samples == 0) return 0;
   const Workload& workload = *profile.workload;
   const int tokens = workload.mean_tokens > 0 ? workload.mean_tokens : workload.tokens;
-  const double needed = static_cast<double>(workload.num_samples) * tokens * profile.model.hidden_size * static_cast<double>(bytes_per_value(limits.dtype));
+  const double needed = static_cast<double>(workload.num_samples) * tokens * profile.model.hidden_size *
+                        static_cast<double>(bytes_per_value(limits.dtype));
   return needed > 0 ? std::min(1.0, static_cast<double>(limits.memory_bytes + limits.disk_bytes) / needed) : 0;
 }
 

@@ -12,8 +12,8 @@ struct CacheContent {
   bool operator==(const CacheContent&) const = default;
 };
 
-/// The content after steps [from_step, to_step) in epochs of steps_per_epoch: every sample that comes has an entry at `boundary` then, or, if the cache
-/// is not used (boundary 0), what it had.
+/// The content after steps [from_step, to_step) in epochs of steps_per_epoch: every sample that comes has an entry at
+/// `boundary` then, or, if the cache is not used (boundary 0), what it had.
 CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch);
 
 /// A stretch of a run in which the cache is used in one way.
@@ -24,10 +24,11 @@ struct CachePart {
   bool operator==(const CachePart&) const = default;
 };
 
-/// The parts from the step of a freeze to `end_step`: until the end of the running epoch no sample is at the new boundary (fill); in the next epoch those
-/// are that came after the freeze; then all are (hit). The others start from what `content` holds. `capacity`: fraction of the samples that
-/// have a slot.
-std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch, double capacity, CacheContent content);
+/// The parts from the step of a freeze to `end_step`: until the end of the running epoch no sample is at the new
+/// boundary (fill); in the next epoch those are that came after the freeze; then all are (hit). The others start from
+/// what `content` holds. `capacity`: fraction of the samples that have a slot.
+std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch,
+                                   double capacity, CacheContent content);
 
 /// Whether any sample is found in any of them: a cache that is only filled costs and saves nothing.
 bool find_something(const std::vector<CachePart>& parts);

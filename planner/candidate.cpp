@@ -28,7 +28,8 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 }  // namespace
 
 CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache, LayerCosts& costs)
+                               int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache,
+                               LayerCosts& costs)
     : profile_(profile), cluster_(cluster), options_(options), costs_(costs) {
   frame_.first_trainable_layer = first_trainable_layer;
   frame_.cache = cache;
@@ -111,9 +112,11 @@ bool CandidateMaker::may_fit(const Phase& frame) {
   return begin == n;
 }
 
-std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, const StageBound& bound, Nanoseconds limit_ns) {
+std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, const StageBound& bound,
+                                                         Nanoseconds limit_ns) {
   const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
-  const std::vector<double>& in_flight = this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+  const std::vector<double>& in_flight =
+      this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
   const auto that_fit = [&](int position, int begin, auto&& visit) {
     const auto limit = limit_of(frame, position);
@@ -138,7 +141,8 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
 
 Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
   const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
-  const std::vector<double>& in_flight = this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+  const std::vector<double>& in_flight =
+      this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
   const auto by_missing = [&](int position, int begin, auto&& visit) {
     const Bytes limit = limit_of(frame, position).value_or(std::numeric_limits<Bytes>::max());
@@ -151,7 +155,8 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
     }
   };
   Phase phase = frame;
-  phase.partition = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
+  phase.partition =
+      cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
   return with_memory(std::move(phase));
 }
 
@@ -179,14 +184,17 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
 
 const std::vector<double>& CandidateMaker::in_flight(const Phase& frame, int first_stage) {
   auto& known = in_flight_[{frame.schedule, frame.num_micro_batches, first_stage}];
-  if (known.empty()) known = peak_in_flight_of(frame.schedule, frame.layout.pipeline_parallel_size, frame.num_micro_batches, first_stage);
+  if (known.empty())
+    known =
+        peak_in_flight_of(frame.schedule, frame.layout.pipeline_parallel_size, frame.num_micro_batches, first_stage);
   return known;
 }
 
 const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int position) {
-  const SampleRange largest = micro_batch_samples(options_.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
-  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.end - largest.begin, std::max(phase.tokens, phase.longest_tokens),
-                   phase.layout.tensor_parallel_size);
+  const SampleRange largest =
+      micro_batch_samples(options_.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.end - largest.begin,
+                   std::max(phase.tokens, phase.longest_tokens), phase.layout.tensor_parallel_size);
 }
 
 std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) const {
@@ -201,7 +209,8 @@ std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) 
 
 Candidate CandidateMaker::with_memory(Phase phase) {
   const StageMemory price(phase, profile_.model, options_.optimizer, options_.dtype);
-  const std::vector<double>& peaks = in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  const std::vector<double>& peaks =
+      in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
   std::vector<RankMemory> memory;
   for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position)
     memory.push_back(price.of(phase.partition[position], peaks[position], layers_on(phase, position)));
@@ -218,7 +227,9 @@ std::vector<Partition> neighbours(const Partition& partition) {
       for (const int shift : {-1, 1}) {
         Partition shifted = partition;
         for (int cut = first; cut <= last; ++cut) shifted[cut].end = shifted[cut + 1].begin = shifted[cut].end + shift;
-        if (std::all_of(shifted.begin(), shifted.end(), [](const LayerRange& stage) { return stage.begin < stage.end; })) all.push_back(std::move(shifted));
+        if (std::all_of(shifted.begin(), shifted.end(),
+                        [](const LayerRange& stage) { return stage.begin < stage.end; }))
+          all.push_back(std::move(shifted));
       }
     }
   }

@@ -31,14 +31,16 @@ class CandidateMaker {
   CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
                  int first_trainable_layer, const CacheUse& cache, LayerCosts& costs);
 
-  /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that makes micro-batches so small. Ascending.
+  /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that
+  /// makes micro-batches so small. Ascending.
   std::vector<int> numbers_of_micro_batches() const;
 
   /// What all candidates share with this choice; the partition is empty.
   Phase frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
 
-  /// A partition for the frame, with what it needs: by the exact partitioner the one with the least StageBound among those that fit, none if there is none with a
-  /// bound of at most limit_ns; by the published greedy the one that it makes, whatever it needs, Infeasible if it leaves a stage empty.
+  /// A partition for the frame, with what it needs: by the exact partitioner the one with the least StageBound among
+  /// those that fit, none if there is none with a bound of at most limit_ns; by the published greedy the one that it
+  /// makes, whatever it needs, Infeasible if it leaves a stage empty.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase frame, Nanoseconds limit_ns);
 
   /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace.
@@ -66,11 +68,12 @@ class CandidateMaker {
   const PlanOptions& options_;
   LayerCosts& costs_;
   Phase frame_;  // what all candidates share
-  std::map<std::tuple<std::string, int, int>, std::vector<double>> in_flight_;  // by schedule, micro-batches, first stage that trains
+  std::map<std::tuple<std::string, int, int>, std::vector<double>>
+      in_flight_;  // by schedule, micro-batches, first stage that trains
 };
 
-/// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one layer; no stage becomes
-/// empty.
+/// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one
+/// layer; no stage becomes empty.
 std::vector<Partition> neighbours(const Partition& partition);
 
 /// Peak bytes of every rank of the world, 0 for idle ones.

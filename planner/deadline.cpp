@@ -35,7 +35,8 @@ double trained_share(const std::vector<FreezeEvent>& events, int num_blocks, int
 
 }  // namespace
 
-std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile, const Cluster& cluster, const PlanOptions& options, Nanoseconds deadline_ns) {
+std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile, const Cluster& cluster,
+                                                         const PlanOptions& options, Nanoseconds deadline_ns) {
   const std::vector<FreezeEvent> events = forecast_of(profile.model, options);
   if (events.empty()) throw InvalidInput("deadline", "needs a forecast that freezes something", "none");
   const int first = events.front().from_step, steps = options.num_steps;
@@ -50,7 +51,9 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile,
     if (auto* none = std::get_if<Infeasible>(&made)) {
       entry->second = std::move(*none);
     } else {
-      DeadlinePlan plan{.plan = std::get<TrainingPlan>(std::move(made)), .delay_steps = delay, .trained_share = trained_share(*later.forecast, num_blocks(profile.model), steps)};
+      DeadlinePlan plan{.plan = std::get<TrainingPlan>(std::move(made)),
+                        .delay_steps = delay,
+                        .trained_share = trained_share(*later.forecast, num_blocks(profile.model), steps)};
       plan.predicted_ns = predicted_run_ns(plan.plan);
       entry->second = std::move(plan);
     }
@@ -63,8 +66,9 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile,
   if (in_time(kHundredths)) return at(kHundredths);
   if (!in_time(0)) {
     if (const auto* none = std::get_if<Infeasible>(&at(0))) return *none;
-    return Infeasible{fmt::format("with everything frozen as early as the forecast allows the run takes {}, more than {}", format_duration(std::get<DeadlinePlan>(at(0)).predicted_ns),
-                                  format_duration(deadline_ns))};
+    return Infeasible{
+        fmt::format("with everything frozen as early as the forecast allows the run takes {}, more than {}",
+                    format_duration(std::get<DeadlinePlan>(at(0)).predicted_ns), format_duration(deadline_ns))};
   }
   int early = 0, late = kHundredths;  // in time, not in time
   while (late - early > 1) (in_time((early + late) / 2) ? early : late) = (early + late) / 2;

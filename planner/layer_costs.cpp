@@ -2,7 +2,8 @@
 
 namespace frostpipe {
 
-const std::vector<LayerCost>& LayerCosts::at(const std::string& device_type, int micro_batch_size, int tokens, int tensor_parallel_size) {
+const std::vector<LayerCost>& LayerCosts::at(const std::string& device_type, int micro_batch_size, int tokens,
+                                             int tensor_parallel_size) {
   const auto [entry, is_new] = known_.try_emplace({device_type, micro_batch_size, tokens, tensor_parallel_size});
   Known& known = entry->second;
   if (is_new) {

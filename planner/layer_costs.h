@@ -17,7 +17,8 @@ class LayerCosts {
   LayerCosts(const Profile& profile, std::string dtype) : profile_(profile), dtype_(std::move(dtype)) {}
 
   /// By layer; the same vector every time. Throws what cost_of throws, every time too.
-  const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens, int tensor_parallel_size);
+  const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
+                                   int tensor_parallel_size);
 
   /// The optimizer step of every layer.
   const std::vector<Nanoseconds>& updates(const std::string& device_type, const std::string& optimizer);

@@ -24,7 +24,9 @@ namespace {
 using Phases = std::variant<std::vector<Phase>, Infeasible>;
 
 /// Groups of tensor ranks: what pipelines and replicas are made of.
-int num_groups(const Cluster& cluster, const PlanOptions& options) { return devices_to_use(cluster, options) / options.tensor_parallel_size; }
+int num_groups(const Cluster& cluster, const PlanOptions& options) {
+  return devices_to_use(cluster, options) / options.tensor_parallel_size;
+}
 
 /// Pipeline lengths of the static method: those that leave no rank idle.
 std::vector<int> static_lengths(int world_size) {
@@ -58,8 +60,10 @@ Phases phases_by_rule(const Profile& profile, const Cluster& cluster, const Plan
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
   for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
     const int first_trainable = window->first_trainable_layer;
-    auto next = options.method == "freeze-only" ? carry_on(profile, cluster, options, phases.back(), first_trainable, window->from_step)
-                                                : next_published_phase(profile, cluster, options, phases.back(), first_trainable, window->from_step);
+    auto next =
+        options.method == "freeze-only"
+            ? carry_on(profile, cluster, options, phases.back(), first_trainable, window->from_step)
+            : next_published_phase(profile, cluster, options, phases.back(), first_trainable, window->from_step);
     if (const auto* none = std::get_if<Infeasible>(&next))
       return Infeasible{
           fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason),
@@ -102,9 +106,13 @@ void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& 
   int step = 0;
   for (std::size_t i = 1; i < windows.size(); ++i) {
     const int until = windows[i].from_step;
-    const Phase& current = *std::prev(std::partition_point(phases.begin(), phases.end(), [&](const Phase& phase) { return phase.from_step < until; }));
-    if (options.steps_per_epoch > 0) content = advanced(std::move(content), current.cache.on ? current.first_trainable_layer : 0, std::exchange(step, until), until, options.steps_per_epoch);
-    const ReplanRequest request{.current = current, .first_trainable_layer = windows[i].first_trainable_layer, .from_step = until};
+    const Phase& current = *std::prev(std::partition_point(
+        phases.begin(), phases.end(), [&](const Phase& phase) { return phase.from_step < until; }));
+    if (options.steps_per_epoch > 0)
+      content = advanced(std::move(content), current.cache.on ? current.first_trainable_layer : 0,
+                         std::exchange(step, until), until, options.steps_per_epoch);
+    const ReplanRequest request{
+        .current = current, .first_trainable_layer = windows[i].first_trainable_layer, .from_step = until};
     auto result = replan(profile, cluster, options, request, content);
     auto* considered = std::get_if<ReplanResult>(&result);
     if (!considered) continue;
@@ -121,7 +129,8 @@ void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& 
 }
 
 /// The best of the whole run.
-Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options, std::vector<int> lengths, const ReplanObserver& observe) {
+Phases elastic_phases(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                      std::vector<int> lengths, const ReplanObserver& observe) {
   RunPlanner planner(profile, cluster, options, {.current = {}, .content = {}, .lengths = std::move(lengths)});
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/true);
@@ -132,7 +141,8 @@ Phases elastic_phases(const Profile& profile, const Cluster& cluster, const Plan
 }
 
 /// Method exact.
-std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
   LayerCosts costs(profile, options.dtype);
   std::optional<Phase> best;
   Nanoseconds least = 0;
@@ -140,7 +150,13 @@ std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const 
   const int groups = num_groups(cluster, options);
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p) {
     if (groups % p != 0 || (options.pipeline_parallel_size > 0 && p != options.pipeline_parallel_size)) continue;
-    PhaseSearchResult found = search_phase(profile, cluster, options, {.pipeline_parallel_size = p, .cache = {}, .recompute = {options.recompute}, .give_up_above_ns = least, .bound_only = true}, costs);
+    PhaseSearchResult found = search_phase(profile, cluster, options,
+                                           {.pipeline_parallel_size = p,
+                                            .cache = {},
+                                            .recompute = {options.recompute},
+                                            .give_up_above_ns = least,
+                                            .bound_only = true},
+                                           costs);
     if (!found.best) {
       reasons.add({found.reason, found.missing_bytes > 0});
     } else if (!best || found.lower_bound_ns < least) {
@@ -156,17 +172,26 @@ using OnePhaseMethod = std::variant<Phase, Infeasible> (*)(const Profile&, const
 
 /// Those that never change their layout, beside data-parallel and static.
 const std::map<std::string, OnePhaseMethod>& one_phase_methods() {
-  static const std::map<std::string, OnePhaseMethod> methods = {
-      {"exact", least_bound_phase}, {"equal-split", equal_split_phase}, {"pipedream", pipedream_phase}, {"pipedream-2bw", pipedream_2bw_phase}, {"ptd-p", ptd_p_phase}};
+  static const std::map<std::string, OnePhaseMethod> methods = {{"exact", least_bound_phase},
+                                                                {"equal-split", equal_split_phase},
+                                                                {"pipedream", pipedream_phase},
+                                                                {"pipedream-2bw", pipedream_2bw_phase},
+                                                                {"ptd-p", ptd_p_phase}};
   return methods;
 }
 
-Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanObserver& observe) {
+Phases phases_by_method(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                        const ReplanObserver& observe) {
   std::vector<int> lengths;
   const int wanted = options.pipeline_parallel_size;
-  if (wanted > 0 && (num_groups(cluster, options) % wanted != 0 || (options.method == "data-parallel" && wanted != 1))) {
-    throw InvalidInput("pipeline length", options.method == "data-parallel" ? "must be 1 for data-parallel" : fmt::format("must divide the {} ranks (over the tensor-parallel size)", num_groups(cluster, options)),
-                       std::to_string(wanted));
+  if (wanted > 0 &&
+      (num_groups(cluster, options) % wanted != 0 || (options.method == "data-parallel" && wanted != 1))) {
+    throw InvalidInput(
+        "pipeline length",
+        options.method == "data-parallel"
+            ? "must be 1 for data-parallel"
+            : fmt::format("must divide the {} ranks (over the tensor-parallel size)", num_groups(cluster, options)),
+        std::to_string(wanted));
   }
   if (options.method == "data-parallel") {
     lengths = {1};
@@ -182,11 +207,13 @@ Phases phases_by_method(const Profile& profile, const Cluster& cluster, const Pl
     throw InvalidInput("method", fmt::format("must be one of {}", fmt::join(plan_methods(), ", ")), options.method);
   }
   if (wanted > 0) lengths = {wanted};
-  if (options.method == "pipetransformer" || !replicates(options)) return elastic_phases(profile, cluster, options, std::move(lengths), observe);
+  if (options.method == "pipetransformer" || !replicates(options))
+    return elastic_phases(profile, cluster, options, std::move(lengths), observe);
   auto start = best_of_lengths(profile, cluster, options, lengths);
   if (const auto* none = std::get_if<Infeasible>(&start)) return *none;
   const Phase& first = std::get<Phase>(start);
-  if (options.method == "freeze-only" || options.method == "pipetransformer-published") return phases_by_rule(profile, cluster, options, first);
+  if (options.method == "freeze-only" || options.method == "pipetransformer-published")
+    return phases_by_rule(profile, cluster, options, first);
   return std::vector<Phase>{first};
 }
 
@@ -202,8 +229,18 @@ PlanOptions as_published(PlanOptions options) {
 }  // namespace
 
 const std::vector<std::string>& plan_methods() {
-  static const std::vector<std::string> methods = {"data-parallel", "static", "exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze",
-                                                   "pipetransformer", "freeze-only", "pipetransformer-published", "pipetransformer-without-replicas"};
+  static const std::vector<std::string> methods = {"data-parallel",
+                                                   "static",
+                                                   "exact",
+                                                   "equal-split",
+                                                   "pipedream",
+                                                   "pipedream-2bw",
+                                                   "ptd-p",
+                                                   "timelyfreeze",
+                                                   "pipetransformer",
+                                                   "freeze-only",
+                                                   "pipetransformer-published",
+                                                   "pipetransformer-without-replicas"};
   return methods;
 }
 
@@ -219,7 +256,9 @@ int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
 
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size) {
   if (options.data_parallel_size > 0) return options.data_parallel_size;
-  return replicates(options) ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size) : 1;
+  return replicates(options)
+             ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size)
+             : 1;
 }
 
 void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
@@ -233,25 +272,41 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
   if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
   const int devices = devices_to_use(cluster, options);
   if (options.tensor_parallel_size < 1 || devices % options.tensor_parallel_size != 0)
-    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", devices), std::to_string(options.tensor_parallel_size));
-  const auto has_backward = [](const Measurement& one) { return one.cost.input_gradient_ns + one.cost.weight_gradient_ns > 0; };
+    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", devices),
+                       std::to_string(options.tensor_parallel_size));
+  const auto has_backward = [](const Measurement& one) {
+    return one.cost.input_gradient_ns + one.cost.weight_gradient_ns > 0;
+  };
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
-    throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with", profile.measurements.empty() ? "no measurements" : "none above 0");
+    throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
+                       profile.measurements.empty() ? "no measurements" : "none above 0");
   const int layers = static_cast<int>(profile.model.layers.size());
   constexpr int kMostLayers = 10'000;
-  if (layers > kMostLayers) throw InvalidInput("profile of " + profile.model.name, fmt::format("must have at most {} layers to plan with; join some", kMostLayers), std::to_string(layers));
+  if (layers > kMostLayers)
+    throw InvalidInput("profile of " + profile.model.name,
+                       fmt::format("must have at most {} layers to plan with; join some", kMostLayers),
+                       std::to_string(layers));
   for (const LayerPin& pin : options.pins)
-    if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0) throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers), fmt::format("{}={}", pin.layer, pin.stage));
-  if (!options.pins.empty() && options.partitioner != "exact") throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
-  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p", "pipetransformer-published"};
-  if (!options.pins.empty() && cut_by_rule.contains(options.method)) throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
-  const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 || !options.any_tensor_parallel_size || options.num_micro_batches > 0;
-  if (sizes_fixed && options.method == "ptd-p") throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules", options.method);
+    if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0)
+      throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers),
+                         fmt::format("{}={}", pin.layer, pin.stage));
+  if (!options.pins.empty() && options.partitioner != "exact")
+    throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
+  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p",
+                                             "pipetransformer-published"};
+  if (!options.pins.empty() && cut_by_rule.contains(options.method))
+    throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
+  const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
+                           !options.any_tensor_parallel_size || options.num_micro_batches > 0;
+  if (sizes_fixed && options.method == "ptd-p")
+    throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
+                       options.method);
 }
 
 bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
 
-PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted, const ReplanObserver& observe) {
+PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted,
+                     const ReplanObserver& observe) {
   const PlanOptions options = as_published(wanted);
   require_meaningful(profile, cluster, options);
   auto phases = phases_by_method(profile, cluster, options, observe);
@@ -259,7 +314,8 @@ PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanO
   return plan_of(profile, cluster, options, std::get<std::vector<Phase>>(std::move(phases)));
 }
 
-TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanOptions& options, std::vector<Phase> phases) {
+TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                     std::vector<Phase> phases) {
   TrainingPlan plan;
   plan.method = options.method;
   plan.world_size = static_cast<int>(cluster.devices.size());

@@ -13,12 +13,15 @@ class Level {
  public:
   struct Choice {
     double time = std::numeric_limits<double>::infinity();
-    int cut = -1;    // the last stage's begin; -1 = one stage
-    int parts = 0;   // of the last stage
+    int cut = -1;   // the last stage's begin; -1 = one stage
+    int parts = 0;  // of the last stage
   };
 
-  Level(int num_layers, int parts) : n_(num_layers), parts_(parts), choices_(static_cast<std::size_t>(n_) * (n_ + 1) * parts) {}
-  Choice& at(int begin, int end, int parts) { return choices_[(static_cast<std::size_t>(begin) * (n_ + 1) + end) * parts_ + parts - 1]; }
+  Level(int num_layers, int parts)
+      : n_(num_layers), parts_(parts), choices_(static_cast<std::size_t>(n_) * (n_ + 1) * parts) {}
+  Choice& at(int begin, int end, int parts) {
+    return choices_[(static_cast<std::size_t>(begin) * (n_ + 1) + end) * parts_ + parts - 1];
+  }
   const Choice& at(int begin, int end, int parts) const { return const_cast<Level*>(this)->at(begin, end, parts); }
   int parts() const { return parts_; }
 
@@ -27,11 +30,14 @@ class Level {
   std::vector<Choice> choices_;
 };
 
-double seconds_to_ns(double bytes, double bytes_per_second) { return bytes_per_second > 0 ? 1e9 * bytes / bytes_per_second : 0; }
+double seconds_to_ns(double bytes, double bytes_per_second) {
+  return bytes_per_second > 0 ? 1e9 * bytes / bytes_per_second : 0;
+}
 
 class Planner {
  public:
-  Planner(std::span<const PipeDreamLayer> layers, const std::vector<PipeDreamLevel>& machine) : n_(static_cast<int>(layers.size())), layers_(layers), machine_(machine) {
+  Planner(std::span<const PipeDreamLayer> layers, const std::vector<PipeDreamLevel>& machine)
+      : n_(static_cast<int>(layers.size())), layers_(layers), machine_(machine) {
     compute_.assign(n_ + 1, 0);
     parameters_.assign(n_ + 1, 0);
     for (int i = 0; i < n_; ++i) {
@@ -54,8 +60,11 @@ class Planner {
  private:
   /// Of one stage on `parts` parts of level k.
   double stage_ns(std::size_t k, int begin, int end, int parts) const {
-    const double inner = k == 0 ? compute_[end] - compute_[begin] : levels_[k - 1].at(begin, end, machine_[k - 1].parts).time;
-    return std::max(inner, seconds_to_ns(2.0 * (parts - 1) * (parameters_[end] - parameters_[begin]), machine_[k].bytes_per_second)) / parts;
+    const double inner =
+        k == 0 ? compute_[end] - compute_[begin] : levels_[k - 1].at(begin, end, machine_[k - 1].parts).time;
+    return std::max(inner, seconds_to_ns(2.0 * (parts - 1) * (parameters_[end] - parameters_[begin]),
+                                         machine_[k].bytes_per_second)) /
+           parts;
   }
 
   int most_of_last(std::size_t k, int parts) const {
@@ -66,17 +75,20 @@ class Planner {
   void fill(std::size_t k, bool only_from_the_start) {
     Level& level = levels_[k];
     std::vector<double> message(n_);
-    for (int s = 0; s < n_; ++s) message[s] = seconds_to_ns(2.0 * layers_[s].activation_bytes, machine_[k].bytes_per_second);
+    for (int s = 0; s < n_; ++s)
+      message[s] = seconds_to_ns(2.0 * layers_[s].activation_bytes, machine_[k].bytes_per_second);
     // stage[(begin, end, parts)] is asked for many times.
     Level stage(n_, level.parts());
     for (int begin = 0; begin < n_; ++begin)
       for (int end = begin + 1; end <= n_; ++end)
-        for (int parts = 1; parts <= level.parts(); ++parts) stage.at(begin, end, parts).time = stage_ns(k, begin, end, parts);
+        for (int parts = 1; parts <= level.parts(); ++parts)
+          stage.at(begin, end, parts).time = stage_ns(k, begin, end, parts);
     for (int begin = 0; begin < (only_from_the_start ? 1 : n_); ++begin) {
       for (int end = begin + 1; end <= n_; ++end) {
         for (int parts = 1; parts <= level.parts(); ++parts) {
           Level::Choice best;
-          if (machine_[k].use != PipeDreamLevel::Use::stages || parts == 1) best = {.time = stage.at(begin, end, parts).time, .cut = -1, .parts = parts};
+          if (machine_[k].use != PipeDreamLevel::Use::stages || parts == 1)
+            best = {.time = stage.at(begin, end, parts).time, .cut = -1, .parts = parts};
           for (int last = 1; last <= most_of_last(k, parts); ++last) {
             for (int cut = begin + 1; cut < end; ++cut) {
               const double left = level.at(begin, cut, parts - last).time;
@@ -95,8 +107,10 @@ class Planner {
     const Level::Choice& choice = levels_[k].at(begin, end, parts);
     const int stage_begin = choice.cut < 0 ? begin : choice.cut;
     if (choice.cut >= 0) collect(k, begin, choice.cut, parts - choice.parts, replicas, stages);
-    if (k == 0) stages.push_back({.layers = {stage_begin, end}, .devices = replicas * choice.parts});
-    else collect(k - 1, stage_begin, end, machine_[k - 1].parts, replicas * choice.parts, stages);
+    if (k == 0)
+      stages.push_back({.layers = {stage_begin, end}, .devices = replicas * choice.parts});
+    else
+      collect(k - 1, stage_begin, end, machine_[k - 1].parts, replicas * choice.parts, stages);
   }
 
   int n_;
@@ -110,8 +124,10 @@ class Planner {
 
 PipeDreamPlan pipedream_plan(std::span<const PipeDreamLayer> layers, const std::vector<PipeDreamLevel>& levels) {
   if (layers.empty()) throw InvalidInput("layers", "must be at least one", "none");
-  if (levels.empty() || std::any_of(levels.begin(), levels.end(), [](const PipeDreamLevel& level) { return level.parts < 1; }))
-    throw InvalidInput("levels of the machine", "must be at least one, of at least one part each", std::to_string(levels.size()));
+  if (levels.empty() ||
+      std::any_of(levels.begin(), levels.end(), [](const PipeDreamLevel& level) { return level.parts < 1; }))
+    throw InvalidInput("levels of the machine", "must be at least one, of at least one part each",
+                       std::to_string(levels.size()));
   return Planner(layers, levels).result();
 }
 

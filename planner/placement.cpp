@@ -24,15 +24,19 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
 
 }  // namespace
 
-std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options, int tensor_parallel_size, int pipeline_parallel_size) {
+std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
+                                            int tensor_parallel_size, int pipeline_parallel_size) {
   std::map<Kind, std::vector<int>> ranks_of;
   const int devices = devices_to_use(cluster, options);
-  for (int rank = 0; rank < devices; ++rank) ranks_of[{cluster.devices[rank].type, cluster.devices[rank].memory_limit_bytes}].push_back(rank);
+  for (int rank = 0; rank < devices; ++rank)
+    ranks_of[{cluster.devices[rank].type, cluster.devices[rank].memory_limit_bytes}].push_back(rank);
   PlanOptions with_size = options;
   with_size.tensor_parallel_size = tensor_parallel_size;
   const int per_position = replicas_of_pipelines(cluster, with_size, pipeline_parallel_size) * tensor_parallel_size;
-  if (ranks_of.size() < 2 || !options.placement.empty() || per_position < 1 || per_position * pipeline_parallel_size != devices) return {options.placement};
-  std::vector<std::vector<int>> ranks;  // by kind
+  if (ranks_of.size() < 2 || !options.placement.empty() || per_position < 1 ||
+      per_position * pipeline_parallel_size != devices)
+    return {options.placement};
+  std::vector<std::vector<int>> ranks;   // by kind
   std::vector<int> kinds, positions_of;  // of the positions, in the kinds' order; how many each kind fills
   for (auto& [kind, of_kind] : ranks_of) {
     if (of_kind.size() % per_position != 0) return {options.placement};

@@ -51,24 +51,28 @@ class Best {
 };
 
 /// The given partition with the best of what options leave open.
-std::variant<Phase, Infeasible> with_partition(const Profile& profile, const Cluster& cluster, PlanOptions options, Partition partition) {
+std::variant<Phase, Infeasible> with_partition(const Profile& profile, const Cluster& cluster, PlanOptions options,
+                                               Partition partition) {
   options.partition = std::move(partition);
   return best_phase(profile, cluster, options, static_cast<int>(options.partition.size()), /*first_trainable_layer=*/0);
 }
 
 /// One micro-batch, forward and backward, through a stage; `layers`: costs at its size on the stage's device.
-Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage, const Recompute& recompute) {
+Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage,
+                     const Recompute& recompute) {
   Nanoseconds sum = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
     const LayerCost& cost = layers[layer];
-    sum += cost.forward_ns * (is_recomputed(recompute, model.layers[layer].kind) ? 2 : 1) + cost.weight_gradient_ns + (layer > 0 ? cost.input_gradient_ns : 0);
+    sum += cost.forward_ns * (is_recomputed(recompute, model.layers[layer].kind) ? 2 : 1) + cost.weight_gradient_ns +
+           (layer > 0 ? cost.input_gradient_ns : 0);
   }
   return sum;
 }
 
 int devices_per_node(const Cluster& cluster) {
   const int node = cluster.devices.front().node;
-  return static_cast<int>(std::count_if(cluster.devices.begin(), cluster.devices.end(), [&](const Device& device) { return device.node == node; }));
+  return static_cast<int>(std::count_if(cluster.devices.begin(), cluster.devices.end(),
+                                        [&](const Device& device) { return device.node == node; }));
 }
 
 }  // namespace
@@ -87,7 +91,8 @@ std::variant<Partition, Infeasible> equal_split(const Model& model, int num_stag
   return partition;
 }
 
-std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node, double memory_bytes, const std::set<int>& tensor_parallel_sizes,
+std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node,
+                                            double memory_bytes, const std::set<int>& tensor_parallel_sizes,
                                             double share) {
   std::optional<MegatronSizes> best;
   int largest = 0;
@@ -96,19 +101,24 @@ std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int 
     if (t > largest) continue;
     for (int p = 1; p <= (t == largest ? std::min(blocks, devices / t) : 1); ++p) {
       if (blocks % p != 0 || devices % (t * p) != 0 || state_bytes / (t * p) > share * memory_bytes) continue;
-      const auto size = [](const MegatronSizes& sizes) { return std::pair(sizes.tensor_parallel_size * sizes.pipeline_parallel_size, sizes.pipeline_parallel_size); };
+      const auto size = [](const MegatronSizes& sizes) {
+        return std::pair(sizes.tensor_parallel_size * sizes.pipeline_parallel_size, sizes.pipeline_parallel_size);
+      };
       if (const MegatronSizes sizes{t, p}; !best || size(sizes) < size(*best)) best = sizes;
     }
   }
   return best;
 }
 
-std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
   Best best;
   for_each_length(profile, cluster, options, [&](int p) {
     auto partition = equal_split(profile.model, p);
-    if (auto* none = std::get_if<Infeasible>(&partition)) best.add(std::move(*none));
-    else best.add(with_partition(profile, cluster, options, std::get<Partition>(std::move(partition))));
+    if (auto* none = std::get_if<Infeasible>(&partition))
+      best.add(std::move(*none));
+    else
+      best.add(with_partition(profile, cluster, options, std::get<Partition>(std::move(partition))));
   });
   return std::move(best).result();
 }
@@ -121,11 +131,14 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
   std::set<int> sizes;
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
-  const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) * (2 + optimizer_moments(options.optimizer)));
+  const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) *
+                                                         (2 + optimizer_moments(options.optimizer)));
   const auto limit = cluster.devices.front().memory_limit_bytes;
-  const double memory = limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
+  const double memory =
+      limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
   const int devices = devices_to_use(cluster, options);
-  const auto chosen = megatron_sizes(states, num_blocks(profile.model), devices, devices_per_node(cluster), memory, sizes);
+  const auto chosen =
+      megatron_sizes(states, num_blocks(profile.model), devices, devices_per_node(cluster), memory, sizes);
   if (!chosen)
     return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t "
                                   "x p that divides blocks and devices",
@@ -141,9 +154,11 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   for (int b = 1; b <= samples; ++b) {
     if (samples % b != 0) continue;
     try {
-      const auto& layers = costs.at(cluster.devices.front().type, b, tokens_of(options, profile), chosen->tensor_parallel_size);
+      const auto& layers =
+          costs.at(cluster.devices.front().type, b, tokens_of(options, profile), chosen->tensor_parallel_size);
       Nanoseconds slowest = 0;
-      for (const LayerRange& stage : partition) slowest = std::max(slowest, stage_ns(layers, profile.model, stage, options.recompute));
+      for (const LayerRange& stage : partition)
+        slowest = std::max(slowest, stage_ns(layers, profile.model, stage, options.recompute));
       by_time.emplace_back((static_cast<double>(samples) / b + p - 1) * static_cast<double>(slowest), samples / b);
     } catch (const InvalidInput& error) {
       why.reason = error.what();
@@ -163,9 +178,10 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
 
 namespace {
 
-/// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients' reduction over m. Nothing where a rank cannot keep a second
-/// version of its weights.
-std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& profile, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs) {
+/// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients'
+/// reduction over m. Nothing where a rank cannot keep a second version of its weights.
+std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& profile, const Cluster& cluster,
+                                     const PlanOptions& options, LayerCosts& costs) {
   const Phase& phase = candidate.phase;
   const int m = phase.num_micro_batches, b = options.global_batch_size / (phase.layout.data_parallel_size * m);
   Nanoseconds slowest = 0;
@@ -178,7 +194,8 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& 
     Nanoseconds time = stage_ns(layers, profile.model, phase.partition[k], phase.recompute);
     if (k > 0) {
       const Link& link = link_between(cluster, rank_of(phase.layout, k - 1, 0), rank).point_to_point;
-      time += 2 * (link.latency_ns + transfer_occupancy_ns(link, layers[phase.partition[k].begin - 1].output_activation_bytes));
+      time += 2 * (link.latency_ns +
+                   transfer_occupancy_ns(link, layers[phase.partition[k].begin - 1].output_activation_bytes));
     }
     std::vector<int> replicas = replicas_of(phase.layout, k);
     std::sort(replicas.begin(), replicas.end());
@@ -189,7 +206,8 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& 
 
 }  // namespace
 
-std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster,
+                                                    const PlanOptions& options) {
   LayerCosts costs(profile, options.dtype);
   Best best;
   std::vector<Recompute> ways = {options.recompute};
@@ -216,8 +234,10 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
           found.schedule = "1F1B";
           found.recompute = way;
           found.num_micro_batches = m;
-          const double samples = static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
-          best.add(with_partition(profile, cluster, found, candidate.phase.partition), static_cast<double>(*time) / samples);
+          const double samples =
+              static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
+          best.add(with_partition(profile, cluster, found, candidate.phase.partition),
+                   static_cast<double>(*time) / samples);
           why.reason.clear();
           break;
         } catch (const InvalidInput& error) {  // not measured at this size
@@ -230,7 +250,8 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
   return std::move(best).result();
 }
 
-std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted) {
+std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& wanted) {
   PlanOptions options = wanted;
   options.schedule = "1F1B";
   LayerCosts costs(profile, options.dtype);
@@ -238,20 +259,29 @@ std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cl
   for_each_length(profile, cluster, options, [&](int p) {
     const int d = replicas_of_pipelines(cluster, options, p), b = std::max(1, options.global_batch_size / (d * p));
     try {
-      const auto& costs_of = costs.at(cluster.devices.front().type, b, tokens_of(options, profile), options.tensor_parallel_size);
+      const auto& costs_of =
+          costs.at(cluster.devices.front().type, b, tokens_of(options, profile), options.tensor_parallel_size);
       std::vector<PipeDreamLayer> layers;
       for (std::size_t i = 0; i < costs_of.size(); ++i) {
         const LayerCost& cost = costs_of[i];
-        layers.push_back({.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
-                          .activation_bytes = static_cast<double>(cost.output_activation_bytes),
-                          .parameter_bytes = static_cast<double>(profile.model.layers[i].parameter_count * kept_bytes_per_value(options.dtype))});
+        layers.push_back(
+            {.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
+             .activation_bytes = static_cast<double>(cost.output_activation_bytes),
+             .parameter_bytes =
+                 static_cast<double>(profile.model.layers[i].parameter_count * kept_bytes_per_value(options.dtype))});
       }
-      const ParallelLayout layout{.pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};
-      const auto between = [&](int rank, int other) { return rank == other ? LinkClass{} : link_between(cluster, rank, other); };
-      const auto reduction = static_cast<double>(between(rank_of(layout, 0, 0), rank_of(layout, 0, d - 1)).collective.bandwidth_bytes_per_second);
-      const auto messages = static_cast<double>(between(rank_of(layout, 0, 0), rank_of(layout, p - 1, 0)).point_to_point.bandwidth_bytes_per_second);
+      const ParallelLayout layout{
+          .pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};
+      const auto between = [&](int rank, int other) {
+        return rank == other ? LinkClass{} : link_between(cluster, rank, other);
+      };
+      const auto reduction = static_cast<double>(
+          between(rank_of(layout, 0, 0), rank_of(layout, 0, d - 1)).collective.bandwidth_bytes_per_second);
+      const auto messages = static_cast<double>(
+          between(rank_of(layout, 0, 0), rank_of(layout, p - 1, 0)).point_to_point.bandwidth_bytes_per_second);
       using enum PipeDreamLevel::Use;
-      const PipeDreamPlan plan = pipedream_plan(layers, {{.parts = d, .bytes_per_second = reduction, .use = replicas}, {.parts = p, .bytes_per_second = messages, .use = stages}});
+      const PipeDreamPlan plan = pipedream_plan(layers, {{.parts = d, .bytes_per_second = reduction, .use = replicas},
+                                                         {.parts = p, .bytes_per_second = messages, .use = stages}});
       Partition partition;
       for (const PipeDreamStage& stage : plan.stages) partition.push_back(stage.layers);
       best.add(with_partition(profile, cluster, options, std::move(partition)), plan.slowest_ns / b);

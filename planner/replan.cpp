@@ -11,14 +11,18 @@
 namespace frostpipe {
 namespace {
 
-Nanoseconds times(Nanoseconds duration, double factor) { return static_cast<Nanoseconds>(static_cast<double>(duration) * factor); }
+Nanoseconds times(Nanoseconds duration, double factor) {
+  return static_cast<Nanoseconds>(static_cast<double>(duration) * factor);
+}
 
-std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const ReplanRequest& request,
+std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& profile, const Cluster& cluster,
+                                                             const PlanOptions& options, const ReplanRequest& request,
                                                              const CacheContent& content) {
   RunStart start{.current = request.current, .content = content, .lengths = {}};
   if (request.layout_is_lost) start.current.reset();
   RunPlanner planner(profile, cluster, options, std::move(start));
-  const auto windows = windows_of(profile.model, request.from_step, request.first_trainable_layer, forecast_of(profile.model, options), options.num_steps);
+  const auto windows = windows_of(profile.model, request.from_step, request.first_trainable_layer,
+                                  forecast_of(profile.model, options), options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;
@@ -26,9 +30,12 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& prof
   std::set<std::tuple<int, bool, bool>> seen;  // pipeline length, the current partition, with the cache
   for (RunPath& path : std::get<std::vector<RunPath>>(planned)) {
     const Phase& first = path.phases.front().front();
-    const bool is_current = first.partition == request.current.partition && first.num_micro_batches == request.current.num_micro_batches && first.schedule == request.current.schedule;
+    const bool is_current = first.partition == request.current.partition &&
+                            first.num_micro_batches == request.current.num_micro_batches &&
+                            first.schedule == request.current.schedule;
     if (!seen.emplace(first.layout.pipeline_parallel_size, is_current, !path.parts.empty()).second) continue;
-    Continuation way{.phases = path.phases.front(), .later = {}, .parts = std::move(path.parts), .predicted_ns = path.predicted_ns};
+    Continuation way{
+        .phases = path.phases.front(), .later = {}, .parts = std::move(path.parts), .predicted_ns = path.predicted_ns};
     for (std::size_t i = 1; i < windows.size(); ++i) append_until(way.later, path.phases[i], windows[i].end_step);
     result.candidates.push_back(std::move(way));
   }
@@ -49,19 +56,23 @@ std::vector<Phase> along_the_forecast(const Continuation& continuation) {
 Profile scaled_profile(Profile profile, double factor) {
   for (Measurement& measurement : profile.measurements) {
     LayerCost& cost = measurement.cost;
-    for (Nanoseconds* part : {&cost.forward_ns, &cost.input_gradient_ns, &cost.weight_gradient_ns, &cost.frozen_forward_ns}) *part = times(*part, factor);
+    for (Nanoseconds* part :
+         {&cost.forward_ns, &cost.input_gradient_ns, &cost.weight_gradient_ns, &cost.frozen_forward_ns})
+      *part = times(*part, factor);
   }
   for (UpdateMeasurement& update : profile.updates) update.update_ns = times(update.update_ns, factor);
   if (!profile.cache) return profile;
   for (Link* link : {&profile.cache->read, &profile.cache->write}) {
     link->latency_ns = times(link->latency_ns, factor);
-    link->bandwidth_bytes_per_second = static_cast<std::int64_t>(static_cast<double>(link->bandwidth_bytes_per_second) / factor);
+    link->bandwidth_bytes_per_second =
+        static_cast<std::int64_t>(static_cast<double>(link->bandwidth_bytes_per_second) / factor);
   }
   return profile;
 }
 
-std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                              const ReplanRequest& request, const CacheContent& content) {
+std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster,
+                                              const PlanOptions& options, const ReplanRequest& request,
+                                              const CacheContent& content) {
   if (request.forecast && options.forecast != request.forecast) {
     PlanOptions with_forecast = options;
     with_forecast.forecast = request.forecast;
@@ -77,9 +88,11 @@ std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Clus
     return result;
   }
   if (request.measured_iteration_ns == 0) return replan_along_forecast(profile, cluster, options, request, content);
-  const Nanoseconds predicted =
-      simulated_iteration_ns(request.current, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
-  const double factor = std::clamp(static_cast<double>(request.measured_iteration_ns) / static_cast<double>(std::max<Nanoseconds>(1, predicted)), 0.5, 2.0);
+  const Nanoseconds predicted = simulated_iteration_ns(request.current, options.global_batch_size, options.optimizer,
+                                                       options.dtype, profile, cluster);
+  const double factor = std::clamp(
+      static_cast<double>(request.measured_iteration_ns) / static_cast<double>(std::max<Nanoseconds>(1, predicted)),
+      0.5, 2.0);
   return replan_along_forecast(scaled_profile(profile, factor), cluster, options, request, content);
 }
 

@@ -11,10 +11,10 @@ namespace frostpipe {
 
 /// One way to go on after a freeze, with its predictions.
 struct Continuation {
-  std::vector<Phase> phases;        // from the request's step to the end, as if nothing more froze
-  std::vector<Phase> later;         // what is foreseen behind further freezes
-  std::vector<CachePart> parts;     // how `phases` use the cache; empty = they do not
-  Nanoseconds predicted_ns = 0;     // of the rest of the run along the forecast: steps x iteration times + transformations
+  std::vector<Phase> phases;     // from the request's step to the end, as if nothing more froze
+  std::vector<Phase> later;      // what is foreseen behind further freezes
+  std::vector<CachePart> parts;  // how `phases` use the cache; empty = they do not
+  Nanoseconds predicted_ns = 0;  // of the rest of the run along the forecast: steps x iteration times + transformations
   bool operator==(const Continuation&) const = default;
 };
 
@@ -25,7 +25,8 @@ std::vector<Phase> along_the_forecast(const Continuation& continuation);
 /// What replan() looked at.
 struct ReplanResult {
   Continuation chosen;
-  std::vector<Continuation> candidates;  // the best that begins with the current layout and with every pipeline length, without and with the cache; the best first
+  std::vector<Continuation> candidates;  // the best that begins with the current layout and with every pipeline length,
+                                         // without and with the cache; the best first
   std::string why_no_cache;              // empty if there was one to choose
 };
 
@@ -38,8 +39,9 @@ struct ReplanResult {
 ///
 /// Behind the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
 /// to save with: they get the layout in which one more step would end first, without a cache.
-std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                              const ReplanRequest& request, const CacheContent& content);
+std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster,
+                                              const PlanOptions& options, const ReplanRequest& request,
+                                              const CacheContent& content);
 
 /// All compute, update and cache times of the profile multiplied by `factor`.
 Profile scaled_profile(Profile profile, double factor);

@@ -34,7 +34,8 @@ double cached_from(const std::vector<CacheFound>& found, int layer) {
 /// For every layer at least as many samples have something at or behind it.
 bool covers(const CacheContent& content, const CacheContent& other) {
   constexpr double kRounding = 1e-9;
-  for (const auto& [mine, theirs] : {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
+  for (const auto& [mine, theirs] :
+       {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
     for (const CacheFound& one : *theirs)
       if (cached_from(*mine, one.layer) + kRounding < cached_from(*theirs, one.layer)) return false;
   return true;
@@ -55,19 +56,22 @@ struct RunPlanner::State {
   CacheContent content;
   Nanoseconds cost = 0;
   int cached_windows = 0;
-  int first_choice = 0;  // which of the first window's ways it began with
-  int before = 0;        // index into the states before the window
+  int first_choice = 0;                          // which of the first window's ways it began with
+  int before = 0;                                // index into the states before the window
   std::vector<std::pair<CachePart, int>> parts;  // of its window
 
   /// The least is the best: a cache must save something.
   std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
 
-std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable, const std::vector<FreezeEvent>& events, int num_steps) {
-  std::vector<RunWindow> windows = {{.from_step = from_step, .end_step = num_steps, .first_trainable_layer = first_trainable}};
+std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable,
+                                  const std::vector<FreezeEvent>& events, int num_steps) {
+  std::vector<RunWindow> windows = {
+      {.from_step = from_step, .end_step = num_steps, .first_trainable_layer = first_trainable}};
   for (const FreezeEvent& event : events) {
     const int layer = first_trainable_layer(model, event.frozen_layers);
-    if (event.from_step >= num_steps || event.from_step < from_step || layer <= windows.back().first_trainable_layer) continue;
+    if (event.from_step >= num_steps || event.from_step < from_step || layer <= windows.back().first_trainable_layer)
+      continue;
     if (event.from_step == windows.back().from_step) {
       windows.back().first_trainable_layer = layer;
       continue;
@@ -83,11 +87,16 @@ std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& opti
 }
 
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step) {
-  std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases), [&](const Phase& phase) { return phase.from_step < end_step; });
+  std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases),
+               [&](const Phase& phase) { return phase.from_step < end_step; });
 }
 
 RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start)
-    : profile_(profile), cluster_(cluster), options_(options), start_(std::move(start)), costs_(profile, options.dtype) {
+    : profile_(profile),
+      cluster_(cluster),
+      options_(options),
+      start_(std::move(start)),
+      costs_(profile, options.dtype) {
   if (why_no_cache_at_all().empty()) capacity_ = cache_capacity(options.cache, profile);
 }
 
@@ -120,7 +129,8 @@ std::vector<int> RunPlanner::lengths() const {
   std::vector<int> lengths;
   const int groups = devices_to_use(cluster_, options_) / options_.tensor_parallel_size;
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
-    if (groups % p == 0 && (!start_.current || start_.current->layout.pipeline_parallel_size % p == 0)) lengths.push_back(p);
+    if (groups % p == 0 && (!start_.current || start_.current->layout.pipeline_parallel_size % p == 0))
+      lengths.push_back(p);
   return lengths;
 }
 
@@ -133,10 +143,15 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
     for (const CacheUse& use : uses) {
       try {
         PhaseSearchResult found = search_phase(profile_, cluster_, options_,
-                                               {.pipeline_parallel_size = length, .first_trainable_layer = first_trainable_layer, .cache = use, .recompute = {options_.recompute}}, costs_);
+                                               {.pipeline_parallel_size = length,
+                                                .first_trainable_layer = first_trainable_layer,
+                                                .cache = use,
+                                                .recompute = {options_.recompute}},
+                                               costs_);
         if (found.best) {
           const int index = layout_index(*std::move(found.best));
-          if (std::find(entry->second.begin(), entry->second.end(), index) == entry->second.end()) entry->second.push_back(index);
+          if (std::find(entry->second.begin(), entry->second.end(), index) == entry->second.end())
+            entry->second.push_back(index);
         } else if (!use.on) {
           reasons_[first_trainable_layer].add({found.reason, found.missing_bytes > 0});
         }
@@ -148,13 +163,15 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
   return entry->second;
 }
 
-std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows, const std::vector<int>& kept) {
+std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows,
+                                          const std::vector<int>& kept) {
   std::set<int> all(kept.begin(), kept.end());
   for (const RunWindow& other : windows)
     for (const int layout : layouts_for(other.first_trainable_layer)) all.insert(layout);
   std::set<int> chosen(kept.begin(), kept.end());
   std::vector<CacheUse> uses = {{}};
-  if (capacity_ > 0 && window.first_trainable_layer > 0) uses.push_back(all_found(window.first_trainable_layer, capacity_));
+  if (capacity_ > 0 && window.first_trainable_layer > 0)
+    uses.push_back(all_found(window.first_trainable_layer, capacity_));
   for (const CacheUse& use : uses) {
     std::vector<std::pair<Nanoseconds, int>> bounded;
     for (const int layout : all) bounded.emplace_back(bound_ns(layout, window.first_trainable_layer, use), layout);
@@ -175,7 +192,9 @@ std::vector<int> RunPlanner::fastest_with_all_found(const RunWindow& window, con
   std::vector<std::pair<Nanoseconds, int>> ranked;
   if (capacity_ > 0 && window.first_trainable_layer > 0) {
     for (const int layout : layouts)
-      if (const auto time = iteration_ns(layout, window.first_trainable_layer, all_found(window.first_trainable_layer, capacity_))) ranked.emplace_back(*time, layout);
+      if (const auto time =
+              iteration_ns(layout, window.first_trainable_layer, all_found(window.first_trainable_layer, capacity_)))
+        ranked.emplace_back(*time, layout);
   }
   std::sort(ranked.begin(), ranked.end());
   ranked.resize(std::min(ranked.size(), kMostLastLayouts));
@@ -207,26 +226,35 @@ std::optional<Nanoseconds> RunPlanner::iteration_ns(int layout, int first_traina
   if (!is_new) return entry->second;
   const Phase phase = phase_of(layout, first_trainable_layer, cache);
   try {
-    const auto memory = memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+    const auto memory =
+        memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
     if (options_.ignore_memory_limit || what_does_not_fit(phase, memory, cluster_).empty())
-      entry->second = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+      entry->second = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype,
+                                             profile_, cluster_);
   } catch (const InvalidInput&) {
   }
   return entry->second;
 }
 
-Nanoseconds RunPlanner::transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer) {
-  const auto [entry, is_new] = transition_ns_.try_emplace({layout, first_trainable_layer, next_layout, next_first_trainable_layer}, 0);
+Nanoseconds RunPlanner::transition_ns(int layout, int first_trainable_layer, int next_layout,
+                                      int next_first_trainable_layer) {
+  const auto [entry, is_new] =
+      transition_ns_.try_emplace({layout, first_trainable_layer, next_layout, next_first_trainable_layer}, 0);
   if (is_new)
-    entry->second = transformation_ns(diff(phase_of(layout, first_trainable_layer, {}), phase_of(next_layout, next_first_trainable_layer, {}), profile_.model, options_.optimizer, options_.dtype),
-                                      cluster_);
+    entry->second = transformation_ns(
+        diff(phase_of(layout, first_trainable_layer, {}), phase_of(next_layout, next_first_trainable_layer, {}),
+             profile_.model, options_.optimizer, options_.dtype),
+        cluster_);
   return entry->second;
 }
 
-std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const State& state, int layout, int last_layout, bool cached) {
+std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const State& state, int layout,
+                                                 int last_layout, bool cached) {
   Step step{.cost = 0, .parts = {}, .content = state.content};
   std::vector<CachePart> parts = {{.from_step = window.from_step, .end_step = options_.num_steps, .use = {}}};
-  if (cached) parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch, capacity_, state.content);
+  if (cached)
+    parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch,
+                        capacity_, state.content);
   if ((cached && !find_something(parts)) || (parts.size() < 2 && last_layout != layout)) return std::nullopt;
   int before = state.layout, frozen_before = state.first_trainable_layer;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -242,11 +270,14 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
     }
     step.parts.emplace_back(std::move(parts[i]), now);
   }
-  if (options_.steps_per_epoch > 0) step.content = advanced(state.content, cached ? window.first_trainable_layer : 0, window.from_step, window.end_step, options_.steps_per_epoch);
+  if (options_.steps_per_epoch > 0)
+    step.content = advanced(state.content, cached ? window.first_trainable_layer : 0, window.from_step, window.end_step,
+                            options_.steps_per_epoch);
   return step;
 }
 
-std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, bool only_best) {
+std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, const std::vector<State>& states,
+                                                       const std::vector<int>& layouts, bool only_best) {
   std::map<std::pair<int, int>, std::vector<State>> kept;  // by first choice and layout
   const std::vector<int> last_layouts = fastest_with_all_found(window, layouts);
   for (int i = 0; i < static_cast<int>(states.size()); ++i) {
@@ -279,14 +310,17 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
     int way = 0;
     for (const int layout : layouts) {
       const int length = layouts_[layout].layout.pipeline_parallel_size;
-      if (state.layout == kFromTheStart ? !start_.lengths.empty() && std::find(start_.lengths.begin(), start_.lengths.end(), length) == start_.lengths.end()
-                                        : layouts_[state.layout].layout.pipeline_parallel_size % length != 0)
+      if (state.layout == kFromTheStart
+              ? !start_.lengths.empty() &&
+                    std::find(start_.lengths.begin(), start_.lengths.end(), length) == start_.lengths.end()
+              : layouts_[state.layout].layout.pipeline_parallel_size % length != 0)
         continue;
       consider(layout, layout, false, ++way);
       if (last_layouts.empty()) continue;
       consider(layout, layout, true, ++way);
       for (const int last : last_layouts)
-        if (last != layout && length % layouts_[last].layout.pipeline_parallel_size == 0) consider(layout, last, true, ++way);
+        if (last != layout && length % layouts_[last].layout.pipeline_parallel_size == 0)
+          consider(layout, last, true, ++way);
     }
   }
   std::vector<State> next;
@@ -296,7 +330,8 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
   return next;
 }
 
-RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int last, const std::vector<RunWindow>& windows) {
+RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int last,
+                            const std::vector<RunWindow>& windows) {
   RunPath path;
   path.phases.resize(windows.size());
   path.predicted_ns = states.back()[last].cost;
@@ -311,10 +346,12 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
     for (const auto& [part, layout] : states[w + 1][at[w]].parts) {
       Phase phase = phase_of(layout, frozen, part.use);
       phase.from_step = part.from_step;
-      const auto memory = memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
-      phase.predicted = {.iteration_ns = *iteration_ns(layout, frozen, part.use),
-                         .transformation_ns = before == kFromTheStart ? 0 : transition_ns(before, frozen_before, layout, frozen),
-                         .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
+      const auto memory =
+          memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+      phase.predicted = {
+          .iteration_ns = *iteration_ns(layout, frozen, part.use),
+          .transformation_ns = before == kFromTheStart ? 0 : transition_ns(before, frozen_before, layout, frozen),
+          .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
       path.phases[w].push_back(std::move(phase));
       if (w == 0 && part.use.on) path.parts.push_back(part);
       if (part.from_step >= windows[w].end_step) continue;

@@ -20,13 +20,16 @@ struct RunWindow {
   int first_trainable_layer = 0;
 };
 
-/// From the start to the first of `events` nothing is frozen; events that freeze no more than what is frozen already are left out.
-std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer, const std::vector<FreezeEvent>& events, int num_steps);
+/// From the start to the first of `events` nothing is frozen; events that freeze no more than what is frozen already
+/// are left out.
+std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer,
+                                  const std::vector<FreezeEvent>& events, int num_steps);
 
 /// options.forecast, or the cap's by options.freeze where there is none.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
-/// Appends those of a window's phases that begin before the window's end: behind it, the window has phases for a run in which nothing more freezes.
+/// Appends those of a window's phases that begin before the window's end: behind it, the window has phases for a run in
+/// which nothing more freezes.
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step);
 
 /// Where the planning begins.
@@ -58,8 +61,8 @@ class RunPlanner {
  public:
   RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start);
 
-  /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best` the first of these alone, which is quicker.
-  /// Infeasible names the window's frozen layers and what does not fit.
+  /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best`
+  /// the first of these alone, which is quicker. Infeasible names the window's frozen layers and what does not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
   /// Why nothing is cached in a first window like this; empty if something may be.
@@ -75,7 +78,8 @@ class RunPlanner {
   int layout_index(Phase phase);
   std::vector<int> lengths() const;
   const std::vector<int>& layouts_for(int first_trainable_layer);
-  std::vector<int> worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows, const std::vector<int>& kept);
+  std::vector<int> worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows,
+                                const std::vector<int>& kept);
   /// Empty where nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;
@@ -85,7 +89,8 @@ class RunPlanner {
   std::optional<Nanoseconds> iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache);
   Nanoseconds transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer);
   std::optional<Step> step(const RunWindow& window, const State& state, int layout, int last_layout, bool cached);
-  std::vector<State> next_states(const RunWindow& window, const std::vector<State>& states, const std::vector<int>& layouts, bool only_best);
+  std::vector<State> next_states(const RunWindow& window, const std::vector<State>& states,
+                                 const std::vector<int>& layouts, bool only_best);
   RunPath path_of(const std::vector<std::vector<State>>& states, int last, const std::vector<RunWindow>& windows);
 
   const Profile& profile_;
@@ -93,10 +98,10 @@ class RunPlanner {
   PlanOptions options_;
   RunStart start_;
   LayerCosts costs_;
-  double capacity_ = 0;  // fraction of the samples that the cache has room for
-  std::vector<Phase> layouts_;                                   // without step, frozen layers, cache and prediction
-  std::map<int, std::vector<int>> layouts_for_;                  // by first trainable layer
-  std::map<int, Infeasible> reasons_;                            // why lengths do not fit, by first trainable layer
+  double capacity_ = 0;                          // fraction of the samples that the cache has room for
+  std::vector<Phase> layouts_;                   // without step, frozen layers, cache and prediction
+  std::map<int, std::vector<int>> layouts_for_;  // by first trainable layer
+  std::map<int, Infeasible> reasons_;            // why lengths do not fit, by first trainable layer
   std::map<std::tuple<int, int, bool, Use>, std::optional<Nanoseconds>> iteration_ns_;
   std::map<std::tuple<int, int, int, int>, Nanoseconds> transition_ns_;
 };

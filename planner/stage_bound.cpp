@@ -31,7 +31,9 @@ LayerTime time_of(const Phase& frame, const Model& model, int layer, const Layer
 Nanoseconds least_message_ns(const Phase& frame, const Cluster& cluster, int position, Bytes bytes) {
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
   for (int replica = 0; replica < frame.layout.data_parallel_size; ++replica) {
-    const Link& link = link_between(cluster, rank_of(frame.layout, position, replica), rank_of(frame.layout, position + 1, replica)).point_to_point;
+    const Link& link =
+        link_between(cluster, rank_of(frame.layout, position, replica), rank_of(frame.layout, position + 1, replica))
+            .point_to_point;
     least = std::min(least, link.latency_ns + transfer_occupancy_ns(link, bytes / frame.layout.tensor_parallel_size));
   }
   return least;
@@ -39,13 +41,15 @@ Nanoseconds least_message_ns(const Phase& frame, const Cluster& cluster, int pos
 
 /// Of replica 0, by layer.
 struct LayerWork {
-  std::map<std::string, std::vector<Nanoseconds>> of_type, forward_of_type;  // all its micro-batches, by device type; the forwards alone
-  std::vector<Nanoseconds> least;                           // the least of these
-  std::vector<Nanoseconds> forward, backward;               // of what trains: the smaller micro-batch, the fastest device
-  Bytes least_output = std::numeric_limits<Bytes>::max();   // of any layer
+  std::map<std::string, std::vector<Nanoseconds>> of_type,
+      forward_of_type;                         // all its micro-batches, by device type; the forwards alone
+  std::vector<Nanoseconds> least;              // the least of these
+  std::vector<Nanoseconds> forward, backward;  // of what trains: the smaller micro-batch, the fastest device
+  Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
-LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs) {
+LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster, const PlanOptions& options,
+                  LayerCosts& costs) {
   const ParallelLayout& layout = frame.layout;
   const auto ranges = split_evenly(options.global_batch_size, layout.data_parallel_size * frame.num_micro_batches);
   std::map<int, int> count_of_size;
@@ -54,7 +58,11 @@ LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = model.layers.size();
-  LayerWork work{.of_type = {}, .forward_of_type = {}, .least = std::vector<Nanoseconds>(n, kLargest), .forward = std::vector<Nanoseconds>(n, kLargest), .backward = std::vector<Nanoseconds>(n, kLargest)};
+  LayerWork work{.of_type = {},
+                 .forward_of_type = {},
+                 .least = std::vector<Nanoseconds>(n, kLargest),
+                 .forward = std::vector<Nanoseconds>(n, kLargest),
+                 .backward = std::vector<Nanoseconds>(n, kLargest)};
   for (int k = 0; k < layout.pipeline_parallel_size; ++k) {
     const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
     const auto [entry, is_new] = work.of_type.try_emplace(type, n, 0);
@@ -73,7 +81,8 @@ LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster
         work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
       }
     }
-    for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], entry->second[layer]);
+    for (std::size_t layer = 0; layer < n; ++layer)
+      work.least[layer] = std::min(work.least[layer], entry->second[layer]);
   }
   return work;
 }
@@ -86,7 +95,8 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
 
 }  // namespace
 
-StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs)
+StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                       LayerCosts& costs)
     : positions_(frame.layout.pipeline_parallel_size), first_trainable_layer_(frame.first_trainable_layer) {
   const ParallelLayout& layout = frame.layout;
   const int n = static_cast<int>(profile.model.layers.size());
@@ -103,25 +113,35 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());
   for (const auto& [type, of_layers] : work.of_type) {
     const auto& updates = costs.updates(type, options.optimizer);
-    for (int layer = 0; layer < n; ++layer) update[layer] = layer < first_trainable_layer_ ? 0 : std::min(update[layer], updates[layer] / layout.tensor_parallel_size);
+    for (int layer = 0; layer < n; ++layer)
+      update[layer] =
+          layer < first_trainable_layer_ ? 0 : std::min(update[layer], updates[layer] / layout.tensor_parallel_size);
   }
   update_ = sums_before(update);
   parameters_bytes_.assign(1, 0);
   for (int layer = 0; layer < n; ++layer) {
     const bool trains = layer >= first_trainable_layer_;
-    parameters_bytes_.push_back(parameters_bytes_.back() + (trains ? profile.model.layers[layer].parameter_count * kept_bytes_per_value(options.dtype) / layout.tensor_parallel_size : 0));
+    parameters_bytes_.push_back(parameters_bytes_.back() +
+                                (trains ? profile.model.layers[layer].parameter_count *
+                                              kept_bytes_per_value(options.dtype) / layout.tensor_parallel_size
+                                        : 0));
   }
   // Where layers are frozen, messages may come from stages that run ahead.
   messages_.assign(positions_, 0);
   if (first_trainable_layer_ == 0)
-    for (int k = 0; k + 1 < positions_; ++k) messages_[k + 1] = messages_[k] + least_message_ns(frame, cluster, k, work.least_output);
+    for (int k = 0; k + 1 < positions_; ++k)
+      messages_[k + 1] = messages_[k] + least_message_ns(frame, cluster, k, work.least_output);
   for (int k = 0; k < positions_; ++k) {
     std::vector<int> ranks = replicas_of(layout, k);
     std::sort(ranks.begin(), ranks.end());
-    const bool counts = layout.data_parallel_size > 1 && !cluster.communication.overlap_gradient_reduction && parameters_bytes_.back() > 0;
+    const bool counts = layout.data_parallel_size > 1 && !cluster.communication.overlap_gradient_reduction &&
+                        parameters_bytes_.back() > 0;
     const auto latency = counts ? static_cast<double>(all_reduce_ns(cluster, ranks, 0)) : 0.0;
     reduction_latency_ns_.push_back(latency);
-    reduction_ns_per_byte_.push_back(counts ? (static_cast<double>(all_reduce_ns(cluster, ranks, parameters_bytes_.back())) - latency) / static_cast<double>(parameters_bytes_.back()) : 0.0);
+    reduction_ns_per_byte_.push_back(
+        counts ? (static_cast<double>(all_reduce_ns(cluster, ranks, parameters_bytes_.back())) - latency) /
+                     static_cast<double>(parameters_bytes_.back())
+               : 0.0);
   }
   if (num_ranks(layout) / layout.tensor_parallel_size > 1 && first_trainable_layer_ == 0) {
     std::vector<int> ranks;
@@ -138,16 +158,20 @@ StageBound::Terms StageBound::terms(int position, LayerRange stage) const {
   const auto bytes = static_cast<double>(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
   terms.to_ns = chain_forward_[stage.begin] + messages_[position] + update_[1];
   terms.update_ns = update_[stage.end] - update_[stage.begin];
-  const auto reduction_ns = [&](int at, double of_bytes) { return static_cast<Nanoseconds>(reduction_latency_ns_[at] + of_bytes * reduction_ns_per_byte_[at]); };
+  const auto reduction_ns = [&](int at, double of_bytes) {
+    return static_cast<Nanoseconds>(reduction_latency_ns_[at] + of_bytes * reduction_ns_per_byte_[at]);
+  };
   terms.back_ns = chain_backward_[stage.begin] + messages_[position];
-  if (position > 0 && first_trainable_layer_ == 0) terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
+  if (position > 0 && first_trainable_layer_ == 0)
+    terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
   terms.reduction_ns = reduction_ns(position, bytes);
   terms.norm_ns = norm_ns_;
   const auto of_stage = [&](const std::vector<Nanoseconds>& before) { return before[stage.end] - before[stage.begin]; };
   const auto behind = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
   const Nanoseconds forwards = of_stage(*forward_work_of_position_[position]);
-  terms.through_ns = behind(chain_forward_) + behind(chain_backward_) + 2 * (messages_.back() - messages_[position]) +
-                     std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + terms.work_ns - forwards);
+  terms.through_ns =
+      behind(chain_forward_) + behind(chain_backward_) + 2 * (messages_.back() - messages_[position]) +
+      std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + terms.work_ns - forwards);
   return terms;
 }
 
@@ -159,7 +183,8 @@ Nanoseconds StageBound::of(const Partition& partition) const {
   return largest;
 }
 
-Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options, LayerCosts& costs) {
+Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, const Cluster& cluster,
+                                   const PlanOptions& options, LayerCosts& costs) {
   const LayerWork work = work_of(frame, profile.model, cluster, options, costs);
   const double m = frame.num_micro_batches;
   Nanoseconds largest_layer = 0, sum = 0;
@@ -167,7 +192,9 @@ Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, c
   for (std::size_t layer = 0; layer < work.least.size(); ++layer) {
     largest_layer = std::max(largest_layer, work.least[layer]);
     sum += work.least[layer];
-    if (work.least[layer] > 0) share = std::min(share, m * static_cast<double>(work.forward[layer] + work.backward[layer]) / static_cast<double>(work.least[layer]));
+    if (work.least[layer] > 0)
+      share = std::min(share, m * static_cast<double>(work.forward[layer] + work.backward[layer]) /
+                                  static_cast<double>(work.least[layer]));
   }
   const int p = frame.layout.pipeline_parallel_size;
   const double mean = static_cast<double>(sum) / m;

@@ -14,10 +14,12 @@
 namespace frostpipe {
 namespace {
 
-/// Columns: the makespan, then each action's start, then each backward's ratio. All times in units of the whole work, so that they are near one.
+/// Columns: the makespan, then each action's start, then each backward's ratio. All times in units of the whole work,
+/// so that they are near one.
 class Programme {
  public:
-  Programme(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns) : schedule_(schedule), stages_(stages), message_ns_(message_ns) {
+  Programme(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns)
+      : schedule_(schedule), stages_(stages), message_ns_(message_ns) {
     for (const auto& list : schedule.body) {
       for (const Action& action : list) {
         if (!takes_part(action)) continue;
@@ -43,7 +45,8 @@ class Programme {
       upper[column] = 1;
       objective[column] = kPenalty / static_cast<double>(ratio_.size());
     }
-    CoinPackedMatrix matrix(/*colordered=*/false, rows_.data(), columns_of_.data(), values_.data(), static_cast<int>(values_.size()));
+    CoinPackedMatrix matrix(/*colordered=*/false, rows_.data(), columns_of_.data(), values_.data(),
+                            static_cast<int>(values_.size()));
     matrix.setDimensions(static_cast<int>(row_lower_.size()), columns_);
     ClpSimplex solver;
     solver.setLogLevel(0);
@@ -63,13 +66,19 @@ class Programme {
   }
 
  private:
-  static bool is_receive(const Action& action) { return action.kind == ActionKind::recv_forward || action.kind == ActionKind::recv_backward; }
-  static bool takes_part(const Action& action) { return is_compute(action.kind) || is_send(action.kind) || is_receive(action); }
+  static bool is_receive(const Action& action) {
+    return action.kind == ActionKind::recv_forward || action.kind == ActionKind::recv_backward;
+  }
+  static bool takes_part(const Action& action) {
+    return is_compute(action.kind) || is_send(action.kind) || is_receive(action);
+  }
 
   Nanoseconds duration_ns(const Action& action, double ratio) const {
     const StageDurations& stage = stages_.at(action.stage);
     if (action.kind == ActionKind::forward) return stage.forward_ns;
-    if (action.kind == ActionKind::backward) return stage.input_gradient_ns + static_cast<Nanoseconds>((1 - ratio) * static_cast<double>(stage.weight_gradient_ns));
+    if (action.kind == ActionKind::backward)
+      return stage.input_gradient_ns +
+             static_cast<Nanoseconds>((1 - ratio) * static_cast<double>(stage.weight_gradient_ns));
     return 0;
   }
 
@@ -83,7 +92,8 @@ class Programme {
     };
     put(after ? start_.at(*after) : 0, 1);
     put(start_.at(before), -1);
-    if (before.kind == ActionKind::backward) put(ratio_.at(before), static_cast<double>(stages_[before.stage].weight_gradient_ns) / unit_);
+    if (before.kind == ActionKind::backward)
+      put(ratio_.at(before), static_cast<double>(stages_[before.stage].weight_gradient_ns) / unit_);
     row_lower_.push_back(static_cast<double>(duration_ns(before, 0) + delay_ns) / unit_);
     row_upper_.push_back(COIN_DBL_MAX);
   }
@@ -131,15 +141,21 @@ class Programme {
 
 }  // namespace
 
-TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster, const PlanOptions& options, double largest_mean_ratio) {
-  const SampleRange largest = micro_batch_samples(options.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster,
+                              const PlanOptions& options, double largest_mean_ratio) {
+  const SampleRange largest =
+      micro_batch_samples(options.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
   std::vector<StageDurations> stages(phase.partition.size());
   Nanoseconds message = 0;
   for (int k = 0; k < static_cast<int>(stages.size()); ++k) {
     const int rank = rank_of(phase.layout, k, 0);
     LayerCost last;
     for (int layer = phase.partition[k].begin; layer < phase.partition[k].end; ++layer) {
-      last = cost_of(profile, {.layer = layer, .device_type = cluster.devices[rank].type, .dtype = options.dtype, .micro_batch_size = largest.end - largest.begin, .tokens = phase.tokens,
+      last = cost_of(profile, {.layer = layer,
+                               .device_type = cluster.devices[rank].type,
+                               .dtype = options.dtype,
+                               .micro_batch_size = largest.end - largest.begin,
+                               .tokens = phase.tokens,
                                .tensor_parallel_size = phase.layout.tensor_parallel_size});
       stages[k].forward_ns += last.forward_ns;
       stages[k].weight_gradient_ns += last.weight_gradient_ns;
@@ -152,10 +168,14 @@ TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const 
   return timely_freeze(schedule_of(phase), stages, message, largest_mean_ratio);
 }
 
-TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns, double largest_mean_ratio) {
-  if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1)) throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
-  if (num_stages(schedule) != num_positions(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) || !schedule.prologue.empty())
-    throw InvalidInput("schedule", "must have one stage per position, with durations, and no prologue", fmt::format("{} stages on {} positions", num_stages(schedule), num_positions(schedule)));
+TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns,
+                           double largest_mean_ratio) {
+  if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1))
+    throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
+  if (num_stages(schedule) != num_positions(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) ||
+      !schedule.prologue.empty())
+    throw InvalidInput("schedule", "must have one stage per position, with durations, and no prologue",
+                       fmt::format("{} stages on {} positions", num_stages(schedule), num_positions(schedule)));
   return Programme(schedule, stages, message_ns).solve(largest_mean_ratio);
 }
 

@@ -19,7 +19,8 @@ class Grid {
  public:
   Grid(int size, int step, const SliceTime& time) : size_(size), times_(static_cast<std::size_t>(size + 1) * size) {
     for (int length = 1; length <= size; ++length)
-      for (int context = 0; context + length <= size; ++context) times_[index(length, context)] = time(length * step, context * step);
+      for (int context = 0; context + length <= size; ++context)
+        times_[index(length, context)] = time(length * step, context * step);
   }
   int size() const { return size_; }
   Nanoseconds at(int length, int context) const { return times_[index(length, context)]; }
@@ -52,28 +53,33 @@ std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
 
 }  // namespace
 
-BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens, int step, int stages, const BatchSliceTime& time, Nanoseconds tolerance_ns) {
+BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens, int step, int stages,
+                                   const BatchSliceTime& time, Nanoseconds tolerance_ns) {
   require_positive("tokens", tokens);
   require_positive("step", step);
   require_positive("stages", stages);
   require_positive("sequences", sequences);
   require_positive("sequences together", most_together);
-  if (tokens % step != 0) throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
+  if (tokens % step != 0)
+    throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
   const int largest = std::min(sequences, most_together);
   std::vector<Grid> grids;  // by sequences together, from 1
   std::vector<Nanoseconds> bounds;
   for (int together = 1; together <= largest; ++together) {
     grids.emplace_back(tokens / step, step, [&](int length, int context) { return time(together, length, context); });
     for (int length = 1; length <= grids.back().size(); ++length)
-      for (int context = 0; context + length <= grids.back().size(); ++context) bounds.push_back(grids.back().at(length, context));
+      for (int context = 0; context + length <= grids.back().size(); ++context)
+        bounds.push_back(grids.back().at(length, context));
   }
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
 
   BatchSlices best{.slices = {}, .time_ns = kUnreached};
   for (auto lowest = bounds.begin(); lowest != bounds.end();) {
-    if (best.time_ns != kUnreached && stages * *lowest >= best.time_ns) break;  // the sum holds the longest slice as well
-    const auto above = tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
+    if (best.time_ns != kUnreached && stages * *lowest >= best.time_ns)
+      break;  // the sum holds the longest slice as well
+    const auto above =
+        tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
     const Nanoseconds bound = *std::prev(above);
     lowest = above;
     std::vector<std::vector<int>> lengths(largest + 1);
@@ -95,7 +101,9 @@ BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens,
     of_all[0] = 0;
     for (int count = 1; count <= sequences; ++count) {
       for (int together = 1; together <= std::min(largest, count); ++together) {
-        if (sum[together] == kUnreached || of_all[count - together] == kUnreached || of_all[count - together] + sum[together] >= of_all[count]) continue;
+        if (sum[together] == kUnreached || of_all[count - together] == kUnreached ||
+            of_all[count - together] + sum[together] >= of_all[count])
+          continue;
         of_all[count] = of_all[count - together] + sum[together];
         last[count] = together;
       }
@@ -112,16 +120,19 @@ BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens,
     made.time_ns += (stages - 1) * slowest;
     if (made.time_ns < best.time_ns) best = std::move(made);
   }
-  std::stable_sort(best.slices.begin(), best.slices.end(), [](const BatchSlices::Slice& a, const BatchSlices::Slice& b) { return a.sequences > b.sequences; });
+  std::stable_sort(best.slices.begin(), best.slices.end(),
+                   [](const BatchSlices::Slice& a, const BatchSlices::Slice& b) { return a.sequences > b.sequences; });
   return best;
 }
 
-TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time, Nanoseconds tolerance_ns) {
+TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time,
+                         Nanoseconds tolerance_ns) {
   require_positive("tokens", tokens);
   require_positive("step", step);
   require_positive("stages", stages);
   require_positive("sequences", sequences);
-  if (tokens % step != 0) throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
+  if (tokens % step != 0)
+    throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
   const Grid grid(tokens / step, step, time);
   std::vector<Nanoseconds> bounds;
   for (int length = 1; length <= grid.size(); ++length)
@@ -133,8 +144,10 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
   for (auto lowest = bounds.begin(); lowest != bounds.end();) {
     // The sum holds the longest slice as well.
     if (best.time_ns != kUnreached && (sequences + stages - 1) * *lowest >= best.time_ns) break;
-    const auto above = tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
-    const std::vector<int> lengths = least_sum(grid, *std::prev(above));  // the highest of those close together allows what all of them do
+    const auto above =
+        tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
+    const std::vector<int> lengths =
+        least_sum(grid, *std::prev(above));  // the highest of those close together allows what all of them do
     lowest = above;
     if (lengths.empty()) continue;
     Nanoseconds sum = 0, longest = 0;

@@ -73,7 +73,8 @@ void validate_devices(const Cluster& cluster, std::string_view source) {
 void validate_communication(const Cluster& cluster, std::string_view source) {
   const std::string& algorithm = cluster.communication.all_reduce;
   if (algorithm != "ring" && algorithm != "tree" && algorithm != "hierarchical" && algorithm != "fastest")
-    throw InvalidInput(fmt::format("{}: communication.all_reduce", source), "must be ring, tree, hierarchical or fastest", fmt::format("\"{}\"", algorithm));
+    throw InvalidInput(fmt::format("{}: communication.all_reduce", source),
+                       "must be ring, tree, hierarchical or fastest", fmt::format("\"{}\"", algorithm));
 }
 
 }  // namespace

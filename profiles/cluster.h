@@ -41,8 +41,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// A link out of every group of `nodes` neighbouring nodes that all ranks inside share, in and out each on its own: a node's network card (nodes 1), the
-/// uplink of a switch (as many nodes as it has), and so on outwards.
+/// A link out of every group of `nodes` neighbouring nodes that all ranks inside share, in and out each on its own: a
+/// node's network card (nodes 1), the uplink of a switch (as many nodes as it has), and so on outwards.
 struct SharedLink {
   std::string name;
   int nodes = 1;
@@ -52,12 +52,14 @@ struct SharedLink {
 
 /// How ranks talk, where that can be chosen.
 struct Communication {
-  /// ring; tree (double binary: about as many bytes, log2 d instead of d - 1 hops); hierarchical (reduce-scatter in each node, rings between nodes, all-gather
-  /// in each node); fastest: whichever is, by size and placement.
+  /// ring; tree (double binary: about as many bytes, log2 d instead of d - 1 hops); hierarchical (reduce-scatter in
+  /// each node, rings between nodes, all-gather in each node); fastest: whichever is, by size and placement.
   std::string all_reduce = "ring";
-  /// Each layer's gradient is reduced as soon as the last micro-batch's backward has made it, else all after that backward, which is what `train` does.
+  /// Each layer's gradient is reduced as soon as the last micro-batch's backward has made it, else all after that
+  /// backward, which is what `train` does.
   bool overlap_gradient_reduction = false;
-  /// Between nodes each of t tensor ranks sends 1 / t of an activation, which is gathered within the receiving node, instead of all of it.
+  /// Between nodes each of t tensor ranks sends 1 / t of an activation, which is gathered within the receiving node,
+  /// instead of all of it.
   bool scatter_gather = true;
   bool operator==(const Communication&) const = default;
 };
@@ -88,17 +90,21 @@ struct SharedUse {
   bool operator==(const SharedUse&) const = default;
 };
 
-/// What a message from one rank to another passes: on every level where they are in different groups, the way out of one and into the other.
+/// What a message from one rank to another passes: on every level where they are in different groups, the way out of
+/// one and into the other.
 std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_rank, int to_rank);
 
-/// All-reduce over `ranks`, ascending, by cluster.communication.all_reduce. 0 for fewer than two ranks. `side_by_side`: so many such collectives run at the
-/// same time over the same shared links, each with its part of them. With d ranks, n of them in each of N nodes, and the slowest class of link in use:
+/// All-reduce over `ranks`, ascending, by cluster.communication.all_reduce. 0 for fewer than two ranks. `side_by_side`:
+/// so many such collectives run at the same time over the same shared links, each with its part of them. With d ranks,
+/// n of them in each of N nodes, and the slowest class of link in use:
 ///   ring          latency + 2 (d - 1) / d x bytes / collective bandwidth
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
-///   hierarchical  2 (n - 1) / n x bytes within, then n rings of N ranks at once with 1 / n of the bytes each; a ring where a node has more ranks than another
+///   hierarchical  2 (n - 1) / n x bytes within, then n rings of N ranks at once with 1 / n of the bytes each; a ring
+///   where a node has more ranks than another
 Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side = 1);
 
-/// All-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x bytes / collective bandwidth.
+/// All-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x bytes / collective
+/// bandwidth.
 Nanoseconds all_gather_ns(const Cluster& cluster, int size, Bytes bytes);
 
 /// Envelope "frostpipe.cluster".

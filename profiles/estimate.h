@@ -17,15 +17,16 @@ struct TransformerShape {
   int heads = 0;
   int tokens = 0;  // per sample
   std::int64_t embedding_parameters = 0;
-  double embedding_flops = 0;  // of a forward, per sample
-  int outputs = 0;             // of the head
+  double embedding_flops = 0;        // of a forward, per sample
+  int outputs = 0;                   // of the head
   bool head_on_every_token = false;  // language models; else once per sample
 };
 
 /// "vit-b16" (197 tokens, 1000 classes), "bert-large" (384 tokens, question answering).
 const std::vector<TransformerShape>& known_shapes();
 
-/// A device by its sustained rates. Defaults: a Quadro RTX 5000 in fp32, whose peak of 11.2 TFLOP/s large matrix products reach to about 70 %.
+/// A device by its sustained rates. Defaults: a Quadro RTX 5000 in fp32, whose peak of 11.2 TFLOP/s large matrix
+/// products reach to about 70 %.
 struct DeviceRates {
   double flops_per_second = 8e12;
   double bytes_per_second = 448e9;
@@ -49,11 +50,14 @@ struct Estimate {
   Cluster cluster;
 };
 
-/// A profile from counted operations, for a machine that is not here; nothing in it is measured. Forward, per sample: attention 8 t h^2 + 4 t^2 h FLOP, MLP
-/// 4 t h f, head 2 h outputs; each half of a backward as much again. Kept until backward, values per sample: attention 7 t h + 2 heads t^2, MLP
-/// 3 t h + 2 t f. Over n tensor ranks each does 1 / n of the operations and keeps 1 / n of what is not [samples, t, h] around the block (attention 4 t h + 2 heads
-/// t^2, MLP 2 t f); attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient. Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a node (10 us,
-/// 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10 GB/s read, 5 GB/s written.
+/// A profile from counted operations, for a machine that is not here; nothing in it is measured. Forward, per sample:
+/// attention 8 t h^2 + 4 t^2 h FLOP, MLP 4 t h f, head 2 h outputs; each half of a backward as much again. Kept until
+/// backward, values per sample: attention 7 t h + 2 heads t^2, MLP 3 t h + 2 t f. Over n tensor ranks each does 1 / n
+/// of the operations and keeps 1 / n of what is not [samples, t, h] around the block (attention 4 t h + 2 heads t^2,
+/// MLP 2 t f); attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient. Update: 28
+/// bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a node (10 us,
+/// 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10 GB/s read, 5
+/// GB/s written.
 Estimate estimate(const TransformerShape& shape, const EstimateOptions& options);
 
 /// Its ranks and links alone.

@@ -25,14 +25,16 @@ Value Value::operator[](std::string_view key) const {
 }
 
 Value Value::operator[](int index) const {
-  if (!json_->is_array() || index < 0 || static_cast<std::size_t>(index) >= json_->size()) fail(fmt::format("must be a list with more than {} elements", index));
+  if (!json_->is_array() || index < 0 || static_cast<std::size_t>(index) >= json_->size())
+    fail(fmt::format("must be a list with more than {} elements", index));
   return {json_->at(index), fmt::format("{}[{}]", place_, index)};
 }
 
 std::vector<std::pair<std::string, Value>> Value::members() const {
   if (!json_->is_object()) fail("must be an object");
   std::vector<std::pair<std::string, Value>> members;
-  for (const auto& [key, value] : json_->items()) members.emplace_back(key, Value(value, fmt::format("{}.{}", place_, key)));
+  for (const auto& [key, value] : json_->items())
+    members.emplace_back(key, Value(value, fmt::format("{}.{}", place_, key)));
   return members;
 }
 
@@ -77,7 +79,8 @@ File::File(std::string_view json, std::string_view source) : place_(source) {
 int number_in(std::string_view key) {
   int number = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-  if (error != std::errc() || end != key.data() + key.size()) throw InvalidInput("key", "must be a whole number", fmt::format("\"{}\"", key));
+  if (error != std::errc() || end != key.data() + key.size())
+    throw InvalidInput("key", "must be a whole number", fmt::format("\"{}\"", key));
   return number;
 }
 

@@ -70,7 +70,8 @@ std::vector<double> cut_bytes(const LayerGraph& graph, const std::vector<int>& o
 std::vector<int> chain_order(const LayerGraph& graph) {
   std::vector<int> best;
   double least = 0;
-  for (const std::vector<int>& order : {lower_numbers_first(graph), depth_first(graph, false), depth_first(graph, true)}) {
+  for (const std::vector<int>& order :
+       {lower_numbers_first(graph), depth_first(graph, false), depth_first(graph, true)}) {
     if (order.size() < graph.output_bytes.size() || order.empty()) return {};
     const std::vector<double> bytes = cut_bytes(graph, order);
     const double sum = std::accumulate(bytes.begin(), bytes.end(), 0.0);

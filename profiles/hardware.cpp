@@ -34,13 +34,41 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
 
 const std::vector<Hardware>& known_hardware() {
   static const std::vector<Hardware> hardware{
-      {.name = "RTX5000", .peak_flops = 11.2e12, .bytes_per_second = 448e9, .memory_bytes = gigabytes(16), .source = "Quadro RTX 5000 datasheet, NVIDIA 2018"},
-      {.name = "RTX2080Ti", .peak_flops = 13.45e12, .bytes_per_second = 616e9, .memory_bytes = gigabytes(11), .source = "Turing architecture whitepaper, NVIDIA 2018"},
-      {.name = "V100", .peak_flops = 15.7e12, .bytes_per_second = 900e9, .memory_bytes = gigabytes(16), .source = "Tesla V100 SXM2 datasheet, NVIDIA 2018"},
-      {.name = "A100", .peak_flops = 19.5e12, .bytes_per_second = 1555e9, .memory_bytes = gigabytes(40), .source = "A100 SXM datasheet, NVIDIA 2020"},
-      {.name = "GH200", .peak_flops = 67e12, .bytes_per_second = 4000e9, .memory_bytes = gigabytes(96), .source = "GH200 datasheet (96 GB HBM3), NVIDIA 2023"},
-      {.name = "H100", .peak_flops = 67e12, .bytes_per_second = 3350e9, .memory_bytes = gigabytes(80), .source = "H100 SXM datasheet, NVIDIA 2022"},
-      {.name = "H200", .peak_flops = 67e12, .bytes_per_second = 4800e9, .memory_bytes = gigabytes(141), .source = "H200 SXM datasheet, NVIDIA 2023"},
+      {.name = "RTX5000",
+       .peak_flops = 11.2e12,
+       .bytes_per_second = 448e9,
+       .memory_bytes = gigabytes(16),
+       .source = "Quadro RTX 5000 datasheet, NVIDIA 2018"},
+      {.name = "RTX2080Ti",
+       .peak_flops = 13.45e12,
+       .bytes_per_second = 616e9,
+       .memory_bytes = gigabytes(11),
+       .source = "Turing architecture whitepaper, NVIDIA 2018"},
+      {.name = "V100",
+       .peak_flops = 15.7e12,
+       .bytes_per_second = 900e9,
+       .memory_bytes = gigabytes(16),
+       .source = "Tesla V100 SXM2 datasheet, NVIDIA 2018"},
+      {.name = "A100",
+       .peak_flops = 19.5e12,
+       .bytes_per_second = 1555e9,
+       .memory_bytes = gigabytes(40),
+       .source = "A100 SXM datasheet, NVIDIA 2020"},
+      {.name = "GH200",
+       .peak_flops = 67e12,
+       .bytes_per_second = 4000e9,
+       .memory_bytes = gigabytes(96),
+       .source = "GH200 datasheet (96 GB HBM3), NVIDIA 2023"},
+      {.name = "H100",
+       .peak_flops = 67e12,
+       .bytes_per_second = 3350e9,
+       .memory_bytes = gigabytes(80),
+       .source = "H100 SXM datasheet, NVIDIA 2022"},
+      {.name = "H200",
+       .peak_flops = 67e12,
+       .bytes_per_second = 4800e9,
+       .memory_bytes = gigabytes(141),
+       .source = "H200 SXM datasheet, NVIDIA 2023"},
   };
   return hardware;
 }
@@ -52,12 +80,15 @@ Hardware find_hardware(const std::string& name_or_file) {
     names += (names.empty() ? "" : ", ") + one.name;
   }
   if (std::filesystem::exists(name_or_file)) return hardware_from_json(read_named_file(name_or_file), name_or_file);
-  throw InvalidInput("hardware", fmt::format("must be one of {}, or a file", names), fmt::format("\"{}\"", name_or_file));
+  throw InvalidInput("hardware", fmt::format("must be one of {}, or a file", names),
+                     fmt::format("\"{}\"", name_or_file));
 }
 
 std::string to_json(const Hardware& hardware) { return json::write_envelope("frostpipe.hardware", hardware); }
 
-Hardware hardware_from_json(std::string_view json, std::string_view source) { return json::read_envelope<Hardware>(json, source, "frostpipe.hardware"); }
+Hardware hardware_from_json(std::string_view json, std::string_view source) {
+  return json::read_envelope<Hardware>(json, source, "frostpipe.hardware");
+}
 
 DeviceRates rates_of(const Hardware& hardware) {
   return {.flops_per_second = hardware.efficiency * hardware.peak_flops, .bytes_per_second = hardware.bytes_per_second};

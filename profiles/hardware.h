@@ -10,8 +10,8 @@ namespace frostpipe {
 /// A device by its makers' figures.
 struct Hardware {
   std::string name;
-  double peak_flops = 0;             // a second, float32, without tensor cores
-  double bytes_per_second = 0;       // of its memory
+  double peak_flops = 0;        // a second, float32, without tensor cores
+  double bytes_per_second = 0;  // of its memory
   Bytes memory_bytes = 0;
   /// Of the peak, reached by large matrix products.
   double efficiency = 0.7;

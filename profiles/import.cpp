@@ -18,7 +18,7 @@ namespace {
 
 struct Node {
   std::string name;
-  double forward_ns = 0, backward_ns = 0;      // of all measured samples
+  double forward_ns = 0, backward_ns = 0;  // of all measured samples
   double activation_bytes = 0, parameter_bytes = 0;
 };
 
@@ -50,8 +50,10 @@ class GraphText {
         graph.edges.emplace(first, node_number(rest));
         continue;
       }
-      Node node{.name = std::string(trimmed(rest.substr(0, rest.find(" -- ")))), .forward_ns = 1e6 * value_of(rest, "forward_compute_time="),
-                .backward_ns = 1e6 * value_of(rest, "backward_compute_time="), .activation_bytes = value_of(rest, "activation_size="),
+      Node node{.name = std::string(trimmed(rest.substr(0, rest.find(" -- ")))),
+                .forward_ns = 1e6 * value_of(rest, "forward_compute_time="),
+                .backward_ns = 1e6 * value_of(rest, "backward_compute_time="),
+                .activation_bytes = value_of(rest, "activation_size="),
                 .parameter_bytes = value_of(rest, "parameter_size=")};
       if (!graph.nodes.emplace(first, std::move(node)).second) fail("must be a node of its own", line);
     }
@@ -60,7 +62,8 @@ class GraphText {
 
  private:
   [[noreturn]] void fail(std::string_view rule, std::string_view value) const {
-    throw InvalidInput(fmt::format("{}, line {}", source_, line_number_), rule, fmt::format("\"{}\"", value.substr(0, 80)));
+    throw InvalidInput(fmt::format("{}, line {}", source_, line_number_), rule,
+                       fmt::format("\"{}\"", value.substr(0, 80)));
   }
   static std::string_view trimmed(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -87,7 +90,8 @@ class GraphText {
       rest = trimmed(rest);
       double number = 0;
       const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-      if (error != std::errc() || !std::isfinite(number) || number < 0) fail(fmt::format("must have a number >= 0 behind {}", key), line);
+      if (error != std::errc() || !std::isfinite(number) || number < 0)
+        fail(fmt::format("must have a number >= 0 behind {}", key), line);
       sum += number;
       rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
       if (!is_list || !rest.starts_with(';')) return sum;
@@ -106,14 +110,17 @@ Graph read_piper(std::string_view text, std::string_view source) {
   for (const foreign::Value& node : root["nodes"].elements()) {
     const foreign::Value plain = node["TMPCs"]["1"][0];
     const double time = 1e9 * plain["timePerSample"].number();
-    graph.nodes[node["id"].integer()] = {.name = node["name"].text(), .forward_ns = time / 3, .backward_ns = 2 * time / 3,
+    graph.nodes[node["id"].integer()] = {.name = node["name"].text(),
+                                         .forward_ns = time / 3,
+                                         .backward_ns = 2 * time / 3,
                                          .parameter_bytes = plain["parameterSize"].number()};
   }
   for (const foreign::Value& edge : root["edges"].elements()) {
     const int from = edge["sourceId"].integer();
     graph.edges.emplace(from, edge["destId"].integer());
     const auto node = graph.nodes.find(from);
-    if (node != graph.nodes.end()) node->second.activation_bytes = std::max(node->second.activation_bytes, edge["communicationCost"].number());
+    if (node != graph.nodes.end())
+      node->second.activation_bytes = std::max(node->second.activation_bytes, edge["communicationCost"].number());
   }
   return graph;
 }
@@ -129,7 +136,8 @@ LayerGraph layer_graph(const Graph& graph, std::vector<int>& numbers, std::strin
   }
   for (const auto& [from, to] : graph.edges) {
     for (const int end : {from, to})
-      if (!vertex_of.contains(end)) throw InvalidInput(std::string(source), "must have edges between its nodes", fmt::format("node{}", end));
+      if (!vertex_of.contains(end))
+        throw InvalidInput(std::string(source), "must have edges between its nodes", fmt::format("node{}", end));
     layers.edges.emplace_back(vertex_of[from], vertex_of[to]);
   }
   return layers;
@@ -142,13 +150,17 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
   if (is_json && !foreign::File(text, source).root().has("nodes")) return import_sailor(text, source, options);
-  if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9') return import_block_table(text, source, options);
+  if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9')
+    return import_block_table(text, source, options);
   const Graph graph = is_json ? read_piper(text, source) : GraphText(text, source).read();
-  if (graph.nodes.size() < 2) throw InvalidInput(std::string(source), "must have at least two nodes", std::to_string(graph.nodes.size()));
+  if (graph.nodes.size() < 2)
+    throw InvalidInput(std::string(source), "must have at least two nodes", std::to_string(graph.nodes.size()));
   std::vector<int> numbers;
   const LayerGraph layers = layer_graph(graph, numbers, source);
   std::vector<int> order = chain_order(layers);
-  if (order.empty()) throw InvalidInput(std::string(source), "must have no cycle", fmt::format("some of its {} nodes wait for each other", numbers.size()));
+  if (order.empty())
+    throw InvalidInput(std::string(source), "must have no cycle",
+                       fmt::format("some of its {} nodes wait for each other", numbers.size()));
   const std::vector<double> crossing = cut_bytes(layers, order);
   for (int& vertex : order) vertex = numbers[vertex];
   const double measured = is_json ? 1 : options.measured_samples;
@@ -160,12 +172,15 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   for (int i = 0; i < n; ++i) {
     const Node& node = graph.nodes.at(order[i]);
     const LayerKind kind = i == 0 ? LayerKind::embedding : i + 1 == n ? LayerKind::head : LayerKind::layer;
-    profile.model.layers.push_back({.name = fmt::format("node{} {}", order[i], node.name), .kind = kind,
+    profile.model.layers.push_back({.name = fmt::format("node{} {}", order[i], node.name),
+                                    .kind = kind,
                                     .block = kind == LayerKind::layer ? std::optional(i - 1) : std::nullopt,
                                     .parameter_count = static_cast<std::int64_t>(node.parameter_bytes / 4)});
     if (i > 0) profile.model.edges.push_back({i - 1, i});
     for (int size = 1;; size = std::min(2 * size, options.global_batch_size)) {
-      const auto scaled = [&](double amount) { return static_cast<std::int64_t>(std::llround(amount * size / measured)); };
+      const auto scaled = [&](double amount) {
+        return static_cast<std::int64_t>(std::llround(amount * size / measured));
+      };
       const double weight_share = node.parameter_bytes > 0 ? 0.5 : 0;
       profile.measurements.push_back({.key = {.layer = i, .device_type = kDeviceType, .micro_batch_size = size},
                                       .cost = {.forward_ns = scaled(node.forward_ns),
@@ -179,7 +194,11 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
     }
     profile.updates.push_back({.layer = i, .device_type = kDeviceType, .optimizer = "adamw", .update_ns = 0});
   }
-  profile.workload = Workload{.name = std::string(source), .num_samples = options.num_samples, .tokens = 1, .longest_tokens = 1, .mean_tokens = 1,
+  profile.workload = Workload{.name = std::string(source),
+                              .num_samples = options.num_samples,
+                              .tokens = 1,
+                              .longest_tokens = 1,
+                              .mean_tokens = 1,
                               .global_batch_size = options.global_batch_size};
   return profile;
 }

@@ -28,12 +28,14 @@ std::vector<std::vector<Nanoseconds>> rows_of(std::string_view text, std::string
       const auto [stop, error] = std::from_chars(at, line.data() + line.size(), microseconds);
       const bool ends = stop == line.data() + line.size() || *stop == ',';
       if (error != std::errc() || !ends || microseconds < 0 || microseconds > 1'000'000'000'000)
-        throw InvalidInput(place, "must be whole microseconds with commas between", fmt::format("\"{}\"", line.substr(0, 80)));
+        throw InvalidInput(place, "must be whole microseconds with commas between",
+                           fmt::format("\"{}\"", line.substr(0, 80)));
       row.push_back(1000 * microseconds);
       at = stop + 1;
     }
     if (row.size() != rows.front().size())
-      throw InvalidInput(place, fmt::format("must have {} columns as the first line", rows.front().size()), std::to_string(row.size()));
+      throw InvalidInput(place, fmt::format("must have {} columns as the first line", rows.front().size()),
+                         std::to_string(row.size()));
   }
   return rows;
 }
@@ -51,19 +53,30 @@ std::string device_in(const std::string& stem) {
 
 Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options) {
   const auto rows = rows_of(text, source);
-  if (rows.size() < 2) throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
+  if (rows.size() < 2)
+    throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
   const std::string device = device_in(std::filesystem::path(source).stem().string());
   Profile profile{.model = chain_of(source, static_cast<int>(rows.size()))};
-  profile.machine = fmt::format("imported from {}, not measured here; forward times only: backwards are taken as twice as long, messages as empty", source);
+  profile.machine = fmt::format(
+      "imported from {}, not measured here; forward times only: backwards are taken as twice as long, messages as "
+      "empty",
+      source);
   for (int layer = 0; layer < static_cast<int>(rows.size()); ++layer) {
     for (int size = 1; size <= static_cast<int>(rows[layer].size()); ++size) {
       const Nanoseconds forward = rows[layer][size - 1];
       profile.measurements.push_back({.key = {.layer = layer, .device_type = device, .micro_batch_size = size},
-                                      .cost = {.forward_ns = forward, .input_gradient_ns = forward, .weight_gradient_ns = forward, .frozen_forward_ns = forward}});
+                                      .cost = {.forward_ns = forward,
+                                               .input_gradient_ns = forward,
+                                               .weight_gradient_ns = forward,
+                                               .frozen_forward_ns = forward}});
     }
     profile.updates.push_back({.layer = layer, .device_type = device, .optimizer = "adamw", .update_ns = 0});
   }
-  profile.workload = Workload{.name = std::string(source), .num_samples = options.num_samples, .tokens = 1, .longest_tokens = 1, .mean_tokens = 1,
+  profile.workload = Workload{.name = std::string(source),
+                              .num_samples = options.num_samples,
+                              .tokens = 1,
+                              .longest_tokens = 1,
+                              .mean_tokens = 1,
                               .global_batch_size = options.global_batch_size};
   return profile;
 }

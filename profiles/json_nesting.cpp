@@ -18,7 +18,9 @@ void require_shallow_json(std::string_view text, std::string_view source) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) throw InvalidInput(std::string(source), "must nest its lists and objects at most 100 deep", "deeper at byte " + std::to_string(i));
+      if (++depth > kDeepest)
+        throw InvalidInput(std::string(source), "must nest its lists and objects at most 100 deep",
+                           "deeper at byte " + std::to_string(i));
     } else if (c == ']' || c == '}') {
       --depth;
     }

@@ -13,7 +13,8 @@ namespace frostpipe {
 
 namespace {
 
-constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head, LayerKind::layer};
+constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head,
+                            LayerKind::layer};
 
 /// What layer `index` of a chain of `num_layers` layers must be.
 LayerKind expected_kind(std::size_t index, std::size_t num_layers, bool is_imported) {
@@ -82,7 +83,8 @@ void validate(const Model& model, std::string_view source) {
   if (n < 2)
     throw InvalidInput(fmt::format("{}: layers", source), "must hold at least an embedding and a head",
                        fmt::format("{} layers", n));
-  const bool is_imported = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::layer; });
+  const bool is_imported = std::any_of(model.layers.begin(), model.layers.end(),
+                                       [](const Layer& layer) { return layer.kind == LayerKind::layer; });
   if (n % 2 != 0 && !is_imported)
     throw InvalidInput(fmt::format("{}: layers", source),
                        "must be an embedding, pairs of attention and mlp, and a head", fmt::format("{} layers", n));
@@ -93,14 +95,16 @@ void validate(const Model& model, std::string_view source) {
       throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n, is_imported))),
                          to_string(layer.kind));
     if (layer.block != expected_block(i, n, is_imported))
-      throw InvalidInput(place + ".block", fmt::format("must be {} here", block_text(expected_block(i, n, is_imported))),
+      throw InvalidInput(place + ".block",
+                         fmt::format("must be {} here", block_text(expected_block(i, n, is_imported))),
                          block_text(layer.block));
     if (layer.parameter_count < 0)
       throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));
   }
   const std::int64_t most_tied = std::min(model.layers.front().parameter_count, model.layers.back().parameter_count);
   if (model.tied_parameter_count < 0 || model.tied_parameter_count > most_tied)
-    throw InvalidInput(fmt::format("{}: tied_parameter_count", source), fmt::format("must be from 0 to {}, what embedding and head both have", most_tied),
+    throw InvalidInput(fmt::format("{}: tied_parameter_count", source),
+                       fmt::format("must be from 0 to {}, what embedding and head both have", most_tied),
                        std::to_string(model.tied_parameter_count));
   if (model.hidden_size < 1)
     throw InvalidInput(fmt::format("{}: hidden_size", source), "must be >= 1", std::to_string(model.hidden_size));

@@ -8,8 +8,8 @@
 namespace frostpipe {
 
 /// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
-/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer`: any layer of an imported profile, a block of
-/// its own.
+/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer`: any layer
+/// of an imported profile, a block of its own.
 enum class LayerKind { embedding, attention, mlp, head, layer };
 
 struct Layer {
@@ -34,7 +34,8 @@ struct Model {
   int hidden_size = 0;
   std::vector<Layer> layers;
   std::vector<Edge> edges;
-  /// So many of the head's parameters are the embedding's (GPT-2): both ends of a pipeline add their gradients until something is frozen.
+  /// So many of the head's parameters are the embedding's (GPT-2): both ends of a pipeline add their gradients until
+  /// something is frozen.
   std::int64_t tied_parameter_count = 0;
   bool operator==(const Model&) const = default;
 };
@@ -51,12 +52,12 @@ int first_trainable_layer(const Model& model, int frozen_blocks);
 /// Whole blocks before `first_trainable_layer`: what people call "frozen layers". The embedding alone counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding, layers, head.
-/// `source` names the file in the message.
+/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding,
+/// layers, head. `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
-/// Identity of a model's structure, not of its weights: equal for equal layers, edges and sizes. The head's size is left out: it follows
-/// the number of labels in the data.
+/// Identity of a model's structure, not of its weights: equal for equal layers, edges and sizes. The head's size is
+/// left out: it follows the number of labels in the data.
 std::string fingerprint(const Model& model);
 
 std::string to_json(const Model& model);

@@ -23,7 +23,8 @@ Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::
 /// The node's place among the nodes, in the order of their ranks.
 int ordinal_of_node(const Cluster& cluster, int rank) {
   int ordinal = 0;
-  for (int before = 1; before <= rank; ++before) ordinal += cluster.devices[before].node != cluster.devices[before - 1].node;
+  for (int before = 1; before <= rank; ++before)
+    ordinal += cluster.devices[before].node != cluster.devices[before - 1].node;
   return ordinal;
 }
 
@@ -31,14 +32,16 @@ int ordinal_of_node(const Cluster& cluster, int rank) {
 Link slowest_link_of_ring(const Cluster& cluster, const std::vector<int>& ranks, int side_by_side) {
   Link slowest;
   const auto narrow = [&](std::int64_t bandwidth) {
-    if (bandwidth > 0 && (slowest.bandwidth_bytes_per_second == 0 || bandwidth < slowest.bandwidth_bytes_per_second)) slowest.bandwidth_bytes_per_second = bandwidth;
+    if (bandwidth > 0 && (slowest.bandwidth_bytes_per_second == 0 || bandwidth < slowest.bandwidth_bytes_per_second))
+      slowest.bandwidth_bytes_per_second = bandwidth;
   };
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int rank = ranks[i], next = ranks[(i + 1) % ranks.size()];
     const Link& link = link_between(cluster, rank, next).collective;
     slowest.latency_ns = std::max(slowest.latency_ns, link.latency_ns);
     narrow(link.bandwidth_bytes_per_second);
-    for (const SharedUse& use : shared_links_between(cluster, rank, next)) narrow(std::max<std::int64_t>(1, use.bandwidth_bytes_per_second / side_by_side));
+    for (const SharedUse& use : shared_links_between(cluster, rank, next))
+      narrow(std::max<std::int64_t>(1, use.bandwidth_bytes_per_second / side_by_side));
   }
   return slowest;
 }
@@ -60,12 +63,14 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
   std::map<int, std::vector<int>> by_node;
   for (const int rank : ranks) by_node[ordinal_of_node(cluster, rank)].push_back(rank);
   const std::size_t n = by_node.begin()->second.size();
-  const bool even = std::all_of(by_node.begin(), by_node.end(), [&](const auto& node) { return node.second.size() == n; });
+  const bool even =
+      std::all_of(by_node.begin(), by_node.end(), [&](const auto& node) { return node.second.size() == n; });
   if (!even || n == 1 || by_node.size() == 1) return ring_ns(cluster, ranks, bytes, side_by_side);
   std::vector<int> one_of_each;
   for (const auto& [node, members] : by_node) one_of_each.push_back(members.front());
   const auto inside = static_cast<int>(n);
-  return 2 * all_gather_ns(cluster, inside, bytes) + ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
+  return 2 * all_gather_ns(cluster, inside, bytes) +
+         ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
 }
 
 }  // namespace
@@ -98,7 +103,8 @@ Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks,
   if (algorithm == "hierarchical") return hierarchical_ns(cluster, ranks, bytes, side_by_side);
   const Nanoseconds ring = ring_ns(cluster, ranks, bytes, side_by_side);
   if (algorithm == "ring") return ring;
-  return std::min({ring, tree_ns(cluster, ranks, bytes, side_by_side), hierarchical_ns(cluster, ranks, bytes, side_by_side)});
+  return std::min(
+      {ring, tree_ns(cluster, ranks, bytes, side_by_side), hierarchical_ns(cluster, ranks, bytes, side_by_side)});
 }
 
 Nanoseconds all_gather_ns(const Cluster& cluster, int size, Bytes bytes) {

@@ -241,7 +241,9 @@ std::string to_json(const Profile& profile) { return json::write_envelope("frost
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
   constexpr std::size_t kMostBytes = 64U << 20U;
-  if (json.size() > kMostBytes) throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers", format_bytes(static_cast<Bytes>(json.size())));
+  if (json.size() > kMostBytes)
+    throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
+                       format_bytes(static_cast<Bytes>(json.size())));
   auto profile = json::read_envelope<Profile>(json, source, "frostpipe.profile");
   validate(profile.model, fmt::format("{}: model", source));
   require_known_layers(profile, source);

@@ -79,7 +79,7 @@ struct Workload {
 /// Speed of a node's activation cache in host memory, as each of its ranks sees it while all use it: latency per
 /// entry (one sample), bandwidth for its bytes as stored.
 struct CacheSpeed {
-  Link read;   // find, copy, check
+  Link read;  // find, copy, check
   Link write;
   bool operator==(const CacheSpeed&) const = default;
 };

@@ -62,9 +62,10 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
   for (const auto& [model, by_size] : info.root().members())
     for (const auto& [size, layers] : by_size.members())
       for (const auto& [layer, bytes] : layers.members())
-        sizes_[model][foreign::number_in(size)][foreign::number_in(layer)] = {.parameter_bytes = static_cast<Bytes>(bytes["params_bytes"].number()),
-                                                                             .output_bytes = static_cast<Bytes>(bytes["act_output_bytes"].number()),
-                                                                             .stored_bytes = static_cast<Bytes>(bytes["act_mem_bytes"].number())};
+        sizes_[model][foreign::number_in(size)][foreign::number_in(layer)] = {
+            .parameter_bytes = static_cast<Bytes>(bytes["params_bytes"].number()),
+            .output_bytes = static_cast<Bytes>(bytes["act_output_bytes"].number()),
+            .stored_bytes = static_cast<Bytes>(bytes["act_mem_bytes"].number())};
   const foreign::File links(folder_ / "multizone_bandwidths_het.json");
   for (const auto& [from, by_count] : links.root()[kZone].members()) {
     for (const auto& [count, zones] : by_count.members()) {
@@ -72,8 +73,10 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
       for (const auto& [to, by_other_count] : zones[kZone].members()) {
         if (!by_other_count.has(count)) continue;
         const Value curve = by_other_count[count];
-        curves_[key(from, to, foreign::number_in(count))] = {.quadratic = curve[0][0].number(), .linear = curve[0][1].number(),
-                                                             .constant = curve[0][2].number(), .plateau_bytes_per_second = curve[1].number()};
+        curves_[key(from, to, foreign::number_in(count))] = {.quadratic = curve[0][0].number(),
+                                                             .linear = curve[0][1].number(),
+                                                             .constant = curve[0][2].number(),
+                                                             .plateau_bytes_per_second = curve[1].number()};
       }
     }
   }
@@ -101,7 +104,8 @@ const SailorData::Times& SailorData::times_of(const std::string& model, const st
   return entry->second;
 }
 
-SailorLayerTime SailorData::layer_time(const std::string& model, const std::string& device, int micro_batch_size, int tensor_parallel_size, int layer) {
+SailorLayerTime SailorData::layer_time(const std::string& model, const std::string& device, int micro_batch_size,
+                                       int tensor_parallel_size, int layer) {
   const Times& times = times_of(model, device);
   const auto find = [&](int samples) -> const SailorLayerTime* {
     const auto by_size = times.find(samples);
@@ -114,7 +118,9 @@ SailorLayerTime SailorData::layer_time(const std::string& model, const std::stri
   const SailorLayerTime* const measured = find(micro_batch_size);
   if (measured == nullptr)
     throw InvalidInput(fmt::format("{}_{}_profile.json", model, device),
-                       fmt::format("must have layer {} for {} samples and tensor-parallel size {}", layer, micro_batch_size, tensor_parallel_size), "none");
+                       fmt::format("must have layer {} for {} samples and tensor-parallel size {}", layer,
+                                   micro_batch_size, tensor_parallel_size),
+                       "none");
   SailorLayerTime time = *measured;
   for (int samples = 2 * micro_batch_size; const SailorLayerTime* const more = find(samples); samples *= 2) {
     time.forward = std::min(time.forward, more->forward);
@@ -125,28 +131,34 @@ SailorLayerTime SailorData::layer_time(const std::string& model, const std::stri
 
 const SailorLayerSize& SailorData::layer_size(const std::string& model, int tensor_parallel_size, int layer) const {
   const auto sizes = sizes_.find(model);
-  if (sizes == sizes_.end() || !sizes->second.contains(tensor_parallel_size) || !sizes->second.at(tensor_parallel_size).contains(layer))
-    throw InvalidInput("llm_info.json", "must have the layer", fmt::format("{}, tensor-parallel size {}, layer {}", model, tensor_parallel_size, layer));
+  if (sizes == sizes_.end() || !sizes->second.contains(tensor_parallel_size) ||
+      !sizes->second.at(tensor_parallel_size).contains(layer))
+    throw InvalidInput("llm_info.json", "must have the layer",
+                       fmt::format("{}, tensor-parallel size {}, layer {}", model, tensor_parallel_size, layer));
   return sizes->second.at(tensor_parallel_size).at(layer);
 }
 
 const SailorData::Curve* SailorData::curve_of(const std::string& from, const std::string& to, int pairs) const {
-  for (const int known : {pairs, 1, 8, 4}) {  // the nearest that was measured: hosts share one card, so the count matters little there
+  for (const int known :
+       {pairs, 1, 8, 4}) {  // the nearest that was measured: hosts share one card, so the count matters little there
     const auto found = curves_.find(key(from, to, known));
     if (found != curves_.end()) return &found->second;
   }
   return nullptr;
 }
 
-double SailorData::link_bytes_per_second(const std::string& from, const std::string& to, int pairs, double bytes) const {
+double SailorData::link_bytes_per_second(const std::string& from, const std::string& to, int pairs,
+                                         double bytes) const {
   double fastest = 0;
   for (const Curve* const curve : {curve_of(from, to, pairs), curve_of(to, from, pairs)}) {
     if (curve == nullptr) continue;
     const double doublings = std::log2(std::max(bytes / 1e6, 1e-3));
-    const double by_curve = 1e9 * (curve->quadratic * doublings * doublings + curve->linear * doublings + curve->constant);
+    const double by_curve =
+        1e9 * (curve->quadratic * doublings * doublings + curve->linear * doublings + curve->constant);
     fastest = std::max(fastest, std::clamp(by_curve, 1e6, curve->plateau_bytes_per_second));
   }
-  if (fastest == 0) throw InvalidInput("multizone_bandwidths_het.json", "must have a link", fmt::format("{} to {}", from, to));
+  if (fastest == 0)
+    throw InvalidInput("multizone_bandwidths_het.json", "must have a link", fmt::format("{} to {}", from, to));
   return fastest;
 }
 

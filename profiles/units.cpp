@@ -81,9 +81,14 @@ Nanoseconds parse_duration(std::string_view text, std::string_view place) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  const double factor = unit == "ms" ? 1e6 : unit == "s" ? 1e9 : unit == "min" || unit == "m" ? 60e9 : unit == "h" ? 3600e9 : 0;
+  const double factor = unit == "ms"                   ? 1e6
+                        : unit == "s"                  ? 1e9
+                        : unit == "min" || unit == "m" ? 60e9
+                        : unit == "h"                  ? 3600e9
+                                                       : 0;
   constexpr double kLongest = 9e18;
-  if (error != std::errc() || factor == 0 || !(number > 0 && number * factor < kLongest)) throw InvalidInput(std::string(place), kRule, std::string(text));
+  if (error != std::errc() || factor == 0 || !(number > 0 && number * factor < kLongest))
+    throw InvalidInput(std::string(place), kRule, std::string(text));
   return static_cast<Nanoseconds>(number * factor);
 }
 

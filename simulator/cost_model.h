@@ -21,8 +21,8 @@ struct Segment {
 struct TransferCost {
   Nanoseconds occupancy_ns = 0;
   Nanoseconds latency_ns = 0;
-  /// Rendezvous: it begins when the sender stands at its SEND and the receiver at its RECV, and holds both for occupancy and latency. Else the sender
-  /// goes on at once.
+  /// Rendezvous: it begins when the sender stands at its SEND and the receiver at its RECV, and holds both for
+  /// occupancy and latency. Else the sender goes on at once.
   bool holds_both = false;
   bool operator==(const TransferCost&) const = default;
 };
@@ -40,7 +40,8 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; none = takes no time.
   virtual std::vector<Segment> segments(const Action& action, int position, int replica) const = 0;
-  /// Of F, B, I, W and RECOMPUTE, which have no collective: the sum of the segments. Override it where that needs no list.
+  /// Of F, B, I, W and RECOMPUTE, which have no collective: the sum of the segments. Override it where that needs no
+  /// list.
   virtual Nanoseconds compute_ns(const Action& action, int position, int replica) const {
     Nanoseconds sum = 0;
     for (const Segment& segment : segments(action, position, replica)) sum += segment.duration_ns;
@@ -48,8 +49,8 @@ class CostModel {
   }
   /// Cost of a SEND from the action's stage to its neighbour.
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
-  /// Shared links that a SEND's message passes, beside its own: it begins when all of them are free, each keeps it for its occupancy, and it arrives latency
-  /// after the longest.
+  /// Shared links that a SEND's message passes, beside its own: it begins when all of them are free, each keeps it for
+  /// its occupancy, and it arrives latency after the longest.
   virtual std::vector<SharedOccupancy> shared_occupancies(const Action& /*send*/, int /*replica*/) const { return {}; }
   /// True if any SEND has some.
   virtual bool shares_links() const { return false; }
@@ -77,19 +78,23 @@ class UniformCostModel final : public CostModel {
 /// Costs of a phase from a profile and a cluster. Each rank is priced by its own device's measurements.
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
-/// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has no input gradient. REDUCE_GRAD: all-reduce of the
-/// stage's trainable gradient bytes over its replicas; then, while nothing is frozen, first and last rank add the gradients of tied parameters, priced as an
-/// all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with
-/// an all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank
-/// whose stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the
-/// output activation of the layer before the cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
-/// cost what was measured with t (their collectives included), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
-/// (Communication). Gradient reductions of one node's stages run side by side over its shared links; where they overlap, REDUCE_GRAD is what is left behind the
-/// last backward: max over layers, in the order of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
+/// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has
+/// no input gradient. REDUCE_GRAD: all-reduce of the stage's trainable gradient bytes over its replicas; then, while
+/// nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of the two.
+/// OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before it (the global
+/// gradient norm) over all ranks that have something to train: a rank whose stage is frozen as a whole has no
+/// OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of the layer before the
+/// cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
+/// cost what was measured with t (their collectives included), gradients and updates are 1 / t, and a message between
+/// nodes is scattered and gathered (Communication). Gradient reductions of one node's stages run side by side over its
+/// shared links; where they overlap, REDUCE_GRAD is what is left behind the last backward: max over layers, in the
+/// order of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples
+/// costs nothing and sends nothing.
 ///
-/// With a cache, expected times: a fraction x of a micro-batch costs x times the micro-batch, and a frozen layer of position 0 is computed for
-/// computed_fraction() of the samples. CACHE_READ: what is found of use to position 0, CACHE_WRITE: what is not at the boundary, each
-/// by the entry and by the byte of mean_tokens values, both as compute: reading ahead shares the rank's core. Priced as float32 entries.
+/// With a cache, expected times: a fraction x of a micro-batch costs x times the micro-batch, and a frozen layer of
+/// position 0 is computed for computed_fraction() of the samples. CACHE_READ: what is found of use to position 0,
+/// CACHE_WRITE: what is not at the boundary, each by the entry and by the byte of mean_tokens values, both as compute:
+/// reading ahead shares the rank's core. Priced as float32 entries.
 ///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws
 /// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.

@@ -108,7 +108,9 @@ class Simulation {
                   .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
-      SlotCost cost{.first_work = static_cast<int>(runner.work.size()), .end_work = 0, .first_shared = static_cast<int>(runner.shared.size())};
+      SlotCost cost{.first_work = static_cast<int>(runner.work.size()),
+                    .end_work = 0,
+                    .first_shared = static_cast<int>(runner.shared.size())};
       if (slot.kind == SlotKind::send) {
         cost.transfer = costs.transfer(slot.action, replica);
         const auto shared = costs.shared_occupancies(slot.action, replica);
@@ -249,19 +251,23 @@ class Simulation {
     return &runners_[slot.partner.position * layout_.data_parallel_size + runner.replica];
   }
 
-  bool stands_at(const Runner& runner, int slot_index) const { return runner.next < length_of(runner) && current(runner).first == slot_index; }
+  bool stands_at(const Runner& runner, int slot_index) const {
+    return runner.next < length_of(runner) && current(runner).first == slot_index;
+  }
 
   /// A rendezvous starts with whoever comes second.
   void meet_receiver(Runner& sender, int slot_index) {
     const Slot& slot = sender.program->slots[slot_index];
     Runner* const receiver = partner_of(sender, slot);
-    if (receiver != nullptr && stands_at(*receiver, slot.partner.slot) && receiver->next_work < 0) start_rendezvous(sender, slot_index);
+    if (receiver != nullptr && stands_at(*receiver, slot.partner.slot) && receiver->next_work < 0)
+      start_rendezvous(sender, slot_index);
   }
   void meet_sender(Runner& receiver, const Slot& slot) {
     Runner* const sender = partner_of(receiver, slot);
     if (sender == nullptr || !stands_at(*sender, slot.partner.slot)) return;
     const int send = slot.partner.slot;
-    if (sender->costs[send].transfer.holds_both && sender->finished[send] < sender->started[send]) start_rendezvous(*sender, send);
+    if (sender->costs[send].transfer.holds_both && sender->finished[send] < sender->started[send])
+      start_rendezvous(*sender, send);
   }
   void start_rendezvous(Runner& sender, int slot_index) {
     if (sender.in_rendezvous) return;
@@ -269,7 +275,8 @@ class Simulation {
     const TransferCost& cost = sender.costs[slot_index].transfer;
     const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
     const auto [begin, end] = occupy(sender, slot_index, queue_.now());
-    queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns, {.kind = EventKind::end_rendezvous, .index = sender_index, .slot = slot_index});
+    queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns,
+                    {.kind = EventKind::end_rendezvous, .index = sender_index, .slot = slot_index});
   }
   void end_rendezvous(int sender_index, int slot_index) {
     runners_[sender_index].in_rendezvous = false;
@@ -290,7 +297,8 @@ class Simulation {
     queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
   }
 
-  /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last of them is done.
+  /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last
+  /// of them is done.
   std::pair<Nanoseconds, Nanoseconds> occupy(const Runner& sender, int slot_index, Nanoseconds earliest) {
     const SlotCost& cost = sender.costs[slot_index];
     const std::span uses(sender.shared.data() + cost.first_shared, sender.shared.data() + cost.end_shared);

@@ -9,7 +9,8 @@
 
 namespace frostpipe {
 
-/// Discrete events in order of time; events at one time run in the order in which they were scheduled. `Event` is a small value.
+/// Discrete events in order of time; events at one time run in the order in which they were scheduled. `Event` is a
+/// small value.
 template <class Event>
 class EventQueue {
  public:
@@ -39,7 +40,9 @@ class EventQueue {
     Event event;
   };
   struct Later {
-    bool operator()(const Entry& a, const Entry& b) const { return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.sequence > b.sequence; }
+    bool operator()(const Entry& a, const Entry& b) const {
+      return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.sequence > b.sequence;
+    }
   };
   std::vector<Entry> entries_;  // a heap by Later: the earliest first
   std::uint64_t next_sequence_ = 0;

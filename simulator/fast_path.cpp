@@ -9,7 +9,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kNotThere = -1;  // arrival times; -2 - r = runner r waits to receive it, -2 - R - r = to send it, R = number of runners
+constexpr Nanoseconds kNotThere =
+    -1;  // arrival times; -2 - r = runner r waits to receive it, -2 - R - r = to send it, R = number of runners
 
 /// Ranks that meet in collectives, one at a time.
 struct Meeting {
@@ -22,8 +23,8 @@ struct Meeting {
 struct FastRunner {
   int rank = 0, position = 0, replica = 0;
   int iteration = 0;
-  std::size_t next = 0;         // index into the list
-  std::size_t next_segment = 0; // of the action that runs
+  std::size_t next = 0;          // index into the list
+  std::size_t next_segment = 0;  // of the action that runs
   Nanoseconds now = 0, reached_ns = 0;
   std::vector<Nanoseconds> link_free_at;
 };
@@ -31,7 +32,8 @@ struct FastRunner {
 /// Keeps a span for every action; ranks ascend.
 class Spans {
  public:
-  Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations) : schedule_(schedule), next_(runners.size()) {
+  Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations)
+      : schedule_(schedule), next_(runners.size()) {
     std::vector<int> by_rank(runners.size());
     for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = static_cast<int>(i);
     std::sort(by_rank.begin(), by_rank.end(), [&](int a, int b) { return runners[a].rank < runners[b].rank; });
@@ -44,7 +46,8 @@ class Spans {
     trace_.spans.resize(num_spans);
   }
   void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
-    trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.position][runner.next], begin, end};
+    trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.position][runner.next], begin,
+                                    end};
   }
   Trace take() { return std::move(trace_); }
 
@@ -56,8 +59,10 @@ class Spans {
 
 class Times {
  public:
-  Times(const std::vector<PositionProgram>& programs, const std::vector<FastRunner>& runners, int iterations) : programs_(programs) {
-    for (const FastRunner& runner : runners) timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
+  Times(const std::vector<PositionProgram>& programs, const std::vector<FastRunner>& runners, int iterations)
+      : programs_(programs) {
+    for (const FastRunner& runner : runners)
+      timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
     timing_.iteration_end_ns.assign(iterations, 0);
   }
   void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
@@ -84,7 +89,9 @@ std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs,
   std::vector<FastRunner> runners;
   for (int position = 0; position < static_cast<int>(programs.size()); ++position) {
     for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
-      runners.push_back({.rank = rank_of(layout, position, replica), .position = position, .replica = replica,
+      runners.push_back({.rank = rank_of(layout, position, replica),
+                         .position = position,
+                         .replica = replica,
                          .link_free_at = std::vector<Nanoseconds>(programs[position].num_links)});
     }
   }
@@ -94,10 +101,16 @@ std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs,
 template <class Record>
 class Pass {
  public:
-  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const ParallelLayout& layout, const CostModel& costs, int iterations,
-       std::vector<FastRunner>& runners, Record& record)
-      : schedule_(schedule), programs_(programs), costs_(costs), replicas_(layout.data_parallel_size), iterations_(iterations), runners_(runners),
-        record_(record), messages_(num_messages(programs)) {
+  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const ParallelLayout& layout,
+       const CostModel& costs, int iterations, std::vector<FastRunner>& runners, Record& record)
+      : schedule_(schedule),
+        programs_(programs),
+        costs_(costs),
+        replicas_(layout.data_parallel_size),
+        iterations_(iterations),
+        runners_(runners),
+        record_(record),
+        messages_(num_messages(programs)) {
     arrivals_.assign(messages_ * replicas_ * iterations, kNotThere);
     for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
   }
@@ -109,7 +122,8 @@ class Pass {
       ready_.pop_back();
       advance(index);
     }
-    return std::all_of(runners_.begin(), runners_.end(), [&](const FastRunner& runner) { return runner.iteration == iterations_; });
+    return std::all_of(runners_.begin(), runners_.end(),
+                       [&](const FastRunner& runner) { return runner.iteration == iterations_; });
   }
 
  private:
@@ -146,7 +160,8 @@ class Pass {
   }
 
   Nanoseconds& arrival(const FastRunner& runner, const Step& step) {
-    return arrivals_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * messages_ + step.message];
+    return arrivals_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * messages_ +
+                     step.message];
   }
 
   int receiver(Nanoseconds there) const { return static_cast<int>(-2 - there); }
@@ -240,7 +255,8 @@ class Pass {
 
 }  // namespace
 
-std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
+                                           const CostModel& costs, int iterations) {
   const auto programs = position_programs(lowered);
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);
@@ -249,7 +265,8 @@ std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const Parall
   return spans.take();
 }
 
-std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,
+                                        int iterations) {
   const auto programs = position_programs(lowered);
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);

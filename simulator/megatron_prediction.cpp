@@ -13,8 +13,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kHalfBytes = 2;                // fp16
-constexpr double kOptimizerBytesPerParameter = 30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
+constexpr double kHalfBytes = 2;  // fp16
+constexpr double kOptimizerBytesPerParameter =
+    30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
 constexpr int kDevicesPerNode = 8;
 constexpr Nanoseconds kMessageLatencyNs = 20'000;
 
@@ -25,17 +26,21 @@ class LayerTimes {
   /// Of one layer and micro-batch on one tensor rank, without the launch floor.
   double forward_seconds() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
-    const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) + product(rows, 4 * h / t, h);
+    const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) +
+                            product(rows, 4 * h / t, h);
     return products + attention() + elementwise() + 2 * all_reduce(rows * h * kHalfBytes);
   }
 
   /// Vocabulary product and loss: forward.
   double head_seconds() const {
-    const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens, columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
+    const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens,
+                 columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
     return product(rows, run_.hidden, columns) + by_memory(3 * 4 * rows * columns);  // the loss works in fp32
   }
 
-  double by_memory(double bytes) const { return bytes / (constants_.memory_bytes_per_second * constants_.memory_efficiency); }
+  double by_memory(double bytes) const {
+    return bytes / (constants_.memory_bytes_per_second * constants_.memory_efficiency);
+  }
 
  private:
   double product(double rows, double inner, double columns) const {
@@ -48,7 +53,8 @@ class LayerTimes {
   double attention() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
     const double flops = 2 * b * s * s * h / t, scores = kHalfBytes * b * run_.heads / t * s * s;
-    const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency / 2);
+    const double by_flops =
+        (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency / 2);
     return 2 * std::max(by_flops, by_memory(scores + 2 * kHalfBytes * b * s * h / t));
   }
 
@@ -56,7 +62,8 @@ class LayerTimes {
   double elementwise() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
     const double values = b * s * h, scores = b * run_.heads / t * s * s;
-    return by_memory(kHalfBytes * (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
+    return by_memory(kHalfBytes *
+                     (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
   }
 
   double all_reduce(double bytes) const {
@@ -74,9 +81,11 @@ class LayerTimes {
 double message_seconds(const MegatronRun& run, const MegatronConstants& constants, bool within_node) {
   const double bytes = kHalfBytes * run.micro_batch_size * run.tokens * run.hidden, t = run.tensor_parallel_size;
   if (within_node) return bytes / constants.nvlink_bytes_per_second;
-  const double card = constants.card_bytes_per_second > 0 ? constants.card_bytes_per_second : constants.network_bytes_per_second;
+  const double card =
+      constants.card_bytes_per_second > 0 ? constants.card_bytes_per_second : constants.network_bytes_per_second;
   if (!run.scatter_gather) return bytes / card;
-  return bytes / t / std::min(card, constants.network_bytes_per_second / t) + (t - 1) / t * bytes / constants.nvlink_bytes_per_second;
+  return bytes / t / std::min(card, constants.network_bytes_per_second / t) +
+         (t - 1) / t * bytes / constants.nvlink_bytes_per_second;
 }
 
 void require_size(bool holds, const char* rule, int value) {
@@ -84,12 +93,14 @@ void require_size(bool holds, const char* rule, int value) {
 }
 
 void check_run(const MegatronRun& run) {
-  for (const int size : {run.hidden, run.heads, run.layers, run.tokens, run.vocabulary, run.tensor_parallel_size, run.data_parallel_size,
-                         run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
+  for (const int size :
+       {run.hidden, run.heads, run.layers, run.tokens, run.vocabulary, run.tensor_parallel_size, run.data_parallel_size,
+        run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
     require_size(size >= 1, "must have sizes >= 1", size);
-  require_size(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0, "must have layers that divide by the stages", run.layers);
-  require_size(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0, "must have a batch that divides by replicas x micro-batch size",
-          run.global_batch_size);
+  require_size(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0,
+               "must have layers that divide by the stages", run.layers);
+  require_size(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0,
+               "must have a batch that divides by replicas x micro-batch size", run.global_batch_size);
 }
 
 }  // namespace
@@ -101,34 +112,45 @@ double iteration_flops(const MegatronRun& run) {
 
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants) {
   check_run(run);
-  const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size, stages = p * run.virtual_stages;
+  const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size,
+            stages = p * run.virtual_stages;
   const double layers = static_cast<double>(run.layers) / stages, h = run.hidden;
   const LayerTimes times(run, constants);
   const double launch = 1e-9 * static_cast<double>(constants.launch_ns), forward = times.forward_seconds();
   const double stage_forward = layers * std::max(forward, launch);
-  const double stage_backward = layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
+  const double stage_backward =
+      layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
 
   const bool within_node = t * d * p <= kDevicesPerNode;
-  const double message = message_seconds(run, constants, within_node), waited = constants.waits_for_messages && p > 1 ? message : 0;
-  const TransferCost transfer{.occupancy_ns = constants.waits_for_messages ? 0 : nanoseconds_of(message), .latency_ns = kMessageLatencyNs};
-  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward + waited), .backward_ns = nanoseconds_of(stage_backward + waited), .send_forward = transfer,
+  const double message = message_seconds(run, constants, within_node),
+               waited = constants.waits_for_messages && p > 1 ? message : 0;
+  const TransferCost transfer{.occupancy_ns = constants.waits_for_messages ? 0 : nanoseconds_of(message),
+                              .latency_ns = kMessageLatencyNs};
+  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward + waited),
+                   .backward_ns = nanoseconds_of(stage_backward + waited),
+                   .send_forward = transfer,
                    .send_backward = transfer};
   StageTimes last = inner;
   last.forward_ns += nanoseconds_of(times.head_seconds());
   last.backward_ns += nanoseconds_of(2 * times.head_seconds());
 
-  const double parameters = run.layers * 12.0 * h * h / (p * t), embedding = static_cast<double>(run.vocabulary) * h / t;
+  const double parameters = run.layers * 12.0 * h * h / (p * t),
+               embedding = static_cast<double>(run.vocabulary) * h / t;
   const double largest = parameters + embedding;  // on the first and on the last position
   const Nanoseconds update = nanoseconds_of(times.by_memory(kOptimizerBytesPerParameter * largest));
-  const double ring_speed = t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
+  const double ring_speed =
+      t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
   const Nanoseconds reduction = d < 2 ? 0 : nanoseconds_of(2.0 * (d - 1) / d * kHalfBytes * largest / ring_speed);
 
   std::vector<std::vector<StageTimes>> table(stages, {inner});
   table.back() = {last};
-  const ScheduleShape shape{.pipeline_parallel_size = p, .num_micro_batches = run.global_batch_size / (d * run.micro_batch_size), .virtual_stages = run.virtual_stages};
+  const ScheduleShape shape{.pipeline_parallel_size = p,
+                            .num_micro_batches = run.global_batch_size / (d * run.micro_batch_size),
+                            .virtual_stages = run.virtual_stages};
   const Schedule schedule = lower(run.virtual_stages > 1 ? interleaved_one_f_one_b(shape) : one_f_one_b(shape));
   const TableCostModel costs(std::move(table), std::vector<Segment>(stages));
-  return simulate_timing(schedule, {.pipeline_parallel_size = p}, costs, 1).iteration_end_ns.front() + reduction + update + constants.iteration_ns;
+  return simulate_timing(schedule, {.pipeline_parallel_size = p}, costs, 1).iteration_end_ns.front() + reduction +
+         update + constants.iteration_ns;
 }
 
 }  // namespace frostpipe

@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations recomputed, tensor parallelism within
-/// a node of 8.
+/// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations
+/// recomputed, tensor parallelism within a node of 8.
 struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
   int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
@@ -15,26 +15,30 @@ struct MegatronRun {
 
 /// The device and what is fitted to measured runs: one constant for each named term.
 struct MegatronConstants {
-  double peak_flops = 312e12;                // A100, 16 bit
+  double peak_flops = 312e12;                 // A100, 16 bit
   double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
-  // Fitted to the published runs of vTrain at hand (all 126 bases, equal weight for one node and several), by random search:
-  double gemm_efficiency = 0.836;            // of a large matrix product; attention's products reach half of it
-  double gemm_half_flops = 2.43e9;           // a product of this size reaches half of that
+  // Fitted to the published runs of vTrain at hand (all 126 bases, equal weight for one node and several), by random
+  // search:
+  double gemm_efficiency = 0.836;   // of a large matrix product; attention's products reach half of it
+  double gemm_half_flops = 2.43e9;  // a product of this size reaches half of that
   double memory_efficiency = 0.9;
-  Nanoseconds launch_ns = 996'000;           // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
-  double nvlink_bytes_per_second = 416e9;    // of the ring
-  Nanoseconds ring_step_ns = 19'000;         // per step of a tensor-parallel ring, 2 (t - 1) of them
-  double network_bytes_per_second = 100e9;   // out of a node
-  double card_bytes_per_second = 0;          // out of one device, where each has a card of its own; 0 = as the node
-  bool waits_for_messages = false;           // every pass waits for a message: Megatron's exchanges of that time, visible where pipelines are short of work
-  Nanoseconds iteration_ns = 250'000;        // once per iteration
+  Nanoseconds launch_ns =
+      996'000;  // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
+  double nvlink_bytes_per_second = 416e9;   // of the ring
+  Nanoseconds ring_step_ns = 19'000;        // per step of a tensor-parallel ring, 2 (t - 1) of them
+  double network_bytes_per_second = 100e9;  // out of a node
+  double card_bytes_per_second = 0;         // out of one device, where each has a card of its own; 0 = as the node
+  bool waits_for_messages = false;  // every pass waits for a message: Megatron's exchanges of that time, visible where
+                                    // pipelines are short of work
+  Nanoseconds iteration_ns = 250'000;  // once per iteration
 };
 
-/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are the first and last
-/// stage's. Throws InvalidInput unless layers, batch and devices divide.
+/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are the
+/// first and last stage's. Throws InvalidInput unless layers, batch and devices divide.
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants);
 
-/// 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): one iteration with everything recomputed (Narayanan et al. 2021, equation 3).
+/// 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): one iteration with everything recomputed (Narayanan et al. 2021,
+/// equation 3).
 double iteration_flops(const MegatronRun& run);
 
 }  // namespace frostpipe

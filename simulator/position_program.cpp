@@ -21,15 +21,22 @@ enum Fact : std::uint8_t {
 class Compiler {
  public:
   explicit Compiler(const Schedule& schedule)
-      : schedule_(schedule), units_(schedule.num_micro_batches * schedule.num_slices), stages_(num_stages(schedule)), facts_(static_cast<std::size_t>(num_stages(schedule)) * units_),
-        sent_backward_(facts_.size()), expected_(num_stages(schedule)), done_(num_stages(schedule)), reduced_(num_stages(schedule)) {}
+      : schedule_(schedule),
+        units_(schedule.num_micro_batches * schedule.num_slices),
+        stages_(num_stages(schedule)),
+        facts_(static_cast<std::size_t>(num_stages(schedule)) * units_),
+        sent_backward_(facts_.size()),
+        expected_(num_stages(schedule)),
+        done_(num_stages(schedule)),
+        reduced_(num_stages(schedule)) {}
 
   std::optional<std::vector<PositionProgram>> run() {
     std::vector<PositionProgram> programs(num_positions(schedule_));
     for (int position = 0; position < num_positions(schedule_); ++position) {
       for (const Action& action : schedule_.body[position]) {
         if (!is_known(action)) return std::nullopt;
-        if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient) ++expected_[action.stage];
+        if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
+          ++expected_[action.stage];
       }
     }
     for (int position = 0; position < num_positions(schedule_); ++position) {
@@ -47,11 +54,13 @@ class Compiler {
 
  private:
   bool is_known(const Action& action) const {
-    return action.stage >= 0 && action.stage < stages_ && action.micro_batch.value_or(0) < schedule_.num_micro_batches &&
+    return action.stage >= 0 && action.stage < stages_ &&
+           action.micro_batch.value_or(0) < schedule_.num_micro_batches &&
            action.slice.value_or(0) < schedule_.num_slices && action.iteration_offset == 0;
   }
   std::size_t unit_of(const Action& action, int stage) const {
-    return static_cast<std::size_t>(stage) * units_ + *action.micro_batch * schedule_.num_slices + action.slice.value_or(0);
+    return static_cast<std::size_t>(stage) * units_ + *action.micro_batch * schedule_.num_slices +
+           action.slice.value_or(0);
   }
   bool lives_on(int stage, int position) const {
     return stage >= 0 && stage < stages_ && schedule_.position_of_stage[stage] == position;
@@ -61,7 +70,8 @@ class Compiler {
   bool enter(const Action& action, int position) {
     const int stage = action.stage, last = stages_ - 1;
     if (schedule_.position_of_stage[stage] != position) return false;
-    if (action.kind == ActionKind::reduce_gradient) return done_[stage] == expected_[stage] && !std::exchange(reduced_[stage], true);
+    if (action.kind == ActionKind::reduce_gradient)
+      return done_[stage] == expected_[stage] && !std::exchange(reduced_[stage], true);
     if (action.kind == ActionKind::optimizer_step) return reduced_[stage];
     if (!action.micro_batch) return true;  // UNSHARD, RESHARD
     const std::size_t unit = unit_of(action, stage);
@@ -72,14 +82,17 @@ class Compiler {
       case ActionKind::forward: {
         if (action.slice.value_or(0) > 0 && !(facts_[unit - 1] & kForward)) return false;
         if (stage == 0) return (!schedule_.reads_cache || has(kCacheRead)) && add(kForward);
-        const bool input = lives_on(stage - 1, position) ? facts_[unit_of(action, stage - 1)] & kForward : has(kReceivedForward);
+        const bool input =
+            lives_on(stage - 1, position) ? facts_[unit_of(action, stage - 1)] & kForward : has(kReceivedForward);
         return input && add(kForward);
       }
       case ActionKind::backward:
       case ActionKind::input_gradient: {
         const bool sliced = action.slice && *action.slice + 1 < schedule_.num_slices;
         if (!has(kForward) || (sliced && !(facts_[unit + 1] & kGradient))) return false;
-        if (stage < last && !(lives_on(stage + 1, position) ? facts_[unit_of(action, stage + 1)] & kGradient : has(kReceivedBackward))) return false;
+        if (stage < last &&
+            !(lives_on(stage + 1, position) ? facts_[unit_of(action, stage + 1)] & kGradient : has(kReceivedBackward)))
+          return false;
         const bool whole = action.kind == ActionKind::backward;
         done_[stage] += whole;
         return add(whole ? kGradient | kBackward : kGradient);
@@ -124,9 +137,9 @@ class Compiler {
 
   const Schedule& schedule_;
   int units_, stages_;
-  std::vector<std::uint8_t> facts_;       // [stage][unit], bits of Fact
+  std::vector<std::uint8_t> facts_;  // [stage][unit], bits of Fact
   std::vector<std::uint8_t> sent_backward_;
-  std::vector<int> expected_, done_;      // backwards per stage
+  std::vector<int> expected_, done_;  // backwards per stage
   std::vector<std::uint8_t> reduced_;
 };
 

@@ -23,7 +23,8 @@ struct PositionProgram {
   int num_links = 0;
 };
 
-/// One program per position; nothing unless every action stands behind all that it needs of its own position, and nothing twice.
+/// One program per position; nothing unless every action stands behind all that it needs of its own position, and
+/// nothing twice.
 std::optional<std::vector<PositionProgram>> position_programs(const Schedule& lowered);
 
 /// Messages have numbers below this.

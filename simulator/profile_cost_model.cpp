@@ -24,40 +24,51 @@ void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
   }
 }
 
-bool between_nodes(const Cluster& cluster, int rank, int other) { return cluster.devices[rank].node != cluster.devices[other].node; }
+bool between_nodes(const Cluster& cluster, int rank, int other) {
+  return cluster.devices[rank].node != cluster.devices[other].node;
+}
 
-/// An activation from the t tensor ranks of one place to those of another, which differ from `from_rank` and `to_rank` by the same offset.
+/// An activation from the t tensor ranks of one place to those of another, which differ from `from_rank` and `to_rank`
+/// by the same offset.
 class Messages {
  public:
   Messages(const Cluster& cluster, int tensor_parallel_size) : cluster_(cluster), t_(tensor_parallel_size) {}
 
   TransferCost cost(int from_rank, int to_rank, Bytes bytes) const {
     const Link& link = link_between(cluster_, from_rank, to_rank).point_to_point;
-    if (!scatters(from_rank, to_rank)) return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
-    return {.occupancy_ns = transfer_occupancy_ns(link, (bytes + t_ - 1) / t_), .latency_ns = link.latency_ns + all_gather_ns(cluster_, t_, bytes)};
+    if (!scatters(from_rank, to_rank))
+      return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
+    return {.occupancy_ns = transfer_occupancy_ns(link, (bytes + t_ - 1) / t_),
+            .latency_ns = link.latency_ns + all_gather_ns(cluster_, t_, bytes)};
   }
 
   std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const {
     std::vector<SharedOccupancy> occupancies;
     const Bytes of_all = scatters(from_rank, to_rank) ? bytes : bytes * t_;
     for (const SharedUse& use : shared_links_between(cluster_, from_rank, to_rank))
-      occupancies.push_back({use.link, transfer_occupancy_ns({.bandwidth_bytes_per_second = use.bandwidth_bytes_per_second}, of_all)});
+      occupancies.push_back(
+          {use.link, transfer_occupancy_ns({.bandwidth_bytes_per_second = use.bandwidth_bytes_per_second}, of_all)});
     return occupancies;
   }
 
  private:
-  bool scatters(int from_rank, int to_rank) const { return t_ > 1 && cluster_.communication.scatter_gather && between_nodes(cluster_, from_rank, to_rank); }
+  bool scatters(int from_rank, int to_rank) const {
+    return t_ > 1 && cluster_.communication.scatter_gather && between_nodes(cluster_, from_rank, to_rank);
+  }
 
   const Cluster& cluster_;
   int t_;
 };
 
-/// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor ranks.
+/// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor
+/// ranks.
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {
   std::map<int, std::set<int>> stages_on;  // by node, those whose replicas are elsewhere too
   for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
     const std::vector<int> ranks = replicas_of(layout, stage);
-    if (std::none_of(ranks.begin(), ranks.end(), [&](int other) { return between_nodes(cluster, ranks.front(), other); })) continue;
+    if (std::none_of(ranks.begin(), ranks.end(),
+                     [&](int other) { return between_nodes(cluster, ranks.front(), other); }))
+      continue;
     for (const int rank : ranks) stages_on[cluster.devices[rank].node].insert(stage);
   }
   std::size_t most = 1;
@@ -77,8 +88,10 @@ struct LayerGradient {
   Bytes bytes = 0;
 };
 
-/// What is left of a stage's reduction behind its last backward where every layer's goes as soon as it can; layers in the order of the backward.
-Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks, const std::vector<LayerGradient>& gradients, int side_by_side) {
+/// What is left of a stage's reduction behind its last backward where every layer's goes as soon as it can; layers in
+/// the order of the backward.
+Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
+                                 const std::vector<LayerGradient>& gradients, int side_by_side) {
   std::sort(ranks.begin(), ranks.end());
   Nanoseconds computed = 0, reduced = 0;
   for (const LayerGradient& gradient : gradients) {
@@ -88,7 +101,9 @@ Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
   return reduced - computed;
 }
 
-Nanoseconds scaled(Nanoseconds duration, double share) { return static_cast<Nanoseconds>(static_cast<double>(duration) * share + 0.5); }
+Nanoseconds scaled(Nanoseconds duration, double share) {
+  return static_cast<Nanoseconds>(static_cast<double>(duration) * share + 0.5);
+}
 
 /// Of so many entries of one size.
 Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
@@ -131,7 +146,8 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
   const double read_fraction = 1 - computed_fraction(phase.cache, 0, cache_reach);
   const double written_fraction = 1 - fraction_at(phase.cache.found, phase.first_trainable_layer);
   const CacheSpeed speed = cache_speed(phase, profile);
-  const int entry_tokens = profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
+  const int entry_tokens =
+      profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
   const Bytes entry_bytes = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
   const int writing_stage = phase.cache.on ? stage_of_layer(partition, phase.first_trainable_layer - 1) : -1;
   // What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.
@@ -151,8 +167,10 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
         if (is_recomputed(phase.recompute, profile.model.layers[layer].kind)) cost.recompute_ns += measured.forward_ns;
       }
     }
-    if (stage + 1 < stages) cost.sent_forward_bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
-    if (stage > 0) cost.sent_backward_bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
+    if (stage + 1 < stages)
+      cost.sent_forward_bytes = layer_cost(partition[stage].end - 1, size, device_type).output_activation_bytes;
+    if (stage > 0)
+      cost.sent_backward_bytes = layer_cost(partition[stage].begin - 1, size, device_type).output_activation_bytes;
     return cost;
   };
   const auto measure_stage = [&](int stage, int replica, int size) {
@@ -192,11 +210,13 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     Bytes gradient_bytes = 0;
     std::vector<LayerGradient> gradients;
     for (int layer = partition[stage].end - 1; layer >= first_trained; --layer) {
-      const Bytes bytes = profile.model.layers.at(layer).parameter_count * kept_bytes_per_value(dtype) / layout.tensor_parallel_size;
+      const Bytes bytes =
+          profile.model.layers.at(layer).parameter_count * kept_bytes_per_value(dtype) / layout.tensor_parallel_size;
       gradient_bytes += bytes;
       if (!cluster.communication.overlap_gradient_reduction || smaller_size_ == 0) continue;
       const LayerCost cost = layer_cost(layer, smaller_size_, cluster.devices[rank_of(layout, stage, 0)].type);
-      gradients.push_back({cost.weight_gradient_ns + (layer > phase.first_trainable_layer ? cost.input_gradient_ns : 0), bytes});
+      gradients.push_back(
+          {cost.weight_gradient_ns + (layer > phase.first_trainable_layer ? cost.input_gradient_ns : 0), bytes});
     }
     for (int replica = 0; replica < data_parallel_size_; ++replica) {
       const int rank = rank_of(layout, stage, replica);
@@ -207,11 +227,14 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
       if (first_trained < partition[stage].end) training_ranks.push_back(rank);
     }
     reduce_gradient_.push_back(all_reduce(cluster, replicas_of(layout, stage), gradient_bytes, side_by_side));
-    if (!gradients.empty()) reduce_gradient_.back().duration_ns = exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
+    if (!gradients.empty())
+      reduce_gradient_.back().duration_ns =
+          exposed_reduction_ns(cluster, replicas_of(layout, stage), gradients, side_by_side);
   }
   if (const Bytes bytes = tied_gradient_bytes(phase, profile.model, dtype); bytes > 0) {
     for (int replica = 0; replica < data_parallel_size_; ++replica)
-      reduce_tied_.push_back(all_reduce(cluster, {rank_of(layout, 0, replica), rank_of(layout, stages - 1, replica)}, bytes, side_by_side));
+      reduce_tied_.push_back(all_reduce(cluster, {rank_of(layout, 0, replica), rank_of(layout, stages - 1, replica)},
+                                        bytes, side_by_side));
   }
   gradient_norm_ = all_reduce(cluster, training_ranks, /*bytes=*/8, /*side_by_side=*/1);
 }

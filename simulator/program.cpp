@@ -13,7 +13,8 @@ namespace {
 /// An action's name as one number: all of it but iteration_offset and joined_with_next.
 std::uint64_t name_of(const Action& action) {
   const auto kind = static_cast<std::uint64_t>(action.kind), stage = static_cast<std::uint64_t>(action.stage);
-  const auto micro_batch = static_cast<std::uint64_t>(action.micro_batch.value_or(-1) + 1), slice = static_cast<std::uint64_t>(action.slice.value_or(-1) + 1);
+  const auto micro_batch = static_cast<std::uint64_t>(action.micro_batch.value_or(-1) + 1),
+             slice = static_cast<std::uint64_t>(action.slice.value_or(-1) + 1);
   const auto version = static_cast<std::uint64_t>(action.weight_version);
   if ((stage >> 16 | micro_batch >> 20 | slice >> 16 | version >> 8) != 0)
     throw InvalidInput("action", "must have a stage below 65536 and a micro-batch below 1048575", to_string(action));
@@ -29,8 +30,9 @@ const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part,
 struct Names {
   std::vector<Action> actions;
   std::vector<std::pair<std::uint64_t, int>> numbers;  // ascending
-  std::vector<int> slots;                              // of the lists' actions one after the other: prologue, body, epilogue
-  std::vector<std::pair<std::uint64_t, std::size_t>> groups;  // kind and stage, and where their numbers begin; ascending
+  std::vector<int> slots;  // of the lists' actions one after the other: prologue, body, epilogue
+  std::vector<std::pair<std::uint64_t, std::size_t>>
+      groups;  // kind and stage, and where their numbers begin; ascending
 };
 
 constexpr int kGroupShift = 44;  // a name without micro-batch, slice and weight version
@@ -38,9 +40,11 @@ constexpr int kGroupShift = 44;  // a name without micro-batch, slice and weight
 /// Most schedules run every micro-batch of a stage: its number stands where counting says. Else it is searched for.
 int slot_of(const Names& names, const Action& action, int num_slices) {
   const std::uint64_t name = name_of(action);
-  const auto group = std::lower_bound(names.groups.begin(), names.groups.end(), std::pair{name >> kGroupShift, std::size_t{0}});
+  const auto group =
+      std::lower_bound(names.groups.begin(), names.groups.end(), std::pair{name >> kGroupShift, std::size_t{0}});
   if (group == names.groups.end() || group->first != name >> kGroupShift) return -1;
-  const std::size_t counted = group->second + static_cast<std::size_t>(action.micro_batch.value_or(0)) * num_slices + action.slice.value_or(0);
+  const std::size_t counted =
+      group->second + static_cast<std::size_t>(action.micro_batch.value_or(0)) * num_slices + action.slice.value_or(0);
   if (counted < names.numbers.size() && names.numbers[counted].first == name) return names.numbers[counted].second;
   const auto place = std::lower_bound(names.numbers.begin(), names.numbers.end(), std::pair{name, 0});
   return place != names.numbers.end() && place->first == name ? place->second : -1;
@@ -136,7 +140,8 @@ std::vector<Program> resolve(const Schedule& lowered) {
       }
       program.slots.push_back(slot);
     }
-    const auto body = names[position].slots.begin() + static_cast<std::ptrdiff_t>(list_of(lowered.prologue, position).size());
+    const auto body =
+        names[position].slots.begin() + static_cast<std::ptrdiff_t>(list_of(lowered.prologue, position).size());
     const auto epilogue = body + static_cast<std::ptrdiff_t>(list_of(lowered.body, position).size());
     program.prologue.assign(names[position].slots.begin(), body);
     program.body.assign(body, epilogue);

@@ -19,11 +19,17 @@ constexpr double kFloatBytes = 4;  // FP32
 class Prediction {
  public:
   Prediction(const SailorRun& run, SailorData& data, const SailorConstants& constants)
-      : run_(run), data_(data), constants_(constants), p_(static_cast<int>(run.stages.size())), d_(static_cast<int>(run.stages.front().replicas.size())),
+      : run_(run),
+        data_(data),
+        constants_(constants),
+        p_(static_cast<int>(run.stages.size())),
+        d_(static_cast<int>(run.stages.front().replicas.size())),
         m_(run.global_batch_size / (run.micro_batch_size * d_)) {
     if (m_ < 1) throw InvalidInput(run.name, "must have at least one micro-batch per replica", std::to_string(m_));
     for (const auto& stage : run.stages)
-      if (static_cast<int>(stage.replicas.size()) != d_) throw InvalidInput(run.name, "must have equally many replicas of each stage", std::to_string(stage.replicas.size()));
+      if (static_cast<int>(stage.replicas.size()) != d_)
+        throw InvalidInput(run.name, "must have equally many replicas of each stage",
+                           std::to_string(stage.replicas.size()));
   }
 
   SailorPrediction make() {
@@ -55,26 +61,33 @@ class Prediction {
       forward_of_one += data_.layer_time(run_.model, device, 1, tensor_ranks, layer).forward;
     }
     if (forward <= 1.05 * forward_of_one && run_.micro_batch_size == 1) is_launch_bound_ |= is_flat(stage, replica);
-    return {.forward_ns = nanoseconds_of(forward), .backward_ns = nanoseconds_of(backward),
+    return {.forward_ns = nanoseconds_of(forward),
+            .backward_ns = nanoseconds_of(backward),
             .send_forward = stage + 1 < p_ ? message(stage, stage, stage + 1, replica) : TransferCost{},
-            .send_backward = stage > 0 ? message(stage - 1, stage, stage - 1, replica) : TransferCost{}, .update_ns = nanoseconds_of(update)};
+            .send_backward = stage > 0 ? message(stage - 1, stage, stage - 1, replica) : TransferCost{},
+            .update_ns = nanoseconds_of(update)};
   }
 
   /// Two samples take hardly longer than one.
   bool is_flat(int stage, int replica) {
     double one = 0, two = 0;
     for (const int layer : run_.stages[stage].layers) {
-      one += data_.layer_time(run_.model, at(stage, replica).device, 1, at(stage, replica).tensor_parallel_size, layer).forward;
-      two += data_.layer_time(run_.model, at(stage, replica).device, 2, at(stage, replica).tensor_parallel_size, layer).forward;
+      one += data_.layer_time(run_.model, at(stage, replica).device, 1, at(stage, replica).tensor_parallel_size, layer)
+                 .forward;
+      two += data_.layer_time(run_.model, at(stage, replica).device, 2, at(stage, replica).tensor_parallel_size, layer)
+                 .forward;
     }
     return two < 1.2 * one;
   }
 
   /// What crosses the cut behind stage `lower`, from one stage to its neighbour.
   TransferCost message(int lower, int from, int to, int replica) const {
-    const double bytes = static_cast<double>(data_.layer_size(run_.model, 1, run_.stages[lower].layers.back()).output_bytes) * run_.micro_batch_size;
+    const double bytes =
+        static_cast<double>(data_.layer_size(run_.model, 1, run_.stages[lower].layers.back()).output_bytes) *
+        run_.micro_batch_size;
     const double speed = data_.link_bytes_per_second(at(from, replica).device, at(to, replica).device, 1, bytes);
-    return {.occupancy_ns = nanoseconds_of(bytes / speed), .latency_ns = kMessageLatency,
+    return {.occupancy_ns = nanoseconds_of(bytes / speed),
+            .latency_ns = kMessageLatency,
             .holds_both = bytes / at(from, replica).tensor_parallel_size > kEagerBytes};
   }
 
@@ -84,7 +97,8 @@ class Prediction {
     for (int replica = 0; replica < d_; ++replica) {
       const auto &one = at(stage, replica), &next = at(stage, (replica + 1) % d_);
       double bytes = 0;
-      for (const int layer : run_.stages[stage].layers) bytes += static_cast<double>(data_.layer_size(run_.model, one.tensor_parallel_size, layer).parameter_bytes);
+      for (const int layer : run_.stages[stage].layers)
+        bytes += static_cast<double>(data_.layer_size(run_.model, one.tensor_parallel_size, layer).parameter_bytes);
       const double speed = data_.link_bytes_per_second(one.device, next.device, one.tensor_parallel_size, bytes);
       slowest = std::max(slowest, bytes * one.tensor_parallel_size / speed);
     }
@@ -101,8 +115,10 @@ class Prediction {
           parameters += static_cast<double>(size.parameter_bytes) / kFloatBytes;
           stored += static_cast<double>(size.stored_bytes) * run_.micro_batch_size;
         }
-        const double context = at(stage, replica).device.starts_with("GH") ? constants_.context_bytes_gh200 : constants_.context_bytes_other;
-        peak = std::max(peak, constants_.bytes_per_parameter_value * parameters + constants_.stored_factor * stored * std::min(p_ - stage, m_) + context);
+        const double context = at(stage, replica).device.starts_with("GH") ? constants_.context_bytes_gh200
+                                                                           : constants_.context_bytes_other;
+        peak = std::max(peak, constants_.bytes_per_parameter_value * parameters +
+                                  constants_.stored_factor * stored * std::min(p_ - stage, m_) + context);
       }
     }
     return static_cast<Bytes>(peak);
@@ -117,6 +133,8 @@ class Prediction {
 
 }  // namespace
 
-SailorPrediction predict(const SailorRun& run, SailorData& data, const SailorConstants& constants) { return Prediction(run, data, constants).make(); }
+SailorPrediction predict(const SailorRun& run, SailorData& data, const SailorConstants& constants) {
+  return Prediction(run, data, constants).make();
+}
 
 }  // namespace frostpipe

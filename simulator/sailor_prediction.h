@@ -21,9 +21,10 @@ struct SailorPrediction {
   bool is_launch_bound = false;  // times do not grow with the micro-batch: little confidence
 };
 
-/// One iteration in DeepSpeed's order. A message costs 20 us and its whole activation at the speed of one pair of devices; its tensor-parallel pieces are
-/// sent at once where they fit the communication library's buffer (4 MiB), else they hold both ends. After the last backward each stage reduces its
-/// gradients in a ring over its replicas at its slowest link, all tensor ranks side by side; then the optimizer steps.
+/// One iteration in DeepSpeed's order. A message costs 20 us and its whole activation at the speed of one pair of
+/// devices; its tensor-parallel pieces are sent at once where they fit the communication library's buffer (4 MiB), else
+/// they hold both ends. After the last backward each stage reduces its gradients in a ring over its replicas at its
+/// slowest link, all tensor ranks side by side; then the optimizer steps.
 SailorPrediction predict(const SailorRun& run, SailorData& data, const SailorConstants& constants = {});
 
 }  // namespace frostpipe

@@ -44,7 +44,8 @@ Timing timing_of(const Trace& trace, int iterations) {
 
 }  // namespace
 
-Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations) {
+Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,
+                         int iterations) {
   require_run(lowered, layout, iterations);
   return run_by_events(lowered, layout, costs, iterations);
 }
@@ -75,7 +76,8 @@ IterationSummary summarize(const Timing& timing, const Schedule& schedule) {
     busy += rank.busy_ns;
     summary.longest_rank_span_ns = std::max(summary.longest_rank_span_ns, rank.compute_end_ns - rank.compute_begin_ns);
   }
-  const auto ideal = static_cast<double>(busy), total = static_cast<double>(timing.ranks.size()) * static_cast<double>(summary.makespan_ns);
+  const auto ideal = static_cast<double>(busy),
+             total = static_cast<double>(timing.ranks.size()) * static_cast<double>(summary.makespan_ns);
   if (ideal > 0) summary.bubble_overhead = (total - ideal) / ideal;
   if (total > 0) summary.bubble_fraction = (total - ideal) / total;
   summary.peak_in_flight = peak_in_flight(schedule);

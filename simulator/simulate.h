@@ -16,8 +16,8 @@ namespace frostpipe {
 ///
 /// Each rank runs its position's prologue once, its body `iterations` times, its epilogue once. Deterministic. Each
 /// rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link serves
-/// in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV holds its rank until the message is
-/// there. A collective starts when all its ranks have arrived.
+/// in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV holds
+/// its rank until the message is there. A collective starts when all its ranks have arrived.
 ///
 /// On the fast path where it applies, else (also where ranks share links) by events; to the nanosecond the same.
 ///
@@ -32,7 +32,8 @@ Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, 
 /// simulate() without a span for every action: for searches and large pipelines.
 Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// Figures of the first iteration; iteration_ns is the distance of the last two iterations' ends, or the makespan where there is one.
+/// Figures of the first iteration; iteration_ns is the distance of the last two iterations' ends, or the makespan where
+/// there is one.
 IterationSummary summarize(const Timing& timing, const Schedule& schedule);
 
 /// "fast path" or "event".
@@ -53,8 +54,9 @@ Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, st
 
 /// The same with costs that are made of the profile's.
 using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_profile)>;
-Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype, const Profile& profile,
-                              const Cluster& cluster, const WrapCosts& wrap);
+Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                              std::string_view dtype, const Profile& profile, const Cluster& cluster,
+                              const WrapCosts& wrap);
 
 /// What building the process groups anew is taken to cost. An estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;

@@ -36,25 +36,31 @@ SeveralIterations simulate_until_steady(const Phase& phase, int global_batch_siz
   return result;
 }
 
-/// Replica 0 alone, of replicas that are alike: the others are where it is, so a reduction among them is a time and a meeting of all one of its own ranks.
+/// Replica 0 alone, of replicas that are alike: the others are where it is, so a reduction among them is a time and a
+/// meeting of all one of its own ranks.
 class FirstReplica final : public CostModel {
  public:
   FirstReplica(const CostModel& all, const ParallelLayout& alone) : all_(all) {
-    for (int position = 0; position < alone.pipeline_parallel_size; ++position) ranks_.push_back(rank_of(alone, position, 0));
+    for (int position = 0; position < alone.pipeline_parallel_size; ++position)
+      ranks_.push_back(rank_of(alone, position, 0));
     std::sort(ranks_.begin(), ranks_.end());
   }
   std::vector<Segment> segments(const Action& action, int position, int /*replica*/) const override {
-    if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step) return all_.segments(action, position, 0);
+    if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
+      return all_.segments(action, position, 0);
     const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may meet
     if (!is_new) return known->second;
     known->second = all_.segments(action, position, 0);
     for (Segment& segment : known->second) {
-      std::erase_if(segment.collective_ranks, [&](int rank) { return !std::binary_search(ranks_.begin(), ranks_.end(), rank); });
+      std::erase_if(segment.collective_ranks,
+                    [&](int rank) { return !std::binary_search(ranks_.begin(), ranks_.end(), rank); });
       if (segment.collective_ranks.size() < 2) segment.collective_ranks.clear();
     }
     return known->second;
   }
-  Nanoseconds compute_ns(const Action& action, int position, int /*replica*/) const override { return all_.compute_ns(action, position, 0); }
+  Nanoseconds compute_ns(const Action& action, int position, int /*replica*/) const override {
+    return all_.compute_ns(action, position, 0);
+  }
   TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
 
  private:
@@ -97,8 +103,9 @@ Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, st
   return period_ns(alone, FirstReplica(costs, alone.layout));
 }
 
-Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype, const Profile& profile,
-                              const Cluster& cluster, const WrapCosts& wrap) {
+Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer,
+                              std::string_view dtype, const Profile& profile, const Cluster& cluster,
+                              const WrapCosts& wrap) {
   const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
   return period_ns(phase, *wrap(costs));
 }

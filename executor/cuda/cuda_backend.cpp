@@ -113,9 +113,7 @@ class CudaDevice final : public ComputeDevice {
     first_mark_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     mark();
   }
-  void mark() override {
-    marks_.emplace_back(cudaEventDefault).record(at::cuda::getCurrentCUDAStream(index_));
-  }
+  void mark() override { marks_.emplace_back(cudaEventDefault).record(at::cuda::getCurrentCUDAStream(index_)); }
   std::vector<Nanoseconds> marked_ns() override {
     marks_.back().synchronize();
     std::vector<Nanoseconds> times;

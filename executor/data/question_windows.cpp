@@ -45,7 +45,9 @@ void mark_answer(Window& window, int answer_begin, int answer_end) {
   window.end_position = window.num_question_tokens + std::max(first, static_cast<int>(last - spans.begin()));
 }
 
-void append(std::vector<std::int32_t>& ids, std::span<const std::int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); }
+void append(std::vector<std::int32_t>& ids, std::span<const std::int32_t> more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
 
 Window window_of(int question, std::span<const std::int32_t> question_ids, const SpannedTokens& context, Part part,
                  const PairTokenizer& tokenizer) {
@@ -79,7 +81,8 @@ PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
 }
 
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {
-  const int num_special = static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.behind.size());
+  const int num_special =
+      static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.behind.size());
   if (stride < 0) throw InvalidInput("stride of windows", "must be >= 0", std::to_string(stride));
   if (std::int64_t{max_tokens} <= std::int64_t{stride} + num_special)
     throw InvalidInput("tokens of a window",
@@ -98,7 +101,9 @@ std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& toke
     if (static_cast<std::ptrdiff_t>(context.ids.size()) > room() && room() <= stride)
       ids.resize(static_cast<std::size_t>(std::min(max_tokens / 2, max_tokens - num_special - (stride + 1))));
     const int answer_end =
-        question.answers.empty() ? 0 : question.answer_start + static_cast<int>(code_point_starts(question.answers.front()).size()) - 1;
+        question.answers.empty()
+            ? 0
+            : question.answer_start + static_cast<int>(code_point_starts(question.answers.front()).size()) - 1;
     for (const Part part :
          overlapping_parts(context.ids.size(), static_cast<std::size_t>(room()), static_cast<std::size_t>(stride))) {
       windows.push_back(window_of(static_cast<int>(i), ids, context, part, tokenizer));

@@ -31,7 +31,8 @@ struct ActivationStore::Header {
   Bytes disk_bytes;
 };
 
-/// `version` is odd while someone writes. A reader takes what it copied only if the version stood still and the checksum is right.
+/// `version` is odd while someone writes. A reader takes what it copied only if the version stood still and the
+/// checksum is right.
 struct ActivationStore::Entry {
   std::atomic<std::uint64_t> version;
   std::atomic<std::uint64_t> key;
@@ -78,7 +79,8 @@ class ActivationStore::File {
   int descriptor_;
 };
 
-std::unique_ptr<ActivationStore> ActivationStore::create(const ActivationStoreOptions& options, const std::string& name) {
+std::unique_ptr<ActivationStore> ActivationStore::create(const ActivationStoreOptions& options,
+                                                         const std::string& name) {
   std::unique_ptr<ActivationStore> store(new ActivationStore);
   store->make(options, name);
   return store;
@@ -94,7 +96,8 @@ ActivationStore::ActivationStore() = default;
 
 void ActivationStore::make(const ActivationStoreOptions& options, const std::string& name) {
   if (options.disk_bytes > 0 && !std::filesystem::is_directory(options.disk_folder)) {
-    throw InvalidInput("cache folder", "must be an existing folder; make it, or give another", options.disk_folder.string());
+    throw InvalidInput("cache folder", "must be an existing folder; make it, or give another",
+                       options.disk_folder.string());
   }
   Header sizes{0, 0};
   memory_begin_ = table_bytes(options);
@@ -186,7 +189,9 @@ ActivationStore::~ActivationStore() {
 }
 
 ActivationStore::Files ActivationStore::files() const {
-  const auto of_this_process = [](const std::unique_ptr<File>& file) { return file ? fmt::format("/proc/{}/fd/{}", getpid(), file->descriptor()) : ""; };
+  const auto of_this_process = [](const std::unique_ptr<File>& file) {
+    return file ? fmt::format("/proc/{}/fd/{}", getpid(), file->descriptor()) : "";
+  };
   return {of_this_process(shared_), of_this_process(disk_)};
 }
 
@@ -221,7 +226,8 @@ std::uint64_t ActivationStore::read(int sample, std::span<const std::uint64_t> k
   FROSTPIPE_CHECK(static_cast<Bytes>(to.size()) == sizes_[sample], "an entry is read as a whole");
   Entry& entry = entry_of(sample);
   const std::uint64_t version = entry.version.load(std::memory_order_acquire);
-  std::uint64_t key = entry.key.load(std::memory_order_relaxed), checksum = entry.checksum.load(std::memory_order_relaxed);
+  std::uint64_t key = entry.key.load(std::memory_order_relaxed),
+                checksum = entry.checksum.load(std::memory_order_relaxed);
   if (version % 2 != 0 || std::find(keys.begin(), keys.end(), key) == keys.end()) return 0;
   if (in_memory(sample)) {
     std::memcpy(to.data(), mapped_ + memory_begin_ + offsets_[sample], to.size());
@@ -240,7 +246,8 @@ bool ActivationStore::write(int sample, std::uint64_t key, std::span<const std::
   if (!has_slot(sample)) return false;
   FROSTPIPE_CHECK(static_cast<Bytes>(from.size()) == sizes_[sample], "an entry is written as a whole");
   Entry& entry = entry_of(sample);
-  const std::uint64_t version = entry.version.load(std::memory_order_relaxed) | 1;  // also where a writer died in the middle
+  const std::uint64_t version =
+      entry.version.load(std::memory_order_relaxed) | 1;  // also where a writer died in the middle
   entry.version.store(version, std::memory_order_relaxed);
   entry.key.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);

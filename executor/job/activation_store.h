@@ -15,7 +15,7 @@ struct ActivationStoreOptions {
   std::vector<Bytes> entry_bytes;  // per sample of the node
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
-  std::filesystem::path disk_folder;  // must exist if disk_bytes > 0
+  std::filesystem::path disk_folder;                 // must exist if disk_bytes > 0
   std::filesystem::path memory_folder = "/dev/shm";  // a file system in memory
 };
 
@@ -32,7 +32,8 @@ struct ActivationStoreOptions {
 /// are in memory, and those on disk are there all the same.
 class ActivationStore {
  public:
-  /// Where a store's files can be opened: they have no names, and go with the last process that has them, however it ends.
+  /// Where a store's files can be opened: they have no names, and go with the last process that has them, however it
+  /// ends.
   struct Files {
     std::string shared, disk;
   };
@@ -48,11 +49,13 @@ class ActivationStore {
 
   Files files() const;
 
-  /// Copies the sample's entry to `to` (its entry_bytes) if it is whole and has one of these keys: returns that key, else 0. Keys are not 0.
+  /// Copies the sample's entry to `to` (its entry_bytes) if it is whole and has one of these keys: returns that key,
+  /// else 0. Keys are not 0.
   std::uint64_t read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const;
   /// True if an entry under that key stands there, read or not.
   bool holds(int sample, std::uint64_t key) const;
-  /// False if the sample has no slot or the disk refused. Two processes must not write one sample at a time (the entry would be missing).
+  /// False if the sample has no slot or the disk refused. Two processes must not write one sample at a time (the entry
+  /// would be missing).
   bool write(int sample, std::uint64_t key, std::span<const std::byte> from);
 
   int slots_in_memory() const { return slots_in_memory_; }
@@ -81,7 +84,7 @@ class ActivationStore {
   std::unique_ptr<File> shared_, disk_;  // header, entry words and slots in memory; slots on disk
   std::vector<Bytes> sizes_, offsets_;   // per sample with a slot: in its file
   int slots_in_memory_ = 0, slots_on_disk_ = 0;
-  Bytes memory_begin_ = 0;               // of the slots in the shared file
+  Bytes memory_begin_ = 0;  // of the slots in the shared file
   std::byte* mapped_ = nullptr;
   Bytes mapped_bytes_ = 0;
   std::string note_;

@@ -75,15 +75,20 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
   archive("hash", manifest.hash);
 }
 
-std::string hash_of(std::string_view text) { return fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text)))); }
+std::string hash_of(std::string_view text) {
+  return fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
+}
 
-CheckpointFile file_of(std::string_view name, std::string_view text) { return {std::string(name), static_cast<Bytes>(text.size()), hash_of(text)}; }
+CheckpointFile file_of(std::string_view name, std::string_view text) {
+  return {std::string(name), static_cast<Bytes>(text.size()), hash_of(text)};
+}
 
 const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name) {
   for (const CheckpointFile& file : checkpoint.files) {
     if (file.name == name) return file;
   }
-  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name), "missing");
+  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name),
+                     "missing");
 }
 
 void remove_checkpoint(const std::filesystem::path& folder) {
@@ -92,12 +97,14 @@ void remove_checkpoint(const std::filesystem::path& folder) {
     std::filesystem::remove(folder, ignored);  // what it leads to is somebody else's
     return;
   }
-  std::filesystem::remove(folder / kManifest, ignored);  // first: what is left of an interrupted removal is no checkpoint
+  std::filesystem::remove(folder / kManifest,
+                          ignored);  // first: what is left of an interrupted removal is no checkpoint
   std::filesystem::remove_all(folder, ignored);
 }
 
 [[noreturn]] void fail_hash(const std::filesystem::path& path) {
-  throw InvalidInput(path.string(), "must be as it was written", "a file with other content: it is torn or was changed");
+  throw InvalidInput(path.string(), "must be as it was written",
+                     "a file with other content: it is torn or was changed");
 }
 
 std::string read_listed(const Checkpoint& checkpoint, std::string_view name) {
@@ -114,18 +121,29 @@ std::optional<std::string> first_difference(const RunSettings& saved, const RunS
   fields(a, saved);
   fields(b, now);
   for (const auto& [name, value] : a.object.items()) {
-    if (value != b.object[name]) return fmt::format("{}: {} in the checkpoint, {} now", name, value.dump(), b.object[name].dump());
+    if (value != b.object[name])
+      return fmt::format("{}: {} in the checkpoint, {} now", name, value.dump(), b.object[name].dump());
   }
   return std::nullopt;
 }
 
-std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step) { return root / fmt::format("step-{:08}", step); }
+std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step) {
+  return root / fmt::format("step-{:08}", step);
+}
 
 std::string layer_file_name(int layer) { return fmt::format("layer-{:03}.safetensors", layer); }
 
 CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<CheckpointFile>& layers) {
   CheckpointTexts texts{.checkpoint = {}, .plan = to_json(checkpoint.plan), .run = to_json(checkpoint.run)};
-  Manifest manifest{checkpoint.step, checkpoint.settings, checkpoint.plan_fingerprint, checkpoint.freeze_rule, checkpoint.freeze_state, checkpoint.watched_step, checkpoint.watched_accuracy, {file_of(kPlan, texts.plan), file_of(kRun, texts.run)}, {}};
+  Manifest manifest{checkpoint.step,
+                    checkpoint.settings,
+                    checkpoint.plan_fingerprint,
+                    checkpoint.freeze_rule,
+                    checkpoint.freeze_state,
+                    checkpoint.watched_step,
+                    checkpoint.watched_accuracy,
+                    {file_of(kPlan, texts.plan), file_of(kRun, texts.run)},
+                    {}};
   manifest.files.insert(manifest.files.end(), layers.begin(), layers.end());
   manifest.hash = hash_of(json::write_envelope(kFormat, manifest));
   texts.checkpoint = json::write_envelope(kFormat, manifest);
@@ -180,7 +198,9 @@ SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer) {
   const std::filesystem::path path = checkpoint.folder / layer_file_name(layer);
   const CheckpointFile& listed = entry_of(checkpoint, layer_file_name(layer));
   SafetensorsFile file(path);
-  if (static_cast<Bytes>(file.content().size()) != listed.bytes || fmt::format("{:016x}", hash_bytes(file.content())) != listed.hash) fail_hash(path);
+  if (static_cast<Bytes>(file.content().size()) != listed.bytes ||
+      fmt::format("{:016x}", hash_bytes(file.content())) != listed.hash)
+    fail_hash(path);
   return file;
 }
 

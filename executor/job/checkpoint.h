@@ -11,8 +11,8 @@
 
 namespace frostpipe {
 
-/// What a run and its continuation must have in common: with it the order of the samples, the learning rates and the updates are the same.
-/// The layout, the schedule and what is frozen may change.
+/// What a run and its continuation must have in common: with it the order of the samples, the learning rates and the
+/// updates are the same. The layout, the schedule and what is frozen may change.
 struct RunSettings {
   std::string model_fingerprint;
   std::string data_fingerprint;  // of every sample's tokens and label, and of what is held out
@@ -47,16 +47,18 @@ struct CheckpointFile {
 ///   checkpoint.json          this struct but for plan and run, with a hash of itself; written last
 ///   plan.json                the phases as they were executed, the running one, and those decided but not begun
 ///   run.json                 the summary of the steps so far
-///   layer-007.safetensors    a layer's flat weights and, unless the optimizer has none, first_moment and second_moment: also of frozen layers, if
-///                            they ever trained
-/// The folder gets its name, step-00000120, when all of it is written and has reached the disk. Nothing in it is ever executed.
+///   layer-007.safetensors    a layer's flat weights and, unless the optimizer has none, first_moment and
+///                            second_moment: also of frozen layers, if they ever trained
+/// The folder gets its name, step-00000120, when all of it is written and has reached the disk. Nothing in it is ever
+/// executed.
 struct Checkpoint {
   int step = 0;
   RunSettings settings;
-  std::string plan_fingerprint;      // of the plan that the run was started with
+  std::string plan_fingerprint;  // of the plan that the run was started with
   std::string freeze_rule;
   std::vector<double> freeze_state;  // the rule's
-  int watched_step = -1;        // a freeze that no test has confirmed yet can be taken back to this step's checkpoint; -1 = none
+  int watched_step =
+      -1;  // a freeze that no test has confirmed yet can be taken back to this step's checkpoint; -1 = none
   double watched_accuracy = 0;  // there
   std::vector<CheckpointFile> files;
   TrainingPlan plan;
@@ -73,7 +75,8 @@ struct CheckpointTexts {
 };
 CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<CheckpointFile>& layers);
 
-/// Reads and checks checkpoint.json, plan.json and run.json. Throws InvalidInput that names the file and what is wrong with it.
+/// Reads and checks checkpoint.json, plan.json and run.json. Throws InvalidInput that names the file and what is wrong
+/// with it.
 Checkpoint read_checkpoint(const std::filesystem::path& folder);
 
 /// A moment without files, as one text and back: what ranks tell each other after a loss. Throws InvalidInput.

@@ -45,7 +45,8 @@ void read_listing(const std::filesystem::path& path, std::map<std::string, Check
     const std::size_t end = text.find('\n', begin);
     const std::string line = text.substr(begin, end - begin);
     const std::size_t first = line.find(' '), second = line.rfind(' ');
-    files[line.substr(0, first)] = {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)), line.substr(second + 1)};
+    files[line.substr(0, first)] = {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)),
+                                    line.substr(second + 1)};
     begin = end + 1;
   }
 }
@@ -85,7 +86,8 @@ struct CheckpointWriter::State {
   }
 
   /// All layers' files, as the ranks list them; nothing if they do not come.
-  std::optional<std::vector<CheckpointFile>> wait_for_layers(const std::filesystem::path& folder, int num_layers) const {
+  std::optional<std::vector<CheckpointFile>> wait_for_layers(const std::filesystem::path& folder,
+                                                             int num_layers) const {
     std::map<std::string, CheckpointFile> files;
     for (; !given_up; std::this_thread::sleep_for(5ms)) {
       files.clear();
@@ -102,7 +104,8 @@ struct CheckpointWriter::State {
 
   void write(CheckpointPart& part) {
     if (part.layers.empty() && !part.manifest) return;  // nobody waits for it, so that what it wrote would stay behind
-    const std::filesystem::path whole = checkpoint_path(root, part.step), folder = whole.string() + ".part-" + part.attempt;
+    const std::filesystem::path whole = checkpoint_path(root, part.step),
+                                folder = whole.string() + ".part-" + part.attempt;
     std::filesystem::create_directories(folder);
     std::vector<CheckpointFile> files;
     for (LayerImage& image : part.layers) {
@@ -137,7 +140,8 @@ struct CheckpointWriter::State {
     } catch (const std::exception& error) {
       failed = true;
       std::error_code ignored;
-      if (part.manifest) std::filesystem::remove_all(checkpoint_path(root, part.step).string() + ".part-" + part.attempt, ignored);
+      if (part.manifest)
+        std::filesystem::remove_all(checkpoint_path(root, part.step).string() + ".part-" + part.attempt, ignored);
       const std::lock_guard lock(mutex);
       note = not_written(part.step, error);
     }
@@ -182,7 +186,9 @@ void CheckpointWriter::start(CheckpointPart part) {
 }
 
 void CheckpointWriter::finish(int seconds) {
-  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds); busy() && std::chrono::steady_clock::now() < until;) std::this_thread::sleep_for(5ms);
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+       busy() && std::chrono::steady_clock::now() < until;)
+    std::this_thread::sleep_for(5ms);
   give_up(fmt::format("some rank's layers did not come within {} s", seconds));
   if (state_->thread.joinable()) state_->thread.join();
 }

@@ -36,10 +36,12 @@ struct CheckpointPart {
   int num_layers = 0;
 };
 
-/// Writes checkpoints in a thread of its own, one at a time. The ranks share the folder and meet in it: each writes its layers, the one with the manifest waits
-/// for them, and renames the folder when all of it has reached the disk. A frozen layer's file is written once and then linked.
+/// Writes checkpoints in a thread of its own, one at a time. The ranks share the folder and meet in it: each writes its
+/// layers, the one with the manifest waits for them, and renames the folder when all of it has reached the disk. A
+/// frozen layer's file is written once and then linked.
 ///
-/// What goes wrong (a full disk, a folder that vanished) costs this checkpoint and nothing else: take_note() says what it was.
+/// What goes wrong (a full disk, a folder that vanished) costs this checkpoint and nothing else: take_note() says what
+/// it was.
 class CheckpointWriter {
  public:
   /// Of `keep` checkpoints the oldest go when a new one is whole.

@@ -38,7 +38,8 @@ ControlChannel::~ControlChannel() {
 }
 
 bool ControlChannel::send(const std::string& text, int descriptor) {
-  FROSTPIPE_CHECK(!text.empty() && text.size() <= kLongestText, "texts are short, and an empty one would look like the end");
+  FROSTPIPE_CHECK(!text.empty() && text.size() <= kLongestText,
+                  "texts are short, and an empty one would look like the end");
   iovec part{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
   message.msg_iov = &part;

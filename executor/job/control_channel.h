@@ -15,15 +15,16 @@ struct ControlText {
   OwnedDescriptor descriptor;  // that came with it, if one did; not inherited by programs that are started
 };
 
-/// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or not at all. One thread may send
-/// while another receives.
+/// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or
+/// not at all. One thread may send while another receives.
 class ControlChannel {
  public:
   /// The launcher's end, which its processes do not inherit, and the process's end, which they do.
   static std::pair<ControlChannel, ControlChannel> make_pair();
   /// Takes over an open descriptor.
   explicit ControlChannel(int descriptor) : descriptor_(descriptor) {}
-  ControlChannel(ControlChannel&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), closed_(other.closed_.load()) {}
+  ControlChannel(ControlChannel&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)), closed_(other.closed_.load()) {}
   ControlChannel& operator=(ControlChannel&& other) noexcept;
   ~ControlChannel();
 

@@ -10,14 +10,20 @@
 namespace frostpipe {
 namespace {
 
-bool contains(const std::vector<int>& values, int value) { return std::find(values.begin(), values.end(), value) != values.end(); }
+bool contains(const std::vector<int>& values, int value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 }  // namespace
 
-bool knows_the_run(const Holding& holding) { return holding.step >= 0 && !holding.trainable.empty() && holding.num_recorded >= holding.step; }
+bool knows_the_run(const Holding& holding) {
+  return holding.step >= 0 && !holding.trainable.empty() && holding.num_recorded >= holding.step;
+}
 
 std::string to_text(const Holding& holding) {
-  return nlohmann::json{holding.step, holding.phase_from, holding.num_recorded, holding.layers, holding.trainable, holding.parked}.dump();
+  return nlohmann::json{holding.step,   holding.phase_from, holding.num_recorded,
+                        holding.layers, holding.trainable,  holding.parked}
+      .dump();
 }
 
 Holding holding_from_text(const std::string& text) {
@@ -25,7 +31,8 @@ Holding holding_from_text(const std::string& text) {
   return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
 }
 
-std::optional<int> common_step(const std::vector<Holding>& holdings, int num_layers, const std::vector<int>& needs_parked) {
+std::optional<int> common_step(const std::vector<Holding>& holdings, int num_layers,
+                               const std::vector<int>& needs_parked) {
   const Holding* first = nullptr;
   std::vector<bool> held(num_layers, false);
   for (const Holding& holding : holdings) {
@@ -50,7 +57,8 @@ std::vector<TensorMove> moves_to_restore(const std::vector<Holding>& holdings, c
     for (int layer = range.begin; layer < range.end; ++layer) {
       std::vector<int> sources;
       for (std::size_t rank = 0; rank < holdings.size(); ++rank) {
-        if (holdings[rank].step >= 0 && contains(holdings[rank].layers, layer)) sources.push_back(static_cast<int>(rank));
+        if (holdings[rank].step >= 0 && contains(holdings[rank].layers, layer))
+          sources.push_back(static_cast<int>(rank));
       }
       FROSTPIPE_CHECK(!sources.empty(), "every layer is with a survivor");
       const bool with_moments = layer >= phase.first_trainable_layer;

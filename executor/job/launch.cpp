@@ -51,13 +51,13 @@ struct Member {
   int rank = -1;  // -1 = a spare
   int seat = -1;
   bool running = true;
-  int status = 0;        // waitpid's, once it no longer runs
-  bool silent = false;   // killed because it was
-  bool stuck = false;    // killed because it did not stop
-  bool named = false;    // in the cause of the forming that is under way
+  int status = 0;       // waitpid's, once it no longer runs
+  bool silent = false;  // killed because it was
+  bool stuck = false;   // killed because it did not stop
+  bool named = false;   // in the cause of the forming that is under way
   bool has_beaten = false;
-  bool stopped = false;  // has given up its connections, to form anew
-  bool done = false;     // has ended its work
+  bool stopped = false;                        // has given up its connections, to form anew
+  bool done = false;                           // has ended its work
   std::optional<messages::Progress> progress;  // of this forming, once it was asked to end
   Clock::time_point last_beat = Clock::now();
 
@@ -67,15 +67,19 @@ struct Member {
 };
 
 std::string how_it_ended(const Member& member) {
-  if (member.silent) return fmt::format("has sent no heartbeat for {} s: it is stopped or stuck", member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
-  if (WIFSIGNALED(member.status)) return fmt::format("was killed by signal {} ({})", WTERMSIG(member.status), strsignal(WTERMSIG(member.status)));
+  if (member.silent)
+    return fmt::format("has sent no heartbeat for {} s: it is stopped or stuck",
+                       member.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
+  if (WIFSIGNALED(member.status))
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(member.status), strsignal(WTERMSIG(member.status)));
   if (WEXITSTATUS(member.status) == 127) return "could not be started";
   if (member.lost_its_peer()) return "lost the connection to another rank";
   return fmt::format("ended with exit code {}", WEXITSTATUS(member.status));
 }
 
 std::string name_of(const Member& member) {
-  return member.rank < 0 ? fmt::format("a spare (process {})", member.pid) : fmt::format("rank {} (process {})", member.rank, member.pid);
+  return member.rank < 0 ? fmt::format("a spare (process {})", member.pid)
+                         : fmt::format("rank {} (process {})", member.rank, member.pid);
 }
 
 Member start_member(const LaunchOptions& options, int id) {
@@ -256,21 +260,28 @@ class Launcher {
     if (const Member* const culprit = failed_rank()) return fail(*culprit);
     if (Member* const lost = lost_member()) {
       if (cause_.empty() && num_restarts_ == options_.max_restarts) return fail(*lost);
-      const auto finished = [](const Member& member) { return member.rank >= 0 && (member.done || (!member.running && member.status == 0)); };
-      if (std::any_of(members_.begin(), members_.end(), finished)) return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
+      const auto finished = [](const Member& member) {
+        return member.rank >= 0 && (member.done || (!member.running && member.status == 0));
+      };
+      if (std::any_of(members_.begin(), members_.end(), finished))
+        return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
       if (cause_.empty()) begin_to_re_form(*lost);
     }
     const auto has_stopped = [](const Member& member) { return member.stopped; };
-    if (cause_.empty() && std::any_of(members_.begin(), members_.end(), has_stopped) && !first_stop_) first_stop_ = Clock::now();
+    if (cause_.empty() && std::any_of(members_.begin(), members_.end(), has_stopped) && !first_stop_)
+      first_stop_ = Clock::now();
     if (cause_.empty() && first_stop_ && Clock::now() - *first_stop_ > std::chrono::seconds(kSilenceLimitSeconds + 2)) {
-      if (num_restarts_ == options_.max_restarts) return fail("connections between ranks broke though all ranks are alive", 1);
+      if (num_restarts_ == options_.max_restarts)
+        return fail("connections between ranks broke though all ranks are alive", 1);
       begin_to_re_form();
     }
     if (!cause_.empty()) return wait_for_survivors();
     const auto is_rank = [](const Member& member) { return member.rank >= 0 && member.running; };
     if (std::any_of(members_.begin(), members_.end(), is_rank)) return std::nullopt;
     for (Member& spare : members_) spare.channel.send(messages::kEnd);
-    for (const auto until = Clock::now() + 5s; any(is_running) && Clock::now() < until; std::this_thread::sleep_for(10ms)) reap();
+    for (const auto until = Clock::now() + 5s; any(is_running) && Clock::now() < until;
+         std::this_thread::sleep_for(10ms))
+      reap();
     end_all();
     return 0;
   }
@@ -279,14 +290,16 @@ class Launcher {
   void forget_lost_spares() {
     std::erase_if(members_, [](const Member& member) {
       if (member.rank >= 0 || member.running) return false;
-      std::fprintf(stderr, "frostpipe: %s %s; going on without it\n", name_of(member).c_str(), how_it_ended(member).c_str());
+      std::fprintf(stderr, "frostpipe: %s %s; going on without it\n", name_of(member).c_str(),
+                   how_it_ended(member).c_str());
       return true;
     });
   }
 
   /// The first that is lost; null if none is.
   Member* lost_member() {
-    const auto found = std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
+    const auto found =
+        std::find_if(members_.begin(), members_.end(), [](const Member& member) { return member.lost(); });
     return found == members_.end() ? nullptr : &*found;
   }
 
@@ -365,9 +378,14 @@ class Launcher {
     std::sort(ranks.begin(), ranks.end(), [](const Member* a, const Member* b) { return a->seat < b->seat; });
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank]->rank = static_cast<int>(rank);
     const auto taken = wanted - free_seats.size();
-    std::string sentence = taken == 0 ? "" : taken == 1 ? "a spare takes the place" : fmt::format("{} spares take the places", taken);
-    if (taken == 0 || !free_seats.empty()) sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
-    std::fprintf(stderr, "frostpipe: %s; %s (restart %d of %d)\n", cause_.c_str(), sentence.c_str(), num_restarts_, options_.max_restarts);
+    std::string sentence = taken == 0   ? ""
+                           : taken == 1 ? "a spare takes the place"
+                                        : fmt::format("{} spares take the places", taken);
+    if (taken == 0 || !free_seats.empty())
+      sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(),
+                              ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
+    std::fprintf(stderr, "frostpipe: %s; %s (restart %d of %d)\n", cause_.c_str(), sentence.c_str(), num_restarts_,
+                 options_.max_restarts);
     ++generation_;
     announce();
     cause_.clear();
@@ -402,7 +420,10 @@ class Launcher {
   }
 
   void announce() {
-    Formation formation{.generation = generation_, .cause = cause_, .lost_ns = nanoseconds_of(lost_at_), .noticed_ns = nanoseconds_of(noticed_at_)};
+    Formation formation{.generation = generation_,
+                        .cause = cause_,
+                        .lost_ns = nanoseconds_of(lost_at_),
+                        .noticed_ns = nanoseconds_of(noticed_at_)};
     for (const Member& member : members_) {
       if (member.rank < 0) continue;
       formation.seats.resize(std::max<std::size_t>(formation.seats.size(), member.rank + 1));
@@ -423,7 +444,7 @@ class Launcher {
   int generation_ = 0, num_restarts_ = 0;
   std::string cause_;  // why the job is being formed anew; empty while it is not
   Clock::time_point lost_at_{}, noticed_at_{};
-  std::optional<Clock::time_point> first_stop_;  // of a survivor, in this forming
+  std::optional<Clock::time_point> first_stop_;    // of a survivor, in this forming
   std::optional<Clock::time_point> asked_to_end_;  // by a signal
   bool end_is_settled_ = false;                    // the ranks of this forming know before which step
   bool was_interrupted_ = false;                   // they have ended there

@@ -7,8 +7,8 @@ namespace frostpipe {
 struct LaunchOptions {
   std::vector<std::string> command;
   int num_ranks = 1;
-  int num_spares = 0;    // processes beside the ranks, ready to take a lost one's place
-  int max_restarts = 0;  // how often the job may form anew after a loss; 0 = a loss ends it
+  int num_spares = 0;                 // processes beside the ranks, ready to take a lost one's place
+  int max_restarts = 0;               // how often the job may form anew after a loss; 0 = a loss ends it
   bool ends_with_checkpoint = false;  // the ranks ask Membership::is_to_end() before every step
 };
 

@@ -45,13 +45,16 @@ std::optional<RankEnvironment> rank_environment() {
   self.world_size = integer_variable("WORLD_SIZE");
   self.local_rank = integer_variable("LOCAL_RANK");
   self.master_port = integer_variable("MASTER_PORT");
-  if (self.master_port > 65535) throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
+  if (self.master_port > 65535)
+    throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
   if (const char* const address = std::getenv("MASTER_ADDR")) self.master_address = address;
   if (std::getenv("TORCHELASTIC_RESTART_COUNT")) self.attempt = integer_variable("TORCHELASTIC_RESTART_COUNT");
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   self.store_is_external = agent && std::string(agent) == "True";
   if (self.rank >= self.world_size) {
-    throw InvalidInput("environment variable RANK", "must be less than WORLD_SIZE (" + std::to_string(self.world_size) + ")", std::to_string(self.rank));
+    throw InvalidInput("environment variable RANK",
+                       "must be less than WORLD_SIZE (" + std::to_string(self.world_size) + ")",
+                       std::to_string(self.rank));
   }
   return self;
 }

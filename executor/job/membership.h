@@ -16,7 +16,8 @@ struct RankEnvironment {
   int local_rank = 0;
   std::string master_address = "127.0.0.1";
   int master_port = 0;
-  /// How often whoever launched has started the ranks anew (torchrun --max-restarts): its store still holds what earlier ones wrote.
+  /// How often whoever launched has started the ranks anew (torchrun --max-restarts): its store still holds what
+  /// earlier ones wrote.
   int attempt = 0;
   /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
   bool store_is_external = false;
@@ -34,21 +35,24 @@ inline constexpr int kStopLimitSeconds = 15;
 /// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
 inline constexpr int kPeerLostExitCode = 3;
 
-/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT), as torchrun sets them; none if RANK is not set.
-/// Throws InvalidInput naming the variable that is missing or not a number.
+/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE,
+/// TORCHELASTIC_RESTART_COUNT), as torchrun sets them; none if RANK is not set. Throws InvalidInput naming the variable
+/// that is missing or not a number.
 std::optional<RankEnvironment> rank_environment();
 
 /// A forming of the job: who is who until somebody is lost.
 struct Formation {
-  int generation = 0;      // 0 = the first
+  int generation = 0;  // 0 = the first
   RankEnvironment self;
-  std::vector<int> seats;  // by rank: the rank that this place had in the first forming; says which device of the cluster it is
-  std::string cause;       // why the job forms anew: "rank 1 was killed by signal 9"; empty for the first
-  Nanoseconds lost_ns = 0;    // on the machine's steady clock: when whoever was lost last showed a sign of life,
-  Nanoseconds noticed_ns = 0; // and when the launcher knew
+  std::vector<int>
+      seats;  // by rank: the rank that this place had in the first forming; says which device of the cluster it is
+  std::string cause;           // why the job forms anew: "rank 1 was killed by signal 9"; empty for the first
+  Nanoseconds lost_ns = 0;     // on the machine's steady clock: when whoever was lost last showed a sign of life,
+  Nanoseconds noticed_ns = 0;  // and when the launcher knew
 };
 
-/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and its place in each forming.
+/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and its place in each
+/// forming.
 class Membership {
  public:
   /// Null in a process that is no rank.

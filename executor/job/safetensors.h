@@ -24,8 +24,8 @@ struct StoredTensor {
 /// A safetensors file, mapped: 8 bytes little-endian header length, JSON header, raw data.
 class SafetensorsFile {
  public:
-  /// Throws InvalidInput that names file, tensor, rule and value for a file that breaks the format: truncated, header that is not JSON, offsets
-  /// outside the data or that do not match shape and dtype.
+  /// Throws InvalidInput that names file, tensor, rule and value for a file that breaks the format: truncated, header
+  /// that is not JSON, offsets outside the data or that do not match shape and dtype.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   /// The file's bytes, all of them.

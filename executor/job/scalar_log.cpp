@@ -39,17 +39,23 @@ std::string varint(std::uint64_t value) {
 enum class Wire { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 std::string field(int number, Wire wire, const std::string& content) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(wire)) + (wire == Wire::bytes ? varint(content.size()) : "") + content;
+  return varint(static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(wire)) +
+         (wire == Wire::bytes ? varint(content.size()) : "") + content;
 }
 
-std::string event(double wall_time, const std::string& rest) { return field(1, Wire::fixed64, bytes_of(wall_time)) + rest; }
+std::string event(double wall_time, const std::string& rest) {
+  return field(1, Wire::fixed64, bytes_of(wall_time)) + rest;
+}
 
 std::string scalars_event(double wall_time, int step, const std::vector<NamedValue>& values) {
   std::string summary;
   for (const NamedValue& value : values) {
-    summary += field(1, Wire::bytes, field(1, Wire::bytes, value.name) + field(2, Wire::fixed32, bytes_of(static_cast<float>(value.value))));
+    summary +=
+        field(1, Wire::bytes,
+              field(1, Wire::bytes, value.name) + field(2, Wire::fixed32, bytes_of(static_cast<float>(value.value))));
   }
-  return event(wall_time, field(2, Wire::varint, varint(static_cast<std::uint64_t>(step))) + field(5, Wire::bytes, summary));
+  return event(wall_time,
+               field(2, Wire::varint, varint(static_cast<std::uint64_t>(step))) + field(5, Wire::bytes, summary));
 }
 
 void append(const std::filesystem::path& path, const std::string& head, const std::string& content) {
@@ -69,9 +75,11 @@ std::string event_record(std::string_view data) {
 void ScalarLog::write(int step, const std::vector<NamedValue>& values) const {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   nlohmann::ordered_json line{{"step", step}, {"wall_time", now}};
-  for (const NamedValue& value : values) line[value.name] = std::isfinite(value.value) ? nlohmann::ordered_json(value.value) : nlohmann::ordered_json();
+  for (const NamedValue& value : values)
+    line[value.name] = std::isfinite(value.value) ? nlohmann::ordered_json(value.value) : nlohmann::ordered_json();
   append(folder_ / "scalars.jsonl", "", line.dump() + "\n");
-  append(folder_ / "tensorboard" / "events.out.tfevents.frostpipe", event_record(event(now, field(3, Wire::bytes, "brain.Event:2"))),
+  append(folder_ / "tensorboard" / "events.out.tfevents.frostpipe",
+         event_record(event(now, field(3, Wire::bytes, "brain.Event:2"))),
          event_record(scalars_event(now, step, values)));
 }
 

@@ -6,11 +6,13 @@
 
 namespace frostpipe {
 
-/// Figures of a run as it goes, for other programs to watch: FOLDER/scalars.jsonl, one JSON object per line with "step", "wall_time" (seconds since 1970) and the figures
-/// by name; and the same in FOLDER/tensorboard/, an event file that TensorBoard reads.
+/// Figures of a run as it goes, for other programs to watch: FOLDER/scalars.jsonl, one JSON object per line with
+/// "step", "wall_time" (seconds since 1970) and the figures by name; and the same in FOLDER/tensorboard/, an event file
+/// that TensorBoard reads.
 ///
-/// Appends, so that the rank that knows the figures may change: each has a log of its own on the same folder. Steps that are done again come again; both kinds of reader
-/// take the later ones. What cannot be written (a full disk) is left out: a log stops no training.
+/// Appends, so that the rank that knows the figures may change: each has a log of its own on the same folder. Steps
+/// that are done again come again; both kinds of reader take the later ones. What cannot be written (a full disk) is
+/// left out: a log stops no training.
 class ScalarLog {
  public:
   explicit ScalarLog(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -22,7 +22,8 @@ Phase seated(Phase phase, std::span<const int> seats, int num_seats) {
   phase.layout.placement = explicit_placement(phase.layout);
   for (int& rank : phase.layout.placement) rank = seats[rank];
   std::vector<Bytes> peaks(phase.predicted.peak_memory_bytes.empty() ? 0 : num_seats, 0);
-  for (std::size_t rank = 0; rank < phase.predicted.peak_memory_bytes.size(); ++rank) peaks[seats[rank]] = phase.predicted.peak_memory_bytes[rank];
+  for (std::size_t rank = 0; rank < phase.predicted.peak_memory_bytes.size(); ++rank)
+    peaks[seats[rank]] = phase.predicted.peak_memory_bytes[rank];
   phase.predicted.peak_memory_bytes = std::move(peaks);
   return phase;
 }

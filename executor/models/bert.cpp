@@ -11,9 +11,10 @@ std::string block_name(int block) { return "bert.encoder.layer." + std::to_strin
 
 std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
   const std::string e = "bert.embeddings.";
-  return {table_spec(e + "word_embeddings.weight", c.vocab_size, c.hidden_size), table_spec(e + "position_embeddings.weight", c.max_position_embeddings, c.hidden_size),
-          table_spec(e + "token_type_embeddings.weight", c.type_vocab_size, c.hidden_size), scale_spec(e + "LayerNorm.weight", c.hidden_size),
-          bias_spec({e + "LayerNorm.bias"}, c.hidden_size)};
+  return {table_spec(e + "word_embeddings.weight", c.vocab_size, c.hidden_size),
+          table_spec(e + "position_embeddings.weight", c.max_position_embeddings, c.hidden_size),
+          table_spec(e + "token_type_embeddings.weight", c.type_vocab_size, c.hidden_size),
+          scale_spec(e + "LayerNorm.weight", c.hidden_size), bias_spec({e + "LayerNorm.bias"}, c.hidden_size)};
 }
 
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
@@ -37,28 +38,33 @@ std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block)
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
   const std::int64_t h = c.hidden_size;
-  if (c.task == Task::question_answering) return {matrix_spec({"qa_outputs.weight"}, 2, h), bias_spec({"qa_outputs.bias"}, 2)};
-  return {matrix_spec({"bert.pooler.dense.weight"}, h, h), matrix_spec({"classifier.weight"}, c.num_labels, h), bias_spec({"bert.pooler.dense.bias"}, h),
-          bias_spec({"classifier.bias"}, c.num_labels)};
+  if (c.task == Task::question_answering)
+    return {matrix_spec({"qa_outputs.weight"}, 2, h), bias_spec({"qa_outputs.bias"}, 2)};
+  return {matrix_spec({"bert.pooler.dense.weight"}, h, h), matrix_spec({"classifier.weight"}, c.num_labels, h),
+          bias_spec({"bert.pooler.dense.bias"}, h), bias_spec({"classifier.bias"}, c.num_labels)};
 }
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
-  const at::Tensor types = batch.token_types.defined() ? at::embedding(p[2].value, batch.token_types) : p[2].value.select(0, 0);
+  const at::Tensor types =
+      batch.token_types.defined() ? at::embedding(p[2].value, batch.token_types) : p[2].value.select(0, 0);
   const at::Tensor sum = look_up(p[0], batch.input) + p[1].value.narrow(0, 0, batch.input.size(1)) + types;
   return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.mask.scalar_type()), batch);
 }
 
-at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+                     const MicroBatch& batch) {
   const at::Tensor joined = attend(c, layer, project(x, p[0], p[2]), batch, /*is_causal=*/false);
   return layer_norm(c, drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch) + x, p[4], p[5]);
 }
 
-at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+               const MicroBatch& batch) {
   const at::Tensor added = project(at::gelu(project(x, p[0], p[2])), p[1], p[3]);
   return layer_norm(c, drop(c, layer, DropoutSite::output, added, batch) + x, p[4], p[5]);
 }
 
-at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+                const MicroBatch& batch) {
   if (c.task == Task::question_answering) return project(x, p[0], p[1]);
   const at::Tensor pooled = at::tanh(project(x.select(1, 0), p[0], p[2]));
   return project(drop(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
@@ -66,6 +72,7 @@ at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter
 
 }  // namespace
 
-const FamilyOfModels kBert{"bert.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+const FamilyOfModels kBert{
+    "bert.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
 
 }  // namespace frostpipe

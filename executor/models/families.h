@@ -11,15 +11,19 @@ struct FamilyOfModels {
   std::vector<ParameterSpec> (*mlp_parameters)(const TransformerConfig&, int block);
   std::vector<ParameterSpec> (*head_parameters)(const TransformerConfig&);
   at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&);
-  at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x, const MicroBatch&);
-  at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x, const MicroBatch&);
-  at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x, const MicroBatch&);
+  at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
+                          const MicroBatch&);
+  at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
+                    const MicroBatch&);
+  at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
+                     const MicroBatch&);
 };
 
 extern const FamilyOfModels kBert, kVit, kGpt2;
 const FamilyOfModels& family_of(const TransformerConfig& config);
 
-/// Specs that occur in every family: a projection's matrix, rows to be looked up, a bias of either a projection or a norm, and a norm's scale.
+/// Specs that occur in every family: a projection's matrix, rows to be looked up, a bias of either a projection or a
+/// norm, and a norm's scale.
 ParameterSpec table_spec(std::string name, std::int64_t rows, std::int64_t size);
 ParameterSpec matrix_spec(std::vector<std::string> names, std::int64_t out, std::int64_t in);
 ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size);

@@ -30,8 +30,9 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 }
 
 struct LinearFunction : Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                            const at::Tensor& weight_gradient, const std::optional<at::Tensor>& bias_gradient) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, const at::Tensor& weight_gradient,
+                            const std::optional<at::Tensor>& bias_gradient) {
     context->save_for_backward({x, weight});
     // Not among what is saved: they change from micro-batch to micro-batch, and autograd would complain.
     context->saved_data["weight_gradient"] = weight_gradient;
@@ -53,7 +54,8 @@ struct LinearFunction : Function<LinearFunction> {
 };
 
 struct EmbeddingFunction : Function<EmbeddingFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& table, const at::Tensor& ids, const at::Tensor& table_gradient) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& table, const at::Tensor& ids,
+                            const at::Tensor& table_gradient) {
     context->save_for_backward({ids});
     context->saved_data["table_gradient"] = table_gradient;
     return at::embedding(table, ids);
@@ -87,24 +89,35 @@ at::Tensor kept(const at::Tensor& x, const at::Tensor& keys, std::uint64_t place
 
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
   const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
-  if (at::GradMode::is_enabled() && weight.gradient.defined()) return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient));
-  return at::linear(x, weight.value, bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt);
+  if (at::GradMode::is_enabled() && weight.gradient.defined())
+    return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient));
+  return at::linear(x, weight.value,
+                    bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt);
 }
 
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
-  return at::GradMode::is_enabled() && table.gradient.defined() ? EmbeddingFunction::apply(table.value, ids, table.gradient) : at::embedding(table.value, ids);
+  return at::GradMode::is_enabled() && table.gradient.defined()
+             ? EmbeddingFunction::apply(table.value, ids, table.gradient)
+             : at::embedding(table.value, ids);
 }
 
-at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
-  return at::layer_norm(x, {config.hidden_size}, weight.value.to(x.scalar_type()), bias.value.to(x.scalar_type()), config.layer_norm_eps);
+at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
+                      const Parameter& bias) {
+  return at::layer_norm(x, {config.hidden_size}, weight.value.to(x.scalar_type()), bias.value.to(x.scalar_type()),
+                        config.layer_norm_eps);
 }
 
-at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value, const MicroBatch& batch, bool is_causal) {
-  const std::int64_t samples = query_key_value.size(0), tokens = query_key_value.size(1), heads = config.num_attention_heads, size = config.hidden_size / heads;
+at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
+                  const MicroBatch& batch, bool is_causal) {
+  const std::int64_t samples = query_key_value.size(0), tokens = query_key_value.size(1),
+                     heads = config.num_attention_heads, size = config.hidden_size / heads;
   const at::Tensor qkv = query_key_value.view({samples, tokens, 3, heads, size}).permute({2, 0, 3, 1, 4});
   // 0 for a token, the lowest finite value for padding, as transformers does it. [samples, 1, 1, tokens]
   at::Tensor bias;
-  if (!is_causal) bias = ((1 - batch.mask) * std::numeric_limits<float>::lowest()).view({samples, 1, 1, tokens}).expand({samples, heads, tokens, tokens});
+  if (!is_causal)
+    bias = ((1 - batch.mask) * std::numeric_limits<float>::lowest())
+               .view({samples, 1, 1, tokens})
+               .expand({samples, heads, tokens, tokens});
   at::Tensor mixed_values;
   if (batch.dropout_keys.defined() && config.dropout > 0) {
     at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
@@ -116,12 +129,14 @@ at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& 
     }
     mixed_values = at::matmul(drop(config, layer, DropoutSite::attention, scores.softmax(-1), batch), qkv[2]);
   } else {
-    mixed_values = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias.defined() ? std::optional(bias) : std::nullopt, /*dropout_p=*/0.0, is_causal);
+    mixed_values = at::scaled_dot_product_attention(
+        qkv[0], qkv[1], qkv[2], bias.defined() ? std::optional(bias) : std::nullopt, /*dropout_p=*/0.0, is_causal);
   }
   return mixed_values.transpose(1, 2).reshape({samples, tokens, config.hidden_size});
 }
 
-at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
+                const MicroBatch& batch) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
   const std::uint64_t place = mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site));
   return x * (kept(x, batch.dropout_keys, place, config.dropout) / (1 - config.dropout));

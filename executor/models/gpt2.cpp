@@ -4,7 +4,8 @@
 
 #include "executor/models/families.h"
 
-// Radford et al. 2019: a token sees itself and those before it; norms stand before each half of a block. Files hold matrices as [in, out].
+// Radford et al. 2019: a token sees itself and those before it; norms stand before each half of a block. Files hold
+// matrices as [in, out].
 
 namespace frostpipe {
 namespace {
@@ -25,20 +26,26 @@ ParameterSpec adding_spec(const TransformerConfig& c, std::string name, std::int
 }
 
 std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
-  return {table_spec("transformer.wte.weight", c.vocab_size, c.hidden_size), table_spec("transformer.wpe.weight", c.max_position_embeddings, c.hidden_size)};
+  return {table_spec("transformer.wte.weight", c.vocab_size, c.hidden_size),
+          table_spec("transformer.wpe.weight", c.max_position_embeddings, c.hidden_size)};
 }
 
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size;
   const std::string b = block_name(block), a = b + "attn.";
-  return {transposed_spec(a + "c_attn.weight", 3 * h, h), adding_spec(c, a + "c_proj.weight", h, h), bias_spec({a + "c_attn.bias"}, 3 * h), bias_spec({a + "c_proj.bias"}, h),
-          scale_spec(b + "ln_1.weight", h),               bias_spec({b + "ln_1.bias"}, h)};
+  return {transposed_spec(a + "c_attn.weight", 3 * h, h),
+          adding_spec(c, a + "c_proj.weight", h, h),
+          bias_spec({a + "c_attn.bias"}, 3 * h),
+          bias_spec({a + "c_proj.bias"}, h),
+          scale_spec(b + "ln_1.weight", h),
+          bias_spec({b + "ln_1.bias"}, h)};
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block), m = b + "mlp.";
-  return {transposed_spec(m + "c_fc.weight", f, h), adding_spec(c, m + "c_proj.weight", h, f), bias_spec({m + "c_fc.bias"}, f), bias_spec({m + "c_proj.bias"}, h),
+  return {transposed_spec(m + "c_fc.weight", f, h), adding_spec(c, m + "c_proj.weight", h, f),
+          bias_spec({m + "c_fc.bias"}, f),          bias_spec({m + "c_proj.bias"}, h),
           scale_spec(b + "ln_2.weight", h),         bias_spec({b + "ln_2.bias"}, h)};
 }
 
@@ -46,9 +53,12 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
   const std::int64_t h = c.hidden_size;
   const ParameterSpec scale = scale_spec("transformer.ln_f.weight", h), shift = bias_spec({"transformer.ln_f.bias"}, h);
   switch (c.task) {
-    case Task::causal_language_modeling: return {matrix_spec({"lm_head.weight"}, c.vocab_size, h), scale, shift};
-    case Task::question_answering: return {matrix_spec({"qa_outputs.weight"}, 2, h), scale, shift, bias_spec({"qa_outputs.bias"}, 2)};
-    default: return {matrix_spec({"score.weight"}, c.num_labels, h), scale, shift};
+    case Task::causal_language_modeling:
+      return {matrix_spec({"lm_head.weight"}, c.vocab_size, h), scale, shift};
+    case Task::question_answering:
+      return {matrix_spec({"qa_outputs.weight"}, 2, h), scale, shift, bias_spec({"qa_outputs.bias"}, 2)};
+    default:
+      return {matrix_spec({"score.weight"}, c.num_labels, h), scale, shift};
   }
 }
 
@@ -57,17 +67,21 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
   return drop(c, 0, DropoutSite::output, sum.to(batch.mask.scalar_type()), batch);
 }
 
-at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
-  const at::Tensor joined = attend(c, layer, project(layer_norm(c, x, p[4], p[5]), p[0], p[2]), batch, /*is_causal=*/true);
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+                     const MicroBatch& batch) {
+  const at::Tensor joined =
+      attend(c, layer, project(layer_norm(c, x, p[4], p[5]), p[0], p[2]), batch, /*is_causal=*/true);
   return x + drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
 }
 
-at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+               const MicroBatch& batch) {
   const at::Tensor added = project(at::gelu(project(layer_norm(c, x, p[4], p[5]), p[0], p[2]), "tanh"), p[1], p[3]);
   return x + drop(c, layer, DropoutSite::output, added, batch);
 }
 
-at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
+                const MicroBatch& batch) {
   if (c.task != Task::sequence_classification) {
     return project(layer_norm(c, x, p[1], p[2]), p[0], c.task == Task::question_answering ? p[3] : Parameter{});
   }
@@ -79,6 +93,14 @@ at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, c
 
 }  // namespace
 
-const FamilyOfModels kGpt2{"transformer.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+const FamilyOfModels kGpt2{"transformer.",
+                           embedding_parameters,
+                           attention_parameters,
+                           mlp_parameters,
+                           head_parameters,
+                           embed,
+                           attention,
+                           mlp,
+                           head};
 
 }  // namespace frostpipe

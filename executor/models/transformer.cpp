@@ -27,27 +27,39 @@ const char* to_string(Family family) {
 }
 
 const char* to_string(Task task) {
-  static constexpr const char* kNames[] = {"sequence classification", "question answering", "image classification", "causal language modeling"};
+  static constexpr const char* kNames[] = {"sequence classification", "question answering", "image classification",
+                                           "causal language modeling"};
   return kNames[static_cast<int>(task)];
 }
 
-std::int64_t ParameterSpec::count() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t ParameterSpec::count() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
 
-ParameterSpec table_spec(std::string name, std::int64_t rows, std::int64_t size) { return {.names = {std::move(name)}, .shape = {rows, size}, .matrix = true}; }
+ParameterSpec table_spec(std::string name, std::int64_t rows, std::int64_t size) {
+  return {.names = {std::move(name)}, .shape = {rows, size}, .matrix = true};
+}
 
 ParameterSpec matrix_spec(std::vector<std::string> names, std::int64_t out, std::int64_t in) {
   return {.names = std::move(names), .shape = {out, in}, .matrix = true, .projects = true};
 }
 
-ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size) { return {.names = std::move(names), .shape = {size}, .start = ParameterSpec::Start::zero}; }
+ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size) {
+  return {.names = std::move(names), .shape = {size}, .start = ParameterSpec::Start::zero};
+}
 
-ParameterSpec scale_spec(std::string name, std::int64_t size) { return {.names = {std::move(name)}, .shape = {size}, .start = ParameterSpec::Start::one}; }
+ParameterSpec scale_spec(std::string name, std::int64_t size) {
+  return {.names = {std::move(name)}, .shape = {size}, .start = ParameterSpec::Start::one};
+}
 
 const FamilyOfModels& family_of(const TransformerConfig& config) {
   switch (config.family) {
-    case Family::bert: return kBert;
-    case Family::vit: return kVit;
-    case Family::gpt2: return kGpt2;
+    case Family::bert:
+      return kBert;
+    case Family::vit:
+      return kVit;
+    case Family::gpt2:
+      return kGpt2;
   }
   FROSTPIPE_CHECK(false, "every family is listed above");
 }
@@ -55,15 +67,21 @@ const FamilyOfModels& family_of(const TransformerConfig& config) {
 std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer) {
   const FamilyOfModels& family = family_of(config);
   switch (kind_of(config, layer)) {
-    case LayerKind::embedding: return family.embedding_parameters(config);
-    case LayerKind::attention: return family.attention_parameters(config, block_of(layer));
-    case LayerKind::mlp: return family.mlp_parameters(config, block_of(layer));
-    default: return family.head_parameters(config);
+    case LayerKind::embedding:
+      return family.embedding_parameters(config);
+    case LayerKind::attention:
+      return family.attention_parameters(config, block_of(layer));
+    case LayerKind::mlp:
+      return family.mlp_parameters(config, block_of(layer));
+    default:
+      return family.head_parameters(config);
   }
 }
 
 std::int64_t tied_parameter_count(const TransformerConfig& config) {
-  return config.ties_embeddings && config.task == Task::causal_language_modeling ? config.vocab_size * config.hidden_size : 0;
+  return config.ties_embeddings && config.task == Task::causal_language_modeling
+             ? config.vocab_size * config.hidden_size
+             : 0;
 }
 
 Model model_of(const TransformerConfig& config, std::string name) {
@@ -78,7 +96,8 @@ Model model_of(const TransformerConfig& config, std::string name) {
     if (layer.kind == LayerKind::head) layer.name = "head";
     if (layer.kind == LayerKind::attention || layer.kind == LayerKind::mlp) {
       layer.block = block_of(i);
-      layer.name = "block." + std::to_string(*layer.block) + (layer.kind == LayerKind::attention ? ".attention" : ".mlp");
+      layer.name =
+          "block." + std::to_string(*layer.block) + (layer.kind == LayerKind::attention ? ".attention" : ".mlp");
     }
     for (const ParameterSpec& parameter : parameters_of(config, i)) layer.parameter_count += parameter.count();
     model.layers.push_back(std::move(layer));
@@ -88,7 +107,9 @@ Model model_of(const TransformerConfig& config, std::string name) {
 }
 
 MicroBatch MicroBatch::select(const at::Tensor& index) const {
-  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.index_select(0, index.to(all.device())) : all; };
+  const auto of = [&](const at::Tensor& all) {
+    return all.defined() ? all.index_select(0, index.to(all.device())) : all;
+  };
   return {of(input), of(token_types), of(mask), of(labels), of(dropout_keys)};
 }
 
@@ -108,13 +129,18 @@ MicroBatch MicroBatch::without_dropout() const {
   return batch;
 }
 
-at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch) {
+at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
+                         const at::Tensor& input, const MicroBatch& batch) {
   const FamilyOfModels& family = family_of(config);
   switch (kind_of(config, layer)) {
-    case LayerKind::embedding: return family.embed(config, parameters, batch);
-    case LayerKind::attention: return family.attention(config, layer, parameters, input, batch);
-    case LayerKind::mlp: return family.mlp(config, layer, parameters, input, batch);
-    default: return family.head(config, layer, parameters, input, batch);
+    case LayerKind::embedding:
+      return family.embed(config, parameters, batch);
+    case LayerKind::attention:
+      return family.attention(config, layer, parameters, input, batch);
+    case LayerKind::mlp:
+      return family.mlp(config, layer, parameters, input, batch);
+    default:
+      return family.head(config, layer, parameters, input, batch);
   }
 }
 

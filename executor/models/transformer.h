@@ -28,30 +28,30 @@ struct TransformerConfig {
   std::int64_t num_attention_heads = 12;
   std::int64_t intermediate_size = 1536;
   double layer_norm_eps = 1e-12;
-  double initializer_range = 0.02;          // deviation of weights that start at random
-  std::int64_t vocab_size = 30522;          // bert, gpt2
-  std::int64_t max_position_embeddings = 512;  // bert, gpt2
-  std::int64_t type_vocab_size = 2;         // bert
+  double initializer_range = 0.02;                                   // deviation of weights that start at random
+  std::int64_t vocab_size = 30522;                                   // bert, gpt2
+  std::int64_t max_position_embeddings = 512;                        // bert, gpt2
+  std::int64_t type_vocab_size = 2;                                  // bert
   std::int64_t image_size = 224, patch_size = 16, num_channels = 3;  // vit
-  bool has_qkv_bias = true;                 // vit
-  bool ties_embeddings = false;             // causal: the head's matrix and the input embedding are one, see RankSession
-  std::int64_t num_labels = 2;              // classification
-  std::int64_t padding_id = 0;              // gpt2: by it transformers finds a text's last token
-  double dropout = 0;                       // of what every part of a block adds, of the embedding and of attention's weights
+  bool has_qkv_bias = true;                                          // vit
+  bool ties_embeddings = false;  // causal: the head's matrix and the input embedding are one, see RankSession
+  std::int64_t num_labels = 2;   // classification
+  std::int64_t padding_id = 0;   // gpt2: by it transformers finds a text's last token
+  double dropout = 0;            // of what every part of a block adds, of the embedding and of attention's weights
 
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
 
-/// One parameter tensor of a layer, in the layer's order. Several tensors of a file that are stacked along dimension 0 here
-/// (query, key and value) have several names.
+/// One parameter tensor of a layer, in the layer's order. Several tensors of a file that are stacked along dimension 0
+/// here (query, key and value) have several names.
 struct ParameterSpec {
   std::vector<std::string> names;   // Hugging Face's
   std::vector<std::int64_t> shape;  // of the stacked tensor
   bool matrix = false;              // gets weight decay; norms and biases do not
   enum class Start { normal, zero, one } start = Start::normal;
-  double deviation_factor = 1;      // of initializer_range
-  bool projects = false;            // only used by project(): computed with in the compute type
-  bool transposed = false;          // the file has it as [in, out]
+  double deviation_factor = 1;               // of initializer_range
+  bool projects = false;                     // only used by project(): computed with in the compute type
+  bool transposed = false;                   // the file has it as [in, out]
   std::vector<std::int64_t> stored_shape{};  // in the file, where it is not that of a piece
   std::int64_t count() const;
 };
@@ -62,16 +62,19 @@ std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int la
 /// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties none.
 std::int64_t tied_parameter_count(const TransformerConfig& config);
 
-/// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block, head.
+/// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block,
+/// head.
 Model model_of(const TransformerConfig& config, std::string name);
 
-/// Samples of a micro-batch, padded behind to one length. What a stage does not look at may be undefined: the input behind the first
-/// stage, labels before the last.
+/// Samples of a micro-batch, padded behind to one length. What a stage does not look at may be undefined: the input
+/// behind the first stage, labels before the last.
 struct MicroBatch {
-  at::Tensor input;        // token ids [samples, tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
-  at::Tensor token_types;  // [samples, tokens] int64; undefined: all 0
-  at::Tensor mask;         // [samples, tokens], 1 for a token, 0 for padding, in the model's dtype
-  at::Tensor labels;       // int64; classes [samples], first and last token of the answer [samples, 2], or the tokens themselves [samples, tokens], -100 where padded
+  at::Tensor
+      input;  // token ids [samples, tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
+  at::Tensor token_types;   // [samples, tokens] int64; undefined: all 0
+  at::Tensor mask;          // [samples, tokens], 1 for a token, 0 for padding, in the model's dtype
+  at::Tensor labels;        // int64; classes [samples], first and last token of the answer [samples, 2], or the tokens
+                            // themselves [samples, tokens], -100 where padded
   at::Tensor dropout_keys;  // [samples] int64: of this sample in this step; undefined: nothing is dropped
   std::int64_t size() const { return mask.defined() ? mask.size(0) : 0; }
   /// The samples at these places; `index` on the batch's device.
@@ -81,18 +84,20 @@ struct MicroBatch {
   MicroBatch without_dropout() const;
 };
 
-/// A tensor of a layer as its forward uses it. `gradient` is where the backward adds; undefined while the layer is frozen.
+/// A tensor of a layer as its forward uses it. `gradient` is where the backward adds; undefined while the layer is
+/// frozen.
 struct Parameter {
   at::Tensor value, gradient;
 };
 
-/// Runs layer number `layer`. `input` is the activation of the layer before, [samples, tokens, hidden]; undefined for the embedding.
-/// Returns [samples, tokens, hidden], or the head's logits: classes [samples, labels], start and end of the answer
-/// [samples, tokens, 2], the vocabulary [samples, tokens, vocabulary].
+/// Runs layer number `layer`. `input` is the activation of the layer before, [samples, tokens, hidden]; undefined for
+/// the embedding. Returns [samples, tokens, hidden], or the head's logits: classes [samples, labels], start and end of
+/// the answer [samples, tokens, 2], the vocabulary [samples, tokens, vocabulary].
 ///
-/// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no temporary of a
-/// weight's size, and none of the vocabulary's for the embedding.
-at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch);
+/// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
+/// temporary of a weight's size, and none of the vocabulary's for the embedding.
+at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
+                         const at::Tensor& input, const MicroBatch& batch);
 
 /// Tokens of a sample with so many tokens of input, as layers see them: an image's patches and the class token.
 std::int64_t image_tokens(const TransformerConfig& config);

@@ -24,8 +24,10 @@ std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size;
   const std::string b = block_name(block), a = b + "attention.attention.";
-  std::vector<ParameterSpec> specs{matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h), matrix_spec({b + "attention.output.dense.weight"}, h, h),
-                                   bias_spec({b + "attention.output.dense.bias"}, h), scale_spec(b + "layernorm_before.weight", h), bias_spec({b + "layernorm_before.bias"}, h)};
+  std::vector<ParameterSpec> specs{
+      matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h),
+      matrix_spec({b + "attention.output.dense.weight"}, h, h), bias_spec({b + "attention.output.dense.bias"}, h),
+      scale_spec(b + "layernorm_before.weight", h), bias_spec({b + "layernorm_before.bias"}, h)};
   if (c.has_qkv_bias) specs.push_back(bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h));
   return specs;
 }
@@ -39,25 +41,31 @@ std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block)
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
-  return {matrix_spec({"classifier.weight"}, c.num_labels, c.hidden_size), bias_spec({"classifier.bias"}, c.num_labels), scale_spec("vit.layernorm.weight", c.hidden_size),
-          bias_spec({"vit.layernorm.bias"}, c.hidden_size)};
+  return {matrix_spec({"classifier.weight"}, c.num_labels, c.hidden_size), bias_spec({"classifier.bias"}, c.num_labels),
+          scale_spec("vit.layernorm.weight", c.hidden_size), bias_spec({"vit.layernorm.bias"}, c.hidden_size)};
 }
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
   const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
   // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
-  const at::Tensor patches = batch.input.view({samples, c.num_channels, side, size, side, size}).permute({0, 2, 4, 1, 3, 5}).reshape({samples, side * side, -1});
-  const at::Tensor tokens = at::cat({p[2].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}), project(patches, p[0], p[3])}, 1);
+  const at::Tensor patches = batch.input.view({samples, c.num_channels, side, size, side, size})
+                                 .permute({0, 2, 4, 1, 3, 5})
+                                 .reshape({samples, side * side, -1});
+  const at::Tensor tokens = at::cat(
+      {p[2].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}), project(patches, p[0], p[3])}, 1);
   return drop(c, 0, DropoutSite::output, (tokens + p[1].value).to(batch.input.scalar_type()), batch);
 }
 
-at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+                     const MicroBatch& batch) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
-  const at::Tensor joined = attend(c, layer, project(layer_norm(c, x, p[3], p[4]), p[0], bias), batch, /*is_causal=*/false);
+  const at::Tensor joined =
+      attend(c, layer, project(layer_norm(c, x, p[3], p[4]), p[0], bias), batch, /*is_causal=*/false);
   return x + drop(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch);
 }
 
-at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch& batch) {
+at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
+               const MicroBatch& batch) {
   const at::Tensor added = project(at::gelu(project(layer_norm(c, x, p[4], p[5]), p[0], p[2])), p[1], p[3]);
   return x + drop(c, layer, DropoutSite::output, added, batch);
 }
@@ -68,6 +76,7 @@ at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, c
 
 }  // namespace
 
-const FamilyOfModels kVit{"vit.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
+const FamilyOfModels kVit{
+    "vit.", embedding_parameters, attention_parameters, mlp_parameters, head_parameters, embed, attention, mlp, head};
 
 }  // namespace frostpipe

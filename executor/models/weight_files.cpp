@@ -14,8 +14,12 @@ void refuse_other_weights(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string(), extension = entry.path().extension().string();
-    if (extension == ".safetensors" || name.starts_with("pytorch_model") || name.starts_with("tf_model") || name.starts_with("flax_model"))
-      throw InvalidInput(folder.string(), "must hold its weights as model.safetensors or model.safetensors.index.json (transformers' save_pretrained writes them), or none, to start at random", name + " alone");
+    if (extension == ".safetensors" || name.starts_with("pytorch_model") || name.starts_with("tf_model") ||
+        name.starts_with("flax_model"))
+      throw InvalidInput(folder.string(),
+                         "must hold its weights as model.safetensors or model.safetensors.index.json (transformers' "
+                         "save_pretrained writes them), or none, to start at random",
+                         name + " alone");
   }
 }
 
@@ -36,7 +40,8 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
   require_shallow_json(text, index.string());
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
-    throw InvalidInput(index.string() + ": weight_map", "must be a JSON object of file names by tensor", json.is_object() ? "missing" : "something else");
+    throw InvalidInput(index.string() + ": weight_map", "must be a JSON object of file names by tensor",
+                       json.is_object() ? "missing" : "something else");
   }
   std::map<std::string, std::size_t> numbers;
   for (const auto& [tensor, file] : json["weight_map"].items()) {
@@ -46,7 +51,8 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
     if (std::filesystem::path(name).filename() != name) throw InvalidInput(place, "must be a file beside it", name);
     const auto [found, is_new] = numbers.try_emplace(name, files_.size());
     if (is_new) files_.emplace_back(folder / name, SafetensorsFile(folder / name));
-    if (!files_[found->second].second.tensors().contains(tensor)) throw InvalidInput(place, "must name the file that holds it", name);
+    if (!files_[found->second].second.tensors().contains(tensor))
+      throw InvalidInput(place, "must name the file that holds it", name);
     file_of_.emplace(tensor, found->second);
   }
 }
@@ -64,7 +70,9 @@ const StoredTensor& WeightFiles::tensor(const std::string& name, const std::vect
 
 std::string WeightFiles::place_of(const std::string& name) const {
   const auto found = file_of_.find(name);
-  const std::filesystem::path file = found != file_of_.end() ? files_[found->second].first : files_.size() == 1 ? files_.front().first : folder_;
+  const std::filesystem::path file = found != file_of_.end() ? files_[found->second].first
+                                     : files_.size() == 1    ? files_.front().first
+                                                             : folder_;
   return file.string() + ": tensor " + name;
 }
 

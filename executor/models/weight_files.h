@@ -9,11 +9,12 @@
 
 namespace frostpipe {
 
-/// The weights in a Hugging Face folder: model.safetensors, or the parts that model.safetensors.index.json lists. All are mapped, none is read before it is
-/// asked for, so that a rank needs memory for its own layers alone.
+/// The weights in a Hugging Face folder: model.safetensors, or the parts that model.safetensors.index.json lists. All
+/// are mapped, none is read before it is asked for, so that a rank needs memory for its own layers alone.
 class WeightFiles {
  public:
-  /// Empty for a folder without weights. Throws InvalidInput that names the file and, of the index, the tensor; also where there are weights in another form only.
+  /// Empty for a folder without weights. Throws InvalidInput that names the file and, of the index, the tensor; also
+  /// where there are weights in another form only.
   explicit WeightFiles(const std::filesystem::path& folder);
   bool empty() const { return files_.empty(); }
   /// Null if there is none of that name.

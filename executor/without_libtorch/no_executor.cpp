@@ -1,13 +1,16 @@
 #include "executor/execute.h"
 #include "profiles/error.h"
 
-// Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors says how to get them.
+// Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors
+// says how to get them.
 
 namespace frostpipe {
 namespace {
 
 [[noreturn]] void left_out(const char* purpose) {
-  throw RuntimeFailure(std::string("the LibTorch executor, frostpipe-executor, is not beside this program; build the preset 'default' (scripts/setup) to ") + purpose);
+  throw RuntimeFailure(std::string("the LibTorch executor, frostpipe-executor, is not beside this program; build the "
+                                   "preset 'default' (scripts/setup) to ") +
+                       purpose);
 }
 
 }  // namespace

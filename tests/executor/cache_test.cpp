@@ -1,5 +1,5 @@
-// Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's bounds: what is read is what
-// would have been computed, whatever was found, missing, or found at an earlier boundary.
+// Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's
+// bounds: what is read is what would have been computed, whatever was found, missing, or found at an earlier boundary.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,8 @@ struct Outcome {
   Counts counts;
 };
 
-Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device, const std::vector<Part>& parts, const CacheCase& with, bool cached) {
+Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device,
+            const std::vector<Part>& parts, const CacheCase& with, bool cached) {
   const TransformerConfig config = small_config();
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> all_samples = small_samples(config, kSamples);
@@ -84,16 +85,22 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     getrlimit(RLIMIT_NOFILE, &before);
     const rlimit none{3, before.rlim_max};
     if (with.refused && self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
-    cache.emplace(NodeCacheOptions{.limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
-                                   .disk_folder = std::filesystem::temp_directory_path(), .node = 0,
-                                   .samples = samples, .hidden_size = config.hidden_size, .compute = compute},
-                  data, communicator);
+    cache.emplace(
+        NodeCacheOptions{
+            .limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
+            .disk_folder = std::filesystem::temp_directory_path(),
+            .node = 0,
+            .samples = samples,
+            .hidden_size = config.hidden_size,
+            .compute = compute},
+        data, communicator);
     setrlimit(RLIMIT_NOFILE, &before);
     const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
                          cache->note().find("Too many open files") != std::string::npos;
     CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
   }
-  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype), at::kCPU, optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
+  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype), at::kCPU,
+                                        optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
   Outcome outcome;
   const auto batch_of = [&](int step, std::vector<int>& order) {
@@ -106,7 +113,9 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
-      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(config, layer, kSeed, state); });
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+        randomise_layer(config, layer, kSeed, state);
+      });
     } else {
       session.enter(phase);
     }
@@ -122,7 +131,8 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       Trace trace;
       IterationResult result;
       if (session.runner()) {
-        result = session.runner()->run_iteration(batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+        result = session.runner()->run_iteration(
+            batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
       }
       outcome.losses.push_back(agreed_loss(communicator, result));
     }
@@ -159,29 +169,43 @@ Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Par
   const Outcome computed = run(self, *communicator, *device, parts, with, false);
   const Outcome cached = run(self, *communicator, *device, parts, with, true);
   for (std::size_t step = 0; step < computed.losses.size(); ++step) {
-    CHECK_RANK(std::abs(cached.losses[step] - computed.losses[step]) <= with.tolerance * (1 + std::abs(computed.losses[step])),
-               fmt::format("step {}: loss {} instead of {}", step, cached.losses[step], computed.losses[step]));
+    CHECK_RANK(
+        std::abs(cached.losses[step] - computed.losses[step]) <= with.tolerance * (1 + std::abs(computed.losses[step])),
+        fmt::format("step {}: loss {} instead of {}", step, cached.losses[step], computed.losses[step]));
   }
-  CHECK_RANK(difference(cached.weights, computed.weights) <= with.tolerance, fmt::format("weights differ by {}", difference(cached.weights, computed.weights)));
-  const std::vector<double> sums = communicator->sum({double(cached.counts.hits), double(cached.counts.rebased), double(cached.counts.misses)});
+  CHECK_RANK(difference(cached.weights, computed.weights) <= with.tolerance,
+             fmt::format("weights differ by {}", difference(cached.weights, computed.weights)));
+  const std::vector<double> sums =
+      communicator->sum({double(cached.counts.hits), double(cached.counts.rebased), double(cached.counts.misses)});
   return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2])};
 }
 
 // Two steps with nothing frozen; then 3 layers frozen until the second epoch after, then 5, then all but the head.
 const std::vector<Part> kOneStageAlways{{1, 2, 2, 0, 2}, {1, 2, 2, 3, 10}, {1, 2, 1, 5, 6}, {1, 2, 1, 7, 10}};
-const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2}, {4, 1, 2, 3, 8}, {2, 2, 2, 3, 5}, {2, 2, 2, 5, 7}, {1, 4, 1, 7, 9}};  // prefixes over several stages
-const std::vector<Part> kJoinedLater{{2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};                   // ranks 2 and 3 idle at first
+const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2},
+                                    {4, 1, 2, 3, 8},
+                                    {2, 2, 2, 3, 5},
+                                    {2, 2, 2, 5, 7},
+                                    {1, 4, 1, 7, 9}};  // prefixes over several stages
+const std::vector<Part> kJoinedLater{
+    {2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};  // ranks 2 and 3 idle at first
 
 const RegisterRankTest rebase("cache rebase", [](const RankEnvironment& self) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {});
   CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
-  // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over: steps 8 to 11 only hit (13 samples).
+  // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over:
+  // steps 8 to 11 only hit (13 samples).
   CHECK_RANK(counts.misses <= 2 * kSamples, fmt::format("{} misses", counts.misses));
 });
-const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self) { cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5}); });
+const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5});
+});
 // bfloat16 keeps 8 bits: relative rounding 2^-9 = 0.002 of each stored value.
-const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) { cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3}); });
-const RegisterRankTest four_two_one("cache 4 2 1", [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
+const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3});
+});
+const RegisterRankTest four_two_one("cache 4 2 1",
+                                    [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
 const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
   const Counts counts = cached_equals_computed(self, kJoinedLater, {});
   CHECK_RANK(counts.hits > kSamples, "the newcomers read what others have written");
@@ -189,11 +213,13 @@ const RegisterRankTest joined("cache joined later", [](const RankEnvironment& se
 const RegisterRankTest little("cache with little memory", [](const RankEnvironment& self) {
   // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
-  CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+  CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples,
+             fmt::format("{} hits, {} misses", counts.hits, counts.misses));
 });
 const RegisterRankTest spilled("cache on disk", [](const RankEnvironment& self) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096, .disk_bytes = 1 << 20});
-  CHECK_RANK(counts.hits > 0 && counts.misses <= 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+  CHECK_RANK(counts.hits > 0 && counts.misses <= 2 * kSamples,
+             fmt::format("{} hits, {} misses", counts.hits, counts.misses));
 });
 const RegisterRankTest damaged("cache damaged", [](const RankEnvironment& self) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.damaged = true});

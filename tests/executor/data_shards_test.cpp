@@ -14,7 +14,9 @@ namespace {
 
 using Ints = std::vector<int>;
 
-TEST(DataShards, DealsSamplesOut) { EXPECT_THAT(data_shards({5, 6, 7, 8, 9}, 2), ::testing::ElementsAre(Ints{5, 7, 9}, Ints{6, 8})); }
+TEST(DataShards, DealsSamplesOut) {
+  EXPECT_THAT(data_shards({5, 6, 7, 8, 9}, 2), ::testing::ElementsAre(Ints{5, 7, 9}, Ints{6, 8}));
+}
 
 TEST(DataShards, OneShardIsTheEpochOrder) {
   Ints samples(20);
@@ -36,7 +38,8 @@ TEST(DataShards, EveryMiniBatchIsDrawnShardByShard) {
     }
     EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), 22U);
   }
-  EXPECT_NE(sharded_epoch_order(data_shards(samples, 2), 8, 1, 0), sharded_epoch_order(data_shards(samples, 2), 8, 1, 1));
+  EXPECT_NE(sharded_epoch_order(data_shards(samples, 2), 8, 1, 0),
+            sharded_epoch_order(data_shards(samples, 2), 8, 1, 1));
 }
 
 TEST(DataShards, UnevenOnesStillGiveEverySampleOnce) {

@@ -1,4 +1,5 @@
-// Oracle: Hugging Face transformers' BertModel on the real MiniLM weights, recorded by scripts/record-reference; 1e-4 in fp32.
+// Oracle: Hugging Face transformers' BertModel on the real MiniLM weights, recorded by scripts/record-reference; 1e-4
+// in fp32.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ namespace {
 
 void expect_close(const at::Tensor& values, const nlohmann::json& expected, const std::string& what) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(values[static_cast<std::int64_t>(i)].item<double>(), expected[i].get<double>(), 1e-4) << what << "[" << i << "]";
+    EXPECT_NEAR(values[static_cast<std::int64_t>(i)].item<double>(), expected[i].get<double>(), 1e-4)
+        << what << "[" << i << "]";
   }
 }
 
@@ -25,8 +27,13 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
   if (!minilm) GTEST_SKIP() << test::kNoMinilm;
   const nlohmann::json& reference = test::reference_data("minilm_reference.json");
   const auto& sentences = reference["sentences"];
-  const auto count = static_cast<std::int64_t>(sentences.size()), tokens = reference["batch_shape"][1].get<std::int64_t>();
-  MicroBatch batch{.input = at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong), .token_types = {}, .mask = at::zeros({count, tokens}), .labels = {}, .dropout_keys = {}};
+  const auto count = static_cast<std::int64_t>(sentences.size()),
+             tokens = reference["batch_shape"][1].get<std::int64_t>();
+  MicroBatch batch{.input = at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong),
+                   .token_types = {},
+                   .mask = at::zeros({count, tokens}),
+                   .labels = {},
+                   .dropout_keys = {}};
   for (std::int64_t i = 0; i < count; ++i) {
     const auto ids = sentences[i]["input_ids"].get<std::vector<std::int64_t>>();
     for (std::size_t t = 0; t < ids.size(); ++t) {
@@ -40,7 +47,8 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
   const at::NoGradGuard no_grad;
   at::Tensor x;
   for (int layer = 0; layer + 1 < static_cast<int>(model.layers.size()); ++layer) {
-    LayerState state = make_layer_state(parameters_of(folder.config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
+    LayerState state =
+        make_layer_state(parameters_of(folder.config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
     load_layer(folder, weights, layer, 0, state);
     x = forward_layer(folder.config, layer, state.parameters, x, batch);
   }

@@ -23,7 +23,8 @@ TEST(FreezePolicy, ParsesItsRulesAndRejectsOthers) {
 }
 
 TEST(FreezeController, CapDecidesAsTheClosedForm) {
-  // 100 steps, warm-up 34 %, interval an eighth: asked before steps 34, 47 (12.5 rounds to 13), ...; 6 layers, alpha 1/2: 3, 5, 6.
+  // 100 steps, warm-up 34 %, interval an eighth: asked before steps 34, 47 (12.5 rounds to 13), ...; 6 layers, alpha
+  // 1/2: 3, 5, 6.
   const auto communicator = alone();
   FreezeController controller(parse_freeze_policy("cap", {}), 6, 100);
   int frozen = 0;
@@ -40,12 +41,13 @@ TEST(FreezeController, CapDecidesAsTheClosedForm) {
 }
 
 TEST(FreezeController, PaperRuleTakesTheNormAveragedOverTheInterval) {
-  // 4 layers; squared norms per step chosen so that layer 1 has the smallest mean norm: (3 + 1) / 2 = 2 against 5, 4, 6.
+  // 4 layers; squared norms per step chosen so that layer 1 has the smallest mean norm: (3 + 1) / 2 = 2 against 5,
+  // 4, 6.
   const auto communicator = alone();
   FreezeController controller(parse_freeze_policy("paper", {}), 4, 100);
   controller.record({25, 9, 16, 36});
   controller.record({25, 1, 16, 36});
-  controller.record({});                // a rank that trains nothing
+  controller.record({});  // a rank that trains nothing
   EXPECT_EQ(controller.decide(34, 0, *communicator), 1);
   // The signal starts anew: now layer 3 is smallest, capped at ceil(1 + (4 - 1) / 2) = 3.
   controller.record({25, 25, 25, 1});
@@ -62,10 +64,11 @@ TEST(FreezeController, FixedNeverUnfreezesAndKnowsTheModel) {
 }
 
 TEST(FreezeRule, AdaptiveFreezesThePrefixWhoseSmoothedNormHasFallenBelowItsShare) {
-  // 100 steps, so a horizon of 4. Norms of 4 blocks: 8 each until step 20, then blocks 0, 1 and 3 fall to 1. With a horizon of 4 the smoothed norm
-  // is 1 + 7 (3/4)^k after k such steps: 4.94, 3.95 for k = 2, 3. So at threshold 1/2 the blocks freeze after the third, that is before step 23; block 2
-  // still learns, so block 3 stays.
-  FreezePolicy policy = parse_freeze_policy("adaptive", {.warm_up_fraction = 0.1, .interval_fraction = 0.125, .alpha = 0.5, .threshold = 0.5});
+  // 100 steps, so a horizon of 4. Norms of 4 blocks: 8 each until step 20, then blocks 0, 1 and 3 fall to 1. With a
+  // horizon of 4 the smoothed norm is 1 + 7 (3/4)^k after k such steps: 4.94, 3.95 for k = 2, 3. So at threshold 1/2
+  // the blocks freeze after the third, that is before step 23; block 2 still learns, so block 3 stays.
+  FreezePolicy policy = parse_freeze_policy(
+      "adaptive", {.warm_up_fraction = 0.1, .interval_fraction = 0.125, .alpha = 0.5, .threshold = 0.5});
   const auto rule = make_freeze_rule(policy, 4, 100);
   EXPECT_FALSE(rule->asks_before(0, 0));
   EXPECT_FALSE(rule->asks_before(5, 4));  // nothing is left to freeze
@@ -82,8 +85,10 @@ TEST(FreezeRule, AdaptiveFreezesThePrefixWhoseSmoothedNormHasFallenBelowItsShare
 }
 
 TEST(FreezeRule, AdaptiveKeepsTheCapAndTheWarmUp) {
-  // All blocks have converged at once, but one decision freezes at most half of the active ones, none comes before step 50, and 4 steps lie between two.
-  FreezePolicy policy = parse_freeze_policy("adaptive", {.warm_up_fraction = 0.5, .interval_fraction = 0.125, .alpha = 0.5, .threshold = 0.5});
+  // All blocks have converged at once, but one decision freezes at most half of the active ones, none comes before step
+  // 50, and 4 steps lie between two.
+  FreezePolicy policy = parse_freeze_policy(
+      "adaptive", {.warm_up_fraction = 0.5, .interval_fraction = 0.125, .alpha = 0.5, .threshold = 0.5});
   const auto rule = make_freeze_rule(policy, 6, 100);
   int frozen = 0;
   std::vector<std::pair<int, int>> changes;

@@ -13,13 +13,17 @@ using std::chrono::milliseconds;
 
 /// Two nodes of two ranks: 1 GB/s and 1 ms within, 0.1 GB/s and 5 ms between.
 Cluster cluster() {
-  Cluster cluster{.name = "", .devices = {}, .intra_node = {.point_to_point = {1'000'000, 1'000'000'000}, .collective = {1'000'000, 1'000'000'000}},
-                  .inter_node = {.point_to_point = {5'000'000, 100'000'000}, .collective = {5'000'000, 100'000'000}}};
+  Cluster cluster{
+      .name = "",
+      .devices = {},
+      .intra_node = {.point_to_point = {1'000'000, 1'000'000'000}, .collective = {1'000'000, 1'000'000'000}},
+      .inter_node = {.point_to_point = {5'000'000, 100'000'000}, .collective = {5'000'000, 100'000'000}}};
   for (const int node : {0, 0, 1, 1}) cluster.devices.push_back({.node = node});
   return cluster;
 }
 
-/// When each of some messages left, counted from the first call. Only lower bounds are checked: a busy machine is late, never early.
+/// When each of some messages left, counted from the first call. Only lower bounds are checked: a busy machine is late,
+/// never early.
 struct Departures {
   explicit Departures(LinkPacer& pacer, const std::vector<std::pair<int, Bytes>>& messages) {
     const auto begin = Clock::now();

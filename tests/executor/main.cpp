@@ -19,7 +19,9 @@ std::map<std::string, RankTest>& registered() {
 }
 }  // namespace
 
-RegisterRankTest::RegisterRankTest(std::string name, RankTest body) { registered().emplace(std::move(name), std::move(body)); }
+RegisterRankTest::RegisterRankTest(std::string name, RankTest body) {
+  registered().emplace(std::move(name), std::move(body));
+}
 
 bool passes_on_ranks(const std::string& name, int num_ranks) {
   setenv("FROSTPIPE_RANK_TEST", name.c_str(), 1);

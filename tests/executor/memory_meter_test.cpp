@@ -68,7 +68,8 @@ TEST(MemoryMeter, ExceedingTheLimitNamesRankActionAndBytesAndLeavesTheCountRight
     mebibytes(2);
     ADD_FAILURE() << "3 MiB fitted into 2";
   } catch (const RuntimeFailure& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("rank 3: out of memory in 1F0: " + std::to_string(2 * kMiB) + " more bytes"));
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("rank 3: out of memory in 1F0: " + std::to_string(2 * kMiB) + " more bytes"));
   }
   MemoryMeter::set_limit(std::nullopt, "");
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
@@ -79,7 +80,8 @@ TEST(MemoryMeter, KernelsThatAllocateRawAreServedAndCounted) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();
   const at::Tensor x = at::ones({64, 512});
-  EXPECT_NEAR(at::gelu(x).sum().item<double>() / (64 * 512), 0.8413447, 1e-4);  // Phi(1); oneDNN's kernel on most machines
+  EXPECT_NEAR(at::gelu(x).sum().item<double>() / (64 * 512), 0.8413447,
+              1e-4);  // Phi(1); oneDNN's kernel on most machines
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 64 * 512 * 4);
 }
 

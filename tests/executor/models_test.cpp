@@ -26,7 +26,8 @@ using Json = nlohmann::json;
 
 std::vector<float> values_of(std::int64_t count, int number, bool is_scale) {
   std::vector<float> values(count);
-  for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.3 * std::sin(0.7 * static_cast<double>(i) + number) + (is_scale ? 1 : 0));
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(0.3 * std::sin(0.7 * static_cast<double>(i) + number) + (is_scale ? 1 : 0));
   return values;
 }
 
@@ -91,7 +92,9 @@ MicroBatch batch_of(const Json& recorded, const TransformerConfig& config) {
   }
   if (!recorded["token_types"].is_null()) batch.token_types = integers(recorded["token_types"]);
   const Json& labels = recorded["labels"];
-  batch.labels = config.task == Task::question_answering ? at::stack({integers(labels["start_positions"]), integers(labels["end_positions"])}, 1) : integers(labels["labels"]);
+  batch.labels = config.task == Task::question_answering
+                     ? at::stack({integers(labels["start_positions"]), integers(labels["end_positions"])}, 1)
+                     : integers(labels["labels"]);
   return batch;
 }
 
@@ -110,7 +113,8 @@ void expect_close(const at::Tensor& values, const Json& expected, double scale, 
   const bool is_thinned = static_cast<std::int64_t>(expected.size()) < flat.numel();
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, std::abs(flat[static_cast<std::int64_t>(i) * (is_thinned ? stride : 1)].item<double>() - expected[i].get<double>()));
+    worst = std::max(worst, std::abs(flat[static_cast<std::int64_t>(i) * (is_thinned ? stride : 1)].item<double>() -
+                                     expected[i].get<double>()));
   }
   EXPECT_LE(worst, 1e-5 * largest_of(expected) + 1e-6 * scale) << what;
 }
@@ -127,19 +131,22 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
       write_model(recorded, parts);
       ModelFolder folder = open_model_folder(folder_);
       EXPECT_EQ(architecture_of(folder.config), architecture);
-      if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification) set_task(folder, folder.config.task, {"0", "1", "2"});
+      if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification)
+        set_task(folder, folder.config.task, {"0", "1", "2"});
       const TransformerConfig& config = folder.config;
       const WeightFiles weights(folder.path);
       EXPECT_EQ(check_weights(folder, weights), std::vector<std::string>{});
       const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
       std::vector<LayerState> layers;
       for (int layer = 0; layer < num_layers; ++layer) {
-        layers.push_back(make_layer_state(parameters_of(config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/true, 0));
+        layers.push_back(
+            make_layer_state(parameters_of(config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/true, 0));
         load_layer(folder, weights, layer, 1, layers.back());
       }
       const MicroBatch batch = batch_of(recorded, config);
       at::Tensor x;
-      for (int layer = 0; layer < num_layers; ++layer) x = forward_layer(config, layer, layers[layer].parameters, x, batch);
+      for (int layer = 0; layer < num_layers; ++layer)
+        x = forward_layer(config, layer, layers[layer].parameters, x, batch);
       expect_close(x, recorded["logits"], largest_of(recorded["logits"]), "logits");
       const at::Tensor loss = loss_sum(config.task, x, batch, 0) / 3.0;
       EXPECT_NEAR(loss.item<double>(), recorded["loss"].get<double>(), 1e-5);
@@ -157,7 +164,8 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
           }
         }
       }
-      if (config.ties_embeddings && config.task == Task::causal_language_modeling) gradients["transformer.wte.weight"] = gradients["transformer.wte.weight"] + gradients["lm_head.weight"];
+      if (config.ties_embeddings && config.task == Task::causal_language_modeling)
+        gradients["transformer.wte.weight"] = gradients["transformer.wte.weight"] + gradients["lm_head.weight"];
       double scale = 0;  // of all gradients together
       for (const Json& expected : recorded["gradients"]) scale = std::max(scale, largest_of(expected));
       for (const auto& [name, expected] : recorded["gradients"].items()) {
@@ -168,12 +176,14 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
   }
 }
 
-/// Worked out by hand: the question is token 0, the context 1 to 3, the padding 4. Token 3 closes BERT's second segment; GPT-2's has no such token.
+/// Worked out by hand: the question is token 0, the context 1 to 3, the padding 4. Token 3 closes BERT's second
+/// segment; GPT-2's has no such token.
 TEST(Answers, BestSpanIsOfTheContextAlone) {
   MicroBatch batch;
   batch.token_types = at::tensor({0, 1, 1, 1, 0}, at::kLong).view({1, 5});
   batch.mask = at::tensor({1.f, 1.f, 1.f, 1.f, 0.f}).view({1, 5});
-  const at::Tensor logits = at::tensor({9.f, 9.f, 1.f, 0.f, 2.f, 3.f, 0.f, 5.f, 9.f, 9.f}).view({1, 5, 2});  // start and end of each token
+  const at::Tensor logits =
+      at::tensor({9.f, 9.f, 1.f, 0.f, 2.f, 3.f, 0.f, 5.f, 9.f, 9.f}).view({1, 5, 2});  // start and end of each token
   const auto best = [&](Family family) {
     const at::Tensor answer = answers_of({.family = family, .task = Task::question_answering}, logits, batch);
     return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 3);
@@ -218,21 +228,28 @@ TEST_F(ModelsTest, WhatCannotBeReadIsNamed) {
   Json recorded = reference["models"][0];
   recorded["shapes"]["bert.encoder.layer.1.output.dense.weight"] = {16, 25};
   write_model(recorded);
-  refused("bert.encoder.layer.1.output.dense.weight", [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+  refused("bert.encoder.layer.1.output.dense.weight",
+          [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
   recorded = reference["models"][0];
   recorded["shapes"].erase("bert.embeddings.word_embeddings.weight");
   write_model(recorded);
-  refused("bert.embeddings.word_embeddings.weight", [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+  refused("bert.embeddings.word_embeddings.weight",
+          [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
 
   // A head for other labels, or none, starts at random; a base model without prefix is one too.
   recorded = reference["models"][0];
   write_model(recorded);
   ModelFolder folder = open_model_folder(folder_);
   set_task(folder, Task::sequence_classification, {"a", "b", "c", "d", "e"});
-  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"classifier.weight (there, but for other labels)", "classifier.bias (there, but for other labels)"}));
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)),
+            (std::vector<std::string>{"classifier.weight (there, but for other labels)",
+                                      "classifier.bias (there, but for other labels)"}));
   set_task(folder, Task::question_answering, {});
-  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), (std::vector<std::string>{"qa_outputs.weight", "qa_outputs.bias"}));
-  refused("must be of a model with a head for image classification", [&] { set_task(folder, Task::image_classification, {"a", "b"}); });
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)),
+            (std::vector<std::string>{"qa_outputs.weight", "qa_outputs.bias"}));
+  refused("must be of a model with a head for image classification", [&] {
+    set_task(folder, Task::image_classification, {"a", "b"});
+  });
   std::filesystem::remove(folder_ / "model.safetensors");
   EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{"the whole model"});
 
@@ -298,13 +315,16 @@ TEST_F(ModelsTest, ContextsWithoutQuestionsAreNotHeldOut) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   write_model(recorded);
   file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
-  const auto question = [](const char* id) { return Json{{"id", id}, {"question", "q"}, {"answers", {{{"text", "c"}, {"answer_start", 0}}}}}; };
+  const auto question = [](const char* id) {
+    return Json{{"id", id}, {"question", "q"}, {"answers", {{{"text", "c"}, {"answer_start", 0}}}}};
+  };
   Json paragraphs = {{{"context", "c 0"}, {"qas", {question("0")}}}, {{"context", "c 1"}, {"qas", {question("1")}}}};
   for (int i = 0; i < 20; ++i) paragraphs.push_back({{"context", "c"}, {"qas", Json::array()}});
   const auto data = file("data.json", Json{{"data", {{{"title", "t"}, {"paragraphs", paragraphs}}}}}.dump());
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     ModelFolder folder = open_model_folder(folder_);
-    const Dataset dataset = load_dataset({.data = data, .test_data = {}, .held_out = 0.5, .seed = seed}, {.window_overlap = 2}, folder);
+    const Dataset dataset =
+        load_dataset({.data = data, .test_data = {}, .held_out = 0.5, .seed = seed}, {.window_overlap = 2}, folder);
     EXPECT_EQ(dataset.split.train.size(), 1u);
     EXPECT_EQ(dataset.split.test.size(), 1u);
   }

@@ -22,7 +22,7 @@ void fail_rank(const char* file, int line, const std::string& text);
 
 }  // namespace frostpipe::test
 
-#define CHECK_RANK(condition, text) \
-  do {                              \
+#define CHECK_RANK(condition, text)                                                                            \
+  do {                                                                                                         \
     if (!(condition)) ::frostpipe::test::fail_rank(__FILE__, __LINE__, std::string(#condition ": ") + (text)); \
   } while (false)

@@ -15,7 +15,9 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return x.mat
 
 at::Tensor exact_gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::erf(x / std::sqrt(2.0))); }
 
-at::Tensor tanh_gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3)))); }
+at::Tensor tanh_gelu(const at::Tensor& x) {
+  return x * 0.5 * (1 + at::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))));
+}
 
 /// -log p of the class in the last dimension.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& classes) {
@@ -51,13 +53,18 @@ void ReferenceModel::cut_tie() {
 
 at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, int scale) const {
   const at::Tensor centred = x - x.mean(-1, /*keepdim=*/true);
-  return centred / (centred.pow(2).mean(-1, true) + config_.layer_norm_eps).sqrt() * value(layer, scale) + value(layer, scale + 1);
+  return centred / (centred.pow(2).mean(-1, true) + config_.layer_norm_eps).sqrt() * value(layer, scale) +
+         value(layer, scale + 1);
 }
 
 at::Tensor ReferenceModel::attended(const at::Tensor& qkv, const MicroBatch& batch) const {
-  const std::int64_t samples = qkv.size(0), tokens = qkv.size(1), heads = config_.num_attention_heads, size = config_.hidden_size / heads;
+  const std::int64_t samples = qkv.size(0), tokens = qkv.size(1), heads = config_.num_attention_heads,
+                     size = config_.hidden_size / heads;
   std::vector<at::Tensor> parts;
-  for (int i = 0; i < 3; ++i) parts.push_back(qkv.narrow(2, i * config_.hidden_size, config_.hidden_size).view({samples, tokens, heads, size}).transpose(1, 2));
+  for (int i = 0; i < 3; ++i)
+    parts.push_back(qkv.narrow(2, i * config_.hidden_size, config_.hidden_size)
+                        .view({samples, tokens, heads, size})
+                        .transpose(1, 2));
   at::Tensor scores = parts[0].matmul(parts[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
   scores = scores.masked_fill((batch.mask == 0).view({samples, 1, 1, tokens}), -1e30);
   if (config_.family == Family::gpt2) scores = scores.masked_fill(at::ones({tokens, tokens}, at::kBool).triu(1), -1e30);
@@ -97,7 +104,8 @@ at::Tensor ReferenceModel::head(const at::Tensor& x, const MicroBatch& batch) co
 
 at::Tensor ReferenceModel::logits(const MicroBatch& batch, int first_trainable_layer) {
   for (int layer = 0; layer < static_cast<int>(layers_.size()); ++layer) {
-    for (Tensor& tensor : layers_[layer]) tensor.value = tensor.value.detach().requires_grad_(layer >= first_trainable_layer);
+    for (Tensor& tensor : layers_[layer])
+      tensor.value = tensor.value.detach().requires_grad_(layer >= first_trainable_layer);
   }
   if (is_tied_) layers_.back()[0].value = layers_[0][0].value;
   const std::int64_t samples = batch.mask.size(0), tokens = batch.mask.size(1), h = config_.hidden_size;
@@ -108,7 +116,8 @@ at::Tensor ReferenceModel::logits(const MicroBatch& batch, int first_trainable_l
     const at::Tensor patches = at::conv2d(batch.input, kernels, value(0, 3), p).flatten(2).transpose(1, 2);
     x = at::cat({value(0, 2).expand({samples, 1, h}), patches}, 1) + value(0, 1);
   } else {
-    x = value(0, 0).index_select(0, batch.input.reshape(-1)).view({samples, tokens, h}) + value(0, 1).narrow(0, 0, tokens);
+    x = value(0, 0).index_select(0, batch.input.reshape(-1)).view({samples, tokens, h}) +
+        value(0, 1).narrow(0, 0, tokens);
   }
   if (config_.family == Family::bert) {
     const at::Tensor types = batch.token_types.defined() ? batch.token_types : at::zeros({samples, tokens}, at::kLong);
@@ -123,12 +132,16 @@ double ReferenceModel::loss_and_gradients(const MicroBatch& batch, int first_tra
   at::Tensor loss;
   if (config_.task == Task::question_answering) {
     const at::Tensor ends = said.masked_fill((batch.mask == 0).unsqueeze(2), -1e30);
-    loss = (cross_entropy(ends.select(2, 0), batch.labels.select(1, 0)) + cross_entropy(ends.select(2, 1), batch.labels.select(1, 1))).mean() / 2;
+    loss = (cross_entropy(ends.select(2, 0), batch.labels.select(1, 0)) +
+            cross_entropy(ends.select(2, 1), batch.labels.select(1, 1)))
+               .mean() /
+           2;
   } else if (config_.task == Task::causal_language_modeling) {
     std::vector<at::Tensor> losses;
     for (std::int64_t i = 0; i < said.size(0); ++i) {
       const std::int64_t length = batch.mask[i].sum().item<std::int64_t>();
-      losses.push_back(cross_entropy(said[i].narrow(0, 0, length - 1), batch.labels[i].narrow(0, 1, length - 1)).mean());
+      losses.push_back(
+          cross_entropy(said[i].narrow(0, 0, length - 1), batch.labels[i].narrow(0, 1, length - 1)).mean());
     }
     loss = at::stack(losses).mean();
   } else {
@@ -142,7 +155,8 @@ at::Tensor ReferenceModel::gradient(int layer) const {
   std::vector<at::Tensor> parts;
   for (const Tensor& tensor : layers_[layer]) {
     const at::Tensor gradient = tensor.value.grad();
-    parts.push_back(gradient.defined() ? gradient.reshape(-1) : at::zeros({tensor.value.numel()}, tensor.value.options()));
+    parts.push_back(gradient.defined() ? gradient.reshape(-1)
+                                       : at::zeros({tensor.value.numel()}, tensor.value.options()));
   }
   return at::cat(parts).detach();
 }
@@ -153,15 +167,21 @@ at::Tensor ReferenceModel::weights(int layer) const {
   return at::cat(parts);
 }
 
-void ReferenceModel::step(const std::string& optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer) {
+void ReferenceModel::step(const std::string& optimizer, double learning_rate, double weight_decay, double clip,
+                          int first_trainable_layer) {
   const at::NoGradGuard no_grad;
   ++steps_;
-  const auto is_second_of_tie = [&](std::size_t layer, std::size_t i) { return is_tied_ && layer + 1 == layers_.size() && i == 0; };
-  const auto gradient_of = [](const Tensor& tensor) { return tensor.value.grad().defined() ? tensor.value.grad() : at::zeros_like(tensor.value); };
+  const auto is_second_of_tie = [&](std::size_t layer, std::size_t i) {
+    return is_tied_ && layer + 1 == layers_.size() && i == 0;
+  };
+  const auto gradient_of = [](const Tensor& tensor) {
+    return tensor.value.grad().defined() ? tensor.value.grad() : at::zeros_like(tensor.value);
+  };
   double square_sum = 0;
   for (std::size_t layer = first_trainable_layer; layer < layers_.size(); ++layer) {
     for (std::size_t i = 0; i < layers_[layer].size(); ++i) {
-      if (!is_second_of_tie(layer, i)) square_sum += gradient_of(layers_[layer][i]).to(at::kDouble).pow(2).sum().item<double>();
+      if (!is_second_of_tie(layer, i))
+        square_sum += gradient_of(layers_[layer][i]).to(at::kDouble).pow(2).sum().item<double>();
     }
   }
   const double scale = clip > 0 && std::sqrt(square_sum) > clip ? clip / std::sqrt(square_sum) : 1;

@@ -8,8 +8,8 @@
 
 namespace frostpipe::test {
 
-/// One process that knows no stages: the models' formulas written out with plain tensor functions and autograd, softmax attention without fused kernels, and SGD or AdamW
-/// by the papers' formulas. A tied matrix is one tensor.
+/// One process that knows no stages: the models' formulas written out with plain tensor functions and autograd, softmax
+/// attention without fused kernels, and SGD or AdamW by the papers' formulas. A tied matrix is one tensor.
 class ReferenceModel {
  public:
   /// Weights as randomise_layer draws them.
@@ -20,7 +20,8 @@ class ReferenceModel {
   /// Flat, in parameters_of's order; zeros where there is none. The tied matrix's whole gradient stands at both ends.
   at::Tensor gradient(int layer) const;
   at::Tensor weights(int layer) const;
-  void step(const std::string& optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer);
+  void step(const std::string& optimizer, double learning_rate, double weight_decay, double clip,
+            int first_trainable_layer);
   /// The head's matrix goes its own way from now on.
   void cut_tie();
 

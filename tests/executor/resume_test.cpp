@@ -1,5 +1,5 @@
-// Oracle: the session that was not interrupted. In the same layout what comes from a checkpoint goes on to the bit, weights and moments; in another layout as the exactness tests
-// bound it (SGD in double: 1e-10 of the weights).
+// Oracle: the session that was not interrupted. In the same layout what comes from a checkpoint goes on to the bit,
+// weights and moments; in another layout as the exactness tests bound it (SGD in double: 1e-10 of the weights).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "executor/checkpoint_keeper.h"
-#include "executor/transformer_stage.h"
 #include "executor/layer_images.h"
 #include "executor/model_folder.h"
+#include "executor/transformer_stage.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
@@ -24,10 +24,16 @@ namespace {
 class Job {
  public:
   explicit Job(const RankEnvironment& self, const std::string& optimizer)
-      : config_(small_config()), model_(model_of(config_, "small")), device_(make_device("cpu", self.local_rank)), communicator_(Communicator::connect(self, *device_)),
-        samples_(small_samples(config_, 11)), optimizer_(optimizer),
-        factory_(config_, model_, *samples_, {at::kDouble, at::kDouble}, at::kCPU, optimizer_moments(optimizer), /*cache=*/nullptr) {
-    root_ = communicator_->broadcast((std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
+      : config_(small_config()),
+        model_(model_of(config_, "small")),
+        device_(make_device("cpu", self.local_rank)),
+        communicator_(Communicator::connect(self, *device_)),
+        samples_(small_samples(config_, 11)),
+        optimizer_(optimizer),
+        factory_(config_, model_, *samples_, {at::kDouble, at::kDouble}, at::kCPU, optimizer_moments(optimizer),
+                 /*cache=*/nullptr) {
+    root_ = communicator_->broadcast(
+        (std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
     order_.resize(11);
     std::iota(order_.begin(), order_.end(), 0);
     batch_ = mini_batch(*samples_, order_, 11, 0);
@@ -37,10 +43,14 @@ class Job {
     if (communicator_->rank() == 0) std::filesystem::remove_all(root_);
   }
 
-  std::unique_ptr<RankSession> session() { return std::make_unique<RankSession>(model_, factory_, *communicator_, *device_, optimizer_, "float64"); }
+  std::unique_ptr<RankSession> session() {
+    return std::make_unique<RankSession>(model_, factory_, *communicator_, *device_, optimizer_, "float64");
+  }
   std::unique_ptr<RankSession> begun(const Phase& phase) {
     std::unique_ptr<RankSession> made = session();
-    made->start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) { randomise_layer(config_, layer, 5, state); });
+    made->start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+      randomise_layer(config_, layer, 5, state);
+    });
     return made;
   }
   std::unique_ptr<RankSession> resumed(const Phase& phase, int step) {
@@ -90,7 +100,9 @@ void check_equal(RankSession& expected, RankSession& actual, const std::string& 
     CHECK_RANK(state.trains() == other.trains(), what);
     CHECK_RANK(at::equal(state.weights, other.weights), fmt::format("{}: weights of layer {}", what, layer));
     if (state.first_moment.defined()) {
-      CHECK_RANK(at::equal(state.first_moment, other.first_moment) && at::equal(state.second_moment, other.second_moment), fmt::format("{}: moments of layer {}", what, layer));
+      CHECK_RANK(
+          at::equal(state.first_moment, other.first_moment) && at::equal(state.second_moment, other.second_moment),
+          fmt::format("{}: moments of layer {}", what, layer));
     }
   }
 }
@@ -122,16 +134,20 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d) {
       for (const auto& [layer, moments] : whole->parked()) {
         const auto held = unfrozen->layers().find(layer);
         if (held == unfrozen->layers().end()) continue;
-        CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment, moments.first_moment) && at::equal(held->second.second_moment, moments.second_moment),
+        CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment, moments.first_moment) &&
+                       at::equal(held->second.second_moment, moments.second_moment),
                    fmt::format("moments of layer {} after unfreezing", layer));
       }
     }
   }
 }
 
-#define SAME_LAYOUT(P, D)                                                                                                                                              \
-  const RegisterRankTest same_##P##_##D("resume " #P " " #D, [](const RankEnvironment& self) { same_layout_goes_on_to_the_bit(self, P, D); });                           \
-  TEST(Resume, OnTheSame##P##StagesX##D##ReplicasGoesOnToTheBit) { EXPECT_TRUE(passes_on_ranks("resume " #P " " #D, P * D)); }
+#define SAME_LAYOUT(P, D)                                                                                    \
+  const RegisterRankTest same_##P##_##D(                                                                     \
+      "resume " #P " " #D, [](const RankEnvironment& self) { same_layout_goes_on_to_the_bit(self, P, D); }); \
+  TEST(Resume, OnTheSame##P##StagesX##D##ReplicasGoesOnToTheBit) {                                           \
+    EXPECT_TRUE(passes_on_ranks("resume " #P " " #D, P* D));                                                 \
+  }
 SAME_LAYOUT(1, 1)
 SAME_LAYOUT(2, 1)
 SAME_LAYOUT(3, 1)
@@ -154,10 +170,12 @@ const RegisterRankTest other_layouts("resume in another layout", [](const RankEn
     job.train(*whole, 0, 2);
     job.save(*whole, 2);
     for (const Layout& after : layouts) {
-      const std::unique_ptr<RankSession> again = job.resumed(small_phase(after.p, after.d, after.m, after.schedule, 0), 2);
+      const std::unique_ptr<RankSession> again =
+          job.resumed(small_phase(after.p, after.d, after.m, after.schedule, 0), 2);
       job.train(*again, 2, 4);
       job.save(*again, 4);
-      const std::unique_ptr<RankSession> expected = job.resumed(small_phase(before.p, before.d, before.m, before.schedule, 0), 2);
+      const std::unique_ptr<RankSession> expected =
+          job.resumed(small_phase(before.p, before.d, before.m, before.schedule, 0), 2);
       job.train(*expected, 2, 4);
       const std::unique_ptr<RankSession> compared = job.resumed(expected->phase(), 4);
       for (const auto& [layer, state] : expected->layers()) {

@@ -14,12 +14,17 @@ class SharedDevice final : public ComputeDevice {
   std::string description() const override { return device_->description(); }
   at::Device torch_device() const override { return device_->torch_device(); }
   bool is_shared() const override { return true; }
-  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) override { return device_->make_group(store, rank, size); }
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                               int size) override {
+    return device_->make_group(store, rank, size);
+  }
   void synchronize() override { device_->synchronize(); }
   void first_mark() override { device_->first_mark(); }
   void mark() override { device_->mark(); }
   std::vector<Nanoseconds> marked_ns() override { return device_->marked_ns(); }
-  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override { device_->set_memory_limit(limit, who); }
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    device_->set_memory_limit(limit, who);
+  }
   Bytes live_bytes() override { return device_->live_bytes(); }
   Bytes peak_bytes() override { return device_->peak_bytes(); }
   void reset_peak() override { device_->reset_peak(); }
@@ -31,6 +36,8 @@ class SharedDevice final : public ComputeDevice {
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> shared(std::unique_ptr<ComputeDevice> device) { return std::make_unique<SharedDevice>(std::move(device)); }
+std::unique_ptr<ComputeDevice> shared(std::unique_ptr<ComputeDevice> device) {
+  return std::make_unique<SharedDevice>(std::move(device));
+}
 
 }  // namespace frostpipe::test

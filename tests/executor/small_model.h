@@ -10,7 +10,12 @@ namespace frostpipe::test {
 
 /// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
 inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification) {
-  TransformerConfig config{.family = family, .task = task, .hidden_size = 16, .num_hidden_layers = 3, .num_attention_heads = 2, .intermediate_size = 24};
+  TransformerConfig config{.family = family,
+                           .task = task,
+                           .hidden_size = 16,
+                           .num_hidden_layers = 3,
+                           .num_attention_heads = 2,
+                           .intermediate_size = 24};
   config.vocab_size = 40;
   config.max_position_embeddings = 12;
   config.image_size = 6;
@@ -23,11 +28,17 @@ inline TransformerConfig small_config(Family family = Family::bert, Task task = 
 
 /// Every head that a family has.
 inline std::vector<TransformerConfig> small_configs() {
-  return {small_config(), small_config(Family::bert, Task::question_answering), small_config(Family::vit, Task::image_classification),
-          small_config(Family::gpt2, Task::causal_language_modeling), small_config(Family::gpt2, Task::sequence_classification), small_config(Family::gpt2, Task::question_answering)};
+  return {small_config(),
+          small_config(Family::bert, Task::question_answering),
+          small_config(Family::vit, Task::image_classification),
+          small_config(Family::gpt2, Task::causal_language_modeling),
+          small_config(Family::gpt2, Task::sequence_classification),
+          small_config(Family::gpt2, Task::question_answering)};
 }
 
-inline std::string name_of(const TransformerConfig& config) { return std::string(to_string(config.family)) + " " + to_string(config.task); }
+inline std::string name_of(const TransformerConfig& config) {
+  return std::string(to_string(config.family)) + " " + to_string(config.task);
+}
 
 /// Samples of different lengths with fixed contents.
 inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, int num_samples) {
@@ -44,7 +55,8 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
           return image;
         },
         [](int number) { return std::to_string(number); }, "");
-    return std::make_unique<ImageSamples>(std::vector<ImageData>{std::move(images)}, ImageInput{.size = side, .tokens = static_cast<int>(image_tokens(config))});
+    return std::make_unique<ImageSamples>(std::vector<ImageData>{std::move(images)},
+                                          ImageInput{.size = side, .tokens = static_cast<int>(image_tokens(config))});
   }
   EncodedData data{.token_ids = {}, .labels = {}, .padding_id = 0};
   for (int i = 0; i < num_samples; ++i) {
@@ -59,7 +71,9 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     }
     data.token_ids.push_back(std::move(ids));
   }
-  data.labels_per_sample = config.task == Task::question_answering ? 2 : config.task == Task::causal_language_modeling ? 0 : 1;
+  data.labels_per_sample = config.task == Task::question_answering         ? 2
+                           : config.task == Task::causal_language_modeling ? 0
+                                                                           : 1;
   return std::make_unique<TokenSamples>(std::move(data));
 }
 

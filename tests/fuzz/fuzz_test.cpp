@@ -1,5 +1,6 @@
-// Oracle: a reader either throws InvalidInput, or gives a value that it writes and reads again as the same. Everything else fails the program: other exceptions, signals
-// (sanitizers, where built with them), and any allocation beyond kLargestAllocation. Cases are mutations of valid input, the same in every run.
+// Oracle: a reader either throws InvalidInput, or gives a value that it writes and reads again as the same. Everything
+// else fails the program: other exceptions, signals (sanitizers, where built with them), and any allocation beyond
+// kLargestAllocation. Cases are mutations of valid input, the same in every run.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -76,8 +77,36 @@ class Mutator {
 
  private:
   void change(std::string& text) {
-    static const std::string kPieces[] = {"0", "-1", "1e308", "18446744073709551615", "9223372036854775807", "-9223372036854775808", "2147483648", "null", "true", "{}", "[]", "\"\"", "\"NaN\"",
-                                          ",", ":", "{", "}", "[", "]", "\"", "\\u0000", "\n", "\t", "\xff\xfe", "\xf0\x9f\x98\x80", "\xed\xa0\x80", std::string(1, '\0'), "[[[[[[[[[[[[[[[[", "0.1", "e"};
+    static const std::string kPieces[] = {"0",
+                                          "-1",
+                                          "1e308",
+                                          "18446744073709551615",
+                                          "9223372036854775807",
+                                          "-9223372036854775808",
+                                          "2147483648",
+                                          "null",
+                                          "true",
+                                          "{}",
+                                          "[]",
+                                          "\"\"",
+                                          "\"NaN\"",
+                                          ",",
+                                          ":",
+                                          "{",
+                                          "}",
+                                          "[",
+                                          "]",
+                                          "\"",
+                                          "\\u0000",
+                                          "\n",
+                                          "\t",
+                                          "\xff\xfe",
+                                          "\xf0\x9f\x98\x80",
+                                          "\xed\xa0\x80",
+                                          std::string(1, '\0'),
+                                          "[[[[[[[[[[[[[[[[",
+                                          "0.1",
+                                          "e"};
     const int at = below(text.size() + 1);
     switch (below(8)) {
       case 0:  // a bit
@@ -160,7 +189,13 @@ TrainingPlan small_plan() {
 }
 
 RunSummary small_run() {
-  RunSummary run{.name = "run", .phases = {PhaseSummary{}}, .steps = {{.step = 0, .loss = 0.5}}, .label_names = {"a", "b"}, .test_items = {1}, .test_labels = {0}, .test_predictions = {1}};
+  RunSummary run{.name = "run",
+                 .phases = {PhaseSummary{}},
+                 .steps = {{.step = 0, .loss = 0.5}},
+                 .label_names = {"a", "b"},
+                 .test_items = {1},
+                 .test_labels = {0},
+                 .test_predictions = {1}};
   run.recoveries.push_back({.step = 3, .cause = "c", .source = "s"});
   return run;
 }
@@ -168,7 +203,8 @@ RunSummary small_run() {
 TEST(Fuzz, Profiles) {
   fuzz(to_json(test::synthetic_profile(2, std::vector<test::SyntheticLayer>(6))), [](const std::string& text) {
     const Profile profile = profile_from_json(text, "profile.json");
-    if (profile_from_json(to_json(profile), "again") != profile) throw std::logic_error("read, written and read again is another profile");
+    if (profile_from_json(to_json(profile), "again") != profile)
+      throw std::logic_error("read, written and read again is another profile");
   });
 }
 
@@ -176,7 +212,8 @@ TEST(Fuzz, Clusters) {
   Cluster cluster{.name = "c", .devices = {{}, {.memory_limit_bytes = 1 << 20}}};
   fuzz(to_json(cluster), [](const std::string& text) {
     const Cluster read = cluster_from_json(text, "cluster.json");
-    if (cluster_from_json(to_json(read), "again") != read) throw std::logic_error("read, written and read again is another cluster");
+    if (cluster_from_json(to_json(read), "again") != read)
+      throw std::logic_error("read, written and read again is another cluster");
   });
 }
 
@@ -184,17 +221,21 @@ TEST(Fuzz, PlansAndTheirValidation) {
   const Model model = test::synthetic_model(2);
   fuzz(to_json(small_plan()), [&](const std::string& text) {
     const TrainingPlan plan = plan_from_json(text, "plan.json");
-    if (plan_from_json(to_json(plan), "again") != plan) throw std::logic_error("read, written and read again is another plan");
+    if (plan_from_json(to_json(plan), "again") != plan)
+      throw std::logic_error("read, written and read again is another plan");
     validate(plan, model, "plan.json");
   });
 }
 
 TEST(Fuzz, Runs) {
-  fuzz(to_json(small_run()), [](const std::string& text) { run_from_json(to_json(run_from_json(text, "run.json")), "again"); });
+  fuzz(to_json(small_run()),
+       [](const std::string& text) { run_from_json(to_json(run_from_json(text, "run.json")), "again"); });
 }
 
 TEST(Fuzz, Safetensors) {
-  const std::string header = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}})";
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16",
+       "shape":[4],"data_offsets":[24,32]}})";
   std::string valid(8, '\0');
   valid[0] = static_cast<char>(header.size());
   valid += header + std::string(32, 'x');
@@ -212,16 +253,23 @@ TEST(Fuzz, Safetensors) {
 TEST(Fuzz, Checkpoints) {
   const std::filesystem::path folder = "/dev/shm/frostpipe_fuzz_checkpoint_" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
-  Checkpoint checkpoint{.step = 3, .settings = {.num_steps = 20, .optimizer = "adamw", .dtype = "float32"}, .freeze_rule = "paper", .freeze_state = {1, 2}, .plan = small_plan(), .run = small_run()};
+  Checkpoint checkpoint{.step = 3,
+                        .settings = {.num_steps = 20, .optimizer = "adamw", .dtype = "float32"},
+                        .freeze_rule = "paper",
+                        .freeze_state = {1, 2},
+                        .plan = small_plan(),
+                        .run = small_run()};
   const CheckpointTexts texts = to_texts(checkpoint, {});
-  for (const auto& [name, content] : {std::pair("checkpoint.json", texts.checkpoint), std::pair("plan.json", texts.plan), std::pair("run.json", texts.run)}) {
+  for (const auto& [name, content] : {std::pair("checkpoint.json", texts.checkpoint),
+                                      std::pair("plan.json", texts.plan), std::pair("run.json", texts.run)}) {
     std::ofstream(folder / "checkpoint.json", std::ios::trunc) << texts.checkpoint;
     std::ofstream(folder / "plan.json", std::ios::trunc) << texts.plan;
     std::ofstream(folder / "run.json", std::ios::trunc) << texts.run;
     fuzz(content, [&](const std::string& text) {
       std::ofstream(folder / name, std::ios::binary | std::ios::trunc) << text;
       const Checkpoint read = read_checkpoint(folder);
-      if (read.plan != checkpoint.plan || read.run != checkpoint.run || read.step != checkpoint.step) throw std::logic_error("a changed checkpoint was read as another one");
+      if (read.plan != checkpoint.plan || read.run != checkpoint.run || read.step != checkpoint.step)
+        throw std::logic_error("a changed checkpoint was read as another one");
     });
   }
   std::filesystem::remove_all(folder);
@@ -250,7 +298,8 @@ TEST(Fuzz, CacheEntries) {
     if (found == 0) {
       ++missed;
       ASSERT_TRUE(store->write(0, key, written));
-      ASSERT_EQ(store->read(0, std::span(&key, 1), read), key) << "case " << i << ": a damaged entry cannot be written again";
+      ASSERT_EQ(store->read(0, std::span(&key, 1), read), key)
+          << "case " << i << ": a damaged entry cannot be written again";
     }
   }
   EXPECT_GT(missed, 0);
@@ -296,9 +345,12 @@ void fuzz_tokenizer(const std::string& valid, const char* extension) {
 TEST(Fuzz, Vocabularies) { fuzz_tokenizer("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\nfilm\n##s\n,\n", ".txt"); }
 
 TEST(Fuzz, TokenizerFiles) {
-  fuzz_tokenizer(R"({"version":"1.0","normalizer":{"type":"BertNormalizer","lowercase":true},"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
-                 R"("max_input_chars_per_word":100,"vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"[SEP]":3,"[MASK]":4,"a":5,"fine":6,"film":7,"##s":8,",":9}}})",
-                 "tokenizer.json");
+  fuzz_tokenizer(
+      R"({"version":"1.0","normalizer":{"type":"BertNormalizer","lowercase":true},"model":{"type":"WordPiece",
+       "unk_token":"[UNK]","continuing_subword_prefix":"##",)"
+      R"("max_input_chars_per_word":100,"vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"[SEP]":3,"[MASK]":4,"a":5,"fine":6,
+       "film":7,"##s":8,",":9}}})",
+      "tokenizer.json");
 }
 
 TEST(Fuzz, AnyTextThroughATokenizer) {
@@ -307,7 +359,8 @@ TEST(Fuzz, AnyTextThroughATokenizer) {
   const WordPiece tokenizer(path);
   Mutator mutate(9);
   for (int i = 0; i < num_cases(); ++i) {
-    const std::vector<std::int32_t> ids = tokenizer.encode(mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull"), 16);
+    const std::vector<std::int32_t> ids =
+        tokenizer.encode(mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull"), 16);
     ASSERT_LE(ids.size(), 16u);
     for (const std::int32_t id : ids) ASSERT_TRUE(id >= 0 && id < 10);
   }
@@ -320,7 +373,9 @@ std::string byte_level_vocabulary() {
   for (int byte = 0, other = 0; byte < 256; ++byte) {
     const bool plain = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     const int c = plain ? byte : 256 + other++;
-    std::string character = c < 0x80 ? std::string(1, static_cast<char>(c)) : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+    std::string character = c < 0x80
+                                ? std::string(1, static_cast<char>(c))
+                                : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
     if (character == "\"" || character == "\\") character = "\\" + character;
     json += "\"" + character + "\":" + std::to_string(byte) + ",";
   }
@@ -330,7 +385,9 @@ std::string byte_level_vocabulary() {
 /// A folder in memory whose files are written anew for every case.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_("/dev/shm/frostpipe_fuzz_folder_" + std::to_string(getpid())) { std::filesystem::create_directories(path_); }
+  ScratchFolder() : path_("/dev/shm/frostpipe_fuzz_folder_" + std::to_string(getpid())) {
+    std::filesystem::create_directories(path_);
+  }
   ~ScratchFolder() { std::filesystem::remove_all(path_); }
   const std::filesystem::path& write(const std::string& name, const std::string& text) {
     std::ofstream(path_ / name, std::ios::binary | std::ios::trunc) << text;
@@ -364,19 +421,24 @@ TEST(Fuzz, ByteLevelMerges) {
 
 TEST(Fuzz, ByteLevelTokenizerFiles) {
   ScratchFolder folder;
-  fuzz(R"({"model":{"type":"BPE","vocab":)" + byte_level_vocabulary() + R"(,"merges":["a b"]},"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
+  fuzz(R"({"model":{"type":"BPE","vocab":)" + byte_level_vocabulary() +
+           R"(,"merges":["a b"]},"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
            R"("added_tokens":[{"id":257,"content":"<|endoftext|>","special":true}]})",
        [&](const std::string& text) { use(ByteLevelBpe(folder.write("tokenizer.json", text))); });
 }
 
 TEST(Fuzz, Questions) {
   ScratchFile scratch;
-  fuzz(R"({"data":[{"paragraphs":[{"context":"a fine film","qas":[{"id":"1","question":"what?","answers":[{"text":"fine","answer_start":2}]}]}]}]})", [&](const std::string& text) {
-    const QuestionSet set = read_squad(scratch.write(text));
-    for (const Question& question : set.questions) {
-      if (set.contexts.at(question.context).find(question.answers.at(0)) == std::string::npos) throw std::logic_error("an answer outside its context");
-    }
-  });
+  fuzz(
+      R"({"data":[{"paragraphs":[{"context":"a fine film","qas":[{"id":"1","question":"what?",
+       "answers":[{"text":"fine","answer_start":2}]}]}]}]})",
+      [&](const std::string& text) {
+        const QuestionSet set = read_squad(scratch.write(text));
+        for (const Question& question : set.questions) {
+          if (set.contexts.at(question.context).find(question.answers.at(0)) == std::string::npos)
+            throw std::logic_error("an answer outside its context");
+        }
+      });
 }
 
 /// Every window fits, and where it marks the answer it holds the answer.
@@ -384,25 +446,32 @@ TEST(Fuzz, WindowsOfAnyText) {
   ScratchFolder folder;
   folder.write("vocab.json", byte_level_vocabulary());
   const ByteLevelBpe byte_level(folder.write("merges.txt", "#version: 0.2\na b\n"));
-  const WordPiece word_piece(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\nfilm\n##s\n,\n") / "vocab.txt");
+  const WordPiece word_piece(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine\nfilm\n##s\n,\n") /
+                             "vocab.txt");
   Mutator mutate(10);
   for (const PairTokenizer& tokenizer : {pair_tokenizer(word_piece), pair_tokenizer(byte_level)}) {
     for (int i = 0; i < num_cases(); ++i) {
-      QuestionSet set{.contexts = {mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull")}, .questions = {{.id = "q", .question = mutate("how fine?")}}};
+      QuestionSet set{.contexts = {mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull")},
+                      .questions = {{.id = "q", .question = mutate("how fine?")}}};
       Question& question = set.questions[0];
       const std::vector<std::size_t> starts = code_point_starts(set.contexts[0]);
       if (starts.size() > 1) {
         question.answer_start = static_cast<int>(mutate.below(starts.size() - 1));
         const std::size_t end = question.answer_start + 1 + mutate.below(starts.size() - 1 - question.answer_start);
-        question.answers = {set.contexts[0].substr(starts[question.answer_start], starts[end] - starts[question.answer_start])};
+        question.answers = {
+            set.contexts[0].substr(starts[question.answer_start], starts[end] - starts[question.answer_start])};
       }
       for (const Window& window : windows_of(set, tokenizer, 16, 3)) {
         ASSERT_LE(window.ids.size(), 16u);
         ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.behind.size());
         if (window.end_position == 0) continue;
-        ASSERT_TRUE(window.num_question_tokens <= window.start_position && window.start_position <= window.end_position);
-        const TokenSpan first = window.spans.at(window.start_position - window.num_question_tokens), last = window.spans.at(window.end_position - window.num_question_tokens);
-        ASSERT_TRUE(first.begin <= question.answer_start && last.end >= question.answer_start + static_cast<int>(code_point_starts(question.answers[0]).size()) - 1);
+        ASSERT_TRUE(window.num_question_tokens <= window.start_position &&
+                    window.start_position <= window.end_position);
+        const TokenSpan first = window.spans.at(window.start_position - window.num_question_tokens),
+                        last = window.spans.at(window.end_position - window.num_question_tokens);
+        ASSERT_TRUE(first.begin <= question.answer_start &&
+                    last.end >=
+                        question.answer_start + static_cast<int>(code_point_starts(question.answers[0]).size()) - 1);
         answer_text(set, window, window.start_position, window.end_position);
       }
     }
@@ -412,19 +481,22 @@ TEST(Fuzz, WindowsOfAnyText) {
 TEST(Fuzz, CifarRecords) {
   const std::filesystem::path path = "/dev/shm/frostpipe_fuzz_cifar10_" + std::to_string(getpid()) + ".bin";
   std::string valid;
-  for (int record = 0; record < 2; ++record) valid += std::string(1, static_cast<char>(record)) + std::string(3072, 'x');
+  for (int record = 0; record < 2; ++record)
+    valid += std::string(1, static_cast<char>(record)) + std::string(3072, 'x');
   fuzz(valid, [&](const std::string& text) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
     const ImageData data = open_images(path);
     for (int i = 0; i < data.size(); ++i) {
-      if (data.load(i).pixels.size() != 3072 || data.label(i) < 0 || data.label(i) >= 10) throw std::logic_error("not a picture of CIFAR");
+      if (data.load(i).pixels.size() != 3072 || data.label(i) < 0 || data.label(i) >= 10)
+        throw std::logic_error("not a picture of CIFAR");
     }
   });
   std::filesystem::remove(path);
 }
 
 TEST(Fuzz, SchedulesAsCsv) {
-  fuzz("0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n", [](const std::string& text) { schedule_from_csv(text, "schedule.csv"); });
+  fuzz("0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n",
+       [](const std::string& text) { schedule_from_csv(text, "schedule.csv"); });
 }
 
 }  // namespace

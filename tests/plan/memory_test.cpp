@@ -63,7 +63,9 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
   EXPECT_EQ(positions[1].total(), 4 * 1230 * 4 + 8000);
   EXPECT_EQ(memory_with(2000, 1)[0].exchange, 0);  // the tie is cut: layer 0 is frozen
 
-  const Trace timeline{.spans = {{0, 0, {.kind = ActionKind::forward}, 0, 10}, {0, 0, {.kind = ActionKind::backward}, 10, 30}, {0, 0, {.kind = ActionKind::reduce_gradient}, 30, 40}}};
+  const Trace timeline{.spans = {{0, 0, {.kind = ActionKind::forward}, 0, 10},
+                                 {0, 0, {.kind = ActionKind::backward}, 10, 30},
+                                 {0, 0, {.kind = ActionKind::reduce_gradient}, 30, 40}}};
   const MemoryChange peak = largest(memory_over_time(timeline, 0, positions[0], 2, /*trains=*/true));
   EXPECT_EQ(peak.action.kind, ActionKind::reduce_gradient);
   EXPECT_EQ(peak.bytes, positions[0].total());
@@ -105,9 +107,9 @@ TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
   Phase phase = two_stages();
   phase.recompute = "layers";
   auto positions = memory(phase);
-  EXPECT_EQ(positions[0].stash, 2 * (100 + 100));           // inputs of attention and mlp; the embedding's are tokens
-  EXPECT_EQ(positions[0].workspace, 10 + 100 + 1000);       // one layer's activations
-  EXPECT_EQ(positions[1].stash, 100 + 100 + 100 + 1000);    // three inputs, and what the head keeps
+  EXPECT_EQ(positions[0].stash, 2 * (100 + 100));         // inputs of attention and mlp; the embedding's are tokens
+  EXPECT_EQ(positions[0].workspace, 10 + 100 + 1000);     // one layer's activations
+  EXPECT_EQ(positions[1].stash, 100 + 100 + 100 + 1000);  // three inputs, and what the head keeps
   phase.recompute = "stage";
   positions = memory(phase);
   EXPECT_EQ(positions[0].stash, 0);
@@ -116,16 +118,18 @@ TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
   EXPECT_EQ(positions[1].workspace, 10 + 100 + 2 * 1000);
   phase.recompute = "attention";
   positions = memory(phase);
-  EXPECT_EQ(positions[0].stash, 2 * (1000 + 100 + 1000));   // embedding, mlp's input, mlp
+  EXPECT_EQ(positions[0].stash, 2 * (1000 + 100 + 1000));  // embedding, mlp's input, mlp
   EXPECT_EQ(positions[1].stash, 100 + 100 + 2 * 1000);
 }
 
 TEST(Memory, FrozenLayersAreNeverComputedAgain) {
   const Model model = chain_model(2);
   EXPECT_EQ(checkpoint_segments("layers", model, {0, 3}, 3), (std::vector<CheckpointSegment>{}));
-  EXPECT_EQ(checkpoint_segments("stage", model, {1, 6}, 3), (std::vector<CheckpointSegment>{{{3, 5}, true}, {{5, 6}, false}}));
+  EXPECT_EQ(checkpoint_segments("stage", model, {1, 6}, 3),
+            (std::vector<CheckpointSegment>{{{3, 5}, true}, {{5, 6}, false}}));
   EXPECT_EQ(checkpoint_segments(std::nullopt, model, {1, 6}, 3), (std::vector<CheckpointSegment>{{{3, 6}, false}}));
-  EXPECT_EQ(checkpoint_segments("attention", model, {2, 6}, 0), (std::vector<CheckpointSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
+  EXPECT_EQ(checkpoint_segments("attention", model, {2, 6}, 0),
+            (std::vector<CheckpointSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
 }
 
 // Rank 0 of a 1F1B pipeline of two, F = B = 10: F0 F1 B0 B1, the first B at 30.
@@ -133,11 +137,13 @@ TEST(Memory, OverTimeStepsWithEveryMicroBatchAndPeaksAtTheWhole) {
   const RankMemory peak{.weights = 1000, .stash = 200, .workspace = 7};
   Trace timeline{.num_ranks = 1, .spans = {}, .events = {}};
   for (const auto& [text, begin, end] : {std::tuple{"0F0", 0, 10}, {"0F1", 10, 20}, {"0B0", 30, 40}, {"0B1", 50, 60}})
-    timeline.spans.push_back({.rank = 0, .step = 0, .action = parse_action(text, "test"), .begin_ns = begin, .end_ns = end});
+    timeline.spans.push_back(
+        {.rank = 0, .step = 0, .action = parse_action(text, "test"), .begin_ns = begin, .end_ns = end});
   const auto changes = memory_over_time(timeline, 0, peak, /*peak_in_flight=*/2, /*trains=*/true);
   std::vector<std::pair<Nanoseconds, Bytes>> steps;
   for (const MemoryChange& change : changes) steps.emplace_back(change.at_ns, change.bytes);
-  EXPECT_EQ(steps, (std::vector<std::pair<Nanoseconds, Bytes>>{{0, 1107}, {10, 1100}, {10, 1207}, {20, 1200}, {30, 1207}, {40, 1100}, {50, 1107}, {60, 1000}}));
+  EXPECT_EQ(steps, (std::vector<std::pair<Nanoseconds, Bytes>>{
+                       {0, 1107}, {10, 1100}, {10, 1207}, {20, 1200}, {30, 1207}, {40, 1100}, {50, 1107}, {60, 1000}}));
   EXPECT_EQ(largest(changes).bytes, peak.total());
   EXPECT_EQ(to_string(largest(changes).action), "0F1");
   EXPECT_TRUE(memory_over_time(timeline, 1, peak, 2, true).empty());

@@ -106,8 +106,9 @@ TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
 }
 
 TEST_F(BadPlan, CachesWithoutRoomOrUse) {
-  EXPECT_EQ(error_of([](auto& p) { p.phases[1].cache.on = true; }),
-            "plan.json: phases[1].cache.on: must be false where the plan's cache.memory_bytes and disk_bytes are 0, is true");
+  EXPECT_EQ(
+      error_of([](auto& p) { p.phases[1].cache.on = true; }),
+      "plan.json: phases[1].cache.on: must be false where the plan's cache.memory_bytes and disk_bytes are 0, is true");
   EXPECT_EQ(error_of([](auto& p) {
               p.cache.memory_bytes = 1;
               p.phases[0].cache.on = true;
@@ -118,8 +119,9 @@ TEST_F(BadPlan, CachesWithoutRoomOrUse) {
 TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 3; }),
             "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 3 x 1 = 6");
-  EXPECT_EQ(error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 2147483647; }),
-            "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 2147483647 x 1 = 4294967294");
+  EXPECT_EQ(
+      error_of([](auto& p) { p.phases[1].layout.data_parallel_size = 2147483647; }),
+      "plan.json: phases[1].layout: must use at most 4 ranks, the world size, is 2 x 2147483647 x 1 = 4294967294");
   EXPECT_EQ(error_of([](auto& p) {
               p.phases[1].layout.placement = {0, 1, 2};
             }),
@@ -142,7 +144,8 @@ TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
             "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
   EXPECT_EQ(error_of([](auto& p) { p.optimizer = "lion"; }), "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
-  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }), "plan.json: dtype: must be float32, float64 or bfloat16, is \"int3\"");
+  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }),
+            "plan.json: dtype: must be float32, float64 or bfloat16, is \"int3\"");
 }
 
 TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {

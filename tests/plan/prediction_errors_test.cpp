@@ -23,7 +23,8 @@ TEST(PredictionErrors, AreThoseOfAWorkedExample) {
 TEST(PredictionErrors, RankCorrelationSeesTheOrderAlone) {
   EXPECT_NEAR(prediction_errors(std::vector<Predicted>{{3, 1}, {2, 2}, {1, 3}}).rank_correlation, -1, 1e-12);
   // Ranks 1, 2.5, 2.5 against 1, 2, 3: covariance 1.5, deviations sqrt(1.5 * 2).
-  EXPECT_NEAR(prediction_errors(std::vector<Predicted>{{1, 1}, {5, 2}, {5, 3}}).rank_correlation, 1.5 / std::sqrt(3.0), 1e-12);
+  EXPECT_NEAR(prediction_errors(std::vector<Predicted>{{1, 1}, {5, 2}, {5, 3}}).rank_correlation, 1.5 / std::sqrt(3.0),
+              1e-12);
   EXPECT_EQ(prediction_errors(std::vector<Predicted>{{1, 1}}).rank_correlation, 0);
   EXPECT_EQ(prediction_errors({}).count, 0);
 }

@@ -17,7 +17,8 @@ TEST(ZeroBubbleH1, IsTheFigureOfThePaper) {
 }
 
 TEST(PipeDream2BW, UsesThePublishedWeightVersions) {
-  // Narayanan et al. 2021, 3.1: micro-batch k (from 1) uses version max(floor((k - 1) / m) - 1, 0), forward and backward on every stage.
+  // Narayanan et al. 2021, 3.1: micro-batch k (from 1) uses version max(floor((k - 1) / m) - 1, 0), forward and
+  // backward on every stage.
   const Schedule schedule = unrolled(pipedream_2bw({.pipeline_parallel_size = 4, .num_micro_batches = 4}), 4);
   const int published[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
   for (const auto& list : schedule.body) {
@@ -55,11 +56,14 @@ TEST(Seq1F1B, TakesSlicesOfAMicroBatchBackInDescendingOrder) {
 TEST(TokenSlices, AreInOrderOrRejected) {
   Schedule schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
   std::swap(schedule.body[0][0], schedule.body[0][1]);  // 0F0s1 before 0F0s0
-  EXPECT_THAT(examples::message_of([&] { validate(schedule); }), HasSubstr("0F0s1 waits for 0F0s0, which stands behind it"));
+  EXPECT_THAT(examples::message_of([&] { validate(schedule); }),
+              HasSubstr("0F0s1 waits for 0F0s0, which stands behind it"));
   schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
   std::erase(schedule.body[0], parse_action("0B0s0", ""));
   EXPECT_THAT(examples::message_of([&] { validate(schedule); }), HasSubstr("0B0s0 is missing"));
-  EXPECT_EQ(examples::message_of([&] { build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2}); }),
+  EXPECT_EQ(examples::message_of([&] {
+              build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .token_slices = 2});
+            }),
             "schedule 1F1B: token slices: must be 1 (TeraPipe and Seq1F1B have more), is 2");
 }
 

@@ -51,7 +51,8 @@ TEST(ScheduleFromCsv, ReadsUnshardsThatPyTorchRepeats) {
 
 TEST(ScheduleFromCsv, NamesRowAndField) {
   EXPECT_THAT(error_of("0F0,0B0\n1F0,1X0\n"), AllOf(HasSubstr("hand.csv, row 2, field 2"), HasSubstr("1X0")));
-  EXPECT_THAT(error_of("0F0,0B0\n1F0,0B1\n"), AllOf(HasSubstr("row 2, field 2: must stand in row 1, where stage 0 began"), HasSubstr("0B1")));
+  EXPECT_THAT(error_of("0F0,0B0\n1F0,0B1\n"),
+              AllOf(HasSubstr("row 2, field 2: must stand in row 1, where stage 0 began"), HasSubstr("0B1")));
   EXPECT_THAT(error_of("0F0,2F0\n"), HasSubstr("stage 1: must be there"));
   EXPECT_THAT(error_of("(0F1;0B0\n"), HasSubstr("must close a joined pair"));
   EXPECT_THAT(error_of("(0F1;0B0)OVERLAP\n"), HasSubstr("must close a joined pair"));
@@ -65,7 +66,8 @@ TEST(ScheduleFromCsv, ADeadlockIsReportedWithItsCycle) {
   // Rank 0 wants micro-batch 0 back before it sends 1; rank 1 wants 1 before it starts on 0's backward.
   const Schedule read = schedule_from_csv("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "hand.csv");
   EXPECT_THAT(message_of([&] { validate(lower(read)); }),
-              AllOf(HasSubstr("positions wait for each other for ever"), HasSubstr("1RECV_F1"), HasSubstr("0RECV_B0"), HasSubstr("waits for")));
+              AllOf(HasSubstr("positions wait for each other for ever"), HasSubstr("1RECV_F1"), HasSubstr("0RECV_B0"),
+                    HasSubstr("waits for")));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ TEST(BuildSchedule, KnowsPyTorchsNamesInAnyCase) {
   EXPECT_EQ(build_schedule("1f1b", shape), one_f_one_b(shape));
   EXPECT_EQ(build_schedule("gpipe", shape).name, "GPipe");
   EXPECT_EQ(message_of([&] { build_schedule("zigzag", shape); }),
-            "schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, PipeDream-2BW, TeraPipe, Seq1F1B, is \"zigzag\"");
+            "schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, InterleavedZeroBubble, "
+            "ZBVZeroBubble, DualPipeV, PipeDream-2BW, TeraPipe, Seq1F1B, is \"zigzag\"");
 }
 
 TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
@@ -159,13 +160,17 @@ bool has_shape(const std::string& name, int p, int m) {
 }
 
 TEST(AnySchedule, RunsEveryStagesWorkOnceMakesProgressAndMayBeFrozen) {
-  // Every name, p = 1..5, m = 1..12, every first trainable stage: the validator counts F, B or I and W of every stage and finds cycles.
+  // Every name, p = 1..5, m = 1..12, every first trainable stage: the validator counts F, B or I and W of every stage
+  // and finds cycles.
   int checked = 0;
   for (const auto& name : schedule_names()) {
     for (int p = 1; p <= 5; ++p) {
       for (int m = 1; m <= 12; ++m) {
         if (!has_shape(name, p, m)) {
-          EXPECT_THAT(message_of([&] { build_schedule(name, {p, m, 0}); }), HasSubstr("schedule " + name + ": number of micro-batches: must be"));
+          EXPECT_THAT(message_of([&] {
+                        build_schedule(name, {p, m, 0});
+                      }),
+                      HasSubstr("schedule " + name + ": number of micro-batches: must be"));
           continue;
         }
         const int stages = num_stages(build_schedule(name, {p, m, 0}));
@@ -180,12 +185,20 @@ TEST(AnySchedule, RunsEveryStagesWorkOnceMakesProgressAndMayBeFrozen) {
 }
 
 TEST(AnySchedule, VirtualStagesAreWhatTheScheduleAllows) {
-  EXPECT_EQ(num_stages(interleaved_one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8, .virtual_stages = 3})), 12);
-  EXPECT_EQ(zero_bubble_v({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage, (std::vector<int>{0, 1, 2, 2, 1, 0}));
-  EXPECT_EQ(looped_bfs({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage, (std::vector<int>{0, 1, 2, 0, 1, 2}));
-  EXPECT_EQ(message_of([&] { build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .virtual_stages = 2}); }),
+  EXPECT_EQ(
+      num_stages(interleaved_one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8, .virtual_stages = 3})),
+      12);
+  EXPECT_EQ(zero_bubble_v({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage,
+            (std::vector<int>{0, 1, 2, 2, 1, 0}));
+  EXPECT_EQ(looped_bfs({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage,
+            (std::vector<int>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(message_of([&] {
+              build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .virtual_stages = 2});
+            }),
             "schedule 1F1B: stages per rank: must be 1, is 2");
-  EXPECT_EQ(message_of([&] { build_schedule("DualPipeV", {.pipeline_parallel_size = 2, .num_micro_batches = 4, .virtual_stages = 3}); }),
+  EXPECT_EQ(message_of([&] {
+              build_schedule("DualPipeV", {.pipeline_parallel_size = 2, .num_micro_batches = 4, .virtual_stages = 3});
+            }),
             "schedule DualPipeV: stages per rank: must be 2, is 3");
 }
 
@@ -306,9 +319,11 @@ TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
             "schedule 1F1B: stage 1: must live on one of 2 positions, is on 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.num_micro_batches = 3; }),
             "schedule 1F1B: position 0, stage 0: 0F2 is missing");
-  EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }), HasSubstr("must have a prologue and an epilogue for each of 2 positions"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }),
+              HasSubstr("must have a prologue and an epilogue for each of 2 positions"));
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().joined_with_next = true; }), HasSubstr("is the last"));
-  EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch = std::nullopt; }), HasSubstr("must have a micro-batch"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch = std::nullopt; }),
+              HasSubstr("must have a micro-batch"));
 }
 
 TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {

@@ -46,7 +46,7 @@ TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPosition) {
   EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 1})),
               HasSubstr("rank 0  f0 f1 .. .. .. .. ..\nrank 1  .. F0 F1 B0--- B1---\n"));
   EXPECT_THAT(to_grid(examples::zig_zag()), HasSubstr("rank 0  0F0 ... ... 3F0 3I0 3W0 ... 0B0----\n"
-                                            "rank 1  ... 1F0 2F0 ... ... 2I0 1I0 2W0 1W0\n"));
+                                                      "rank 1  ... 1F0 2F0 ... ... 2I0 1I0 2W0 1W0\n"));
 }
 
 TEST(ToGrid, RefusesAScheduleThatDoesNotGoOn) {

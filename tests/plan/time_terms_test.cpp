@@ -9,7 +9,11 @@ namespace {
 constexpr Nanoseconds kMs = 1'000'000;
 
 Span span(int rank, const char* action, Nanoseconds begin_ms, Nanoseconds end_ms) {
-  return {.rank = rank, .step = 0, .action = parse_action(action, "test"), .begin_ns = begin_ms * kMs, .end_ns = end_ms * kMs};
+  return {.rank = rank,
+          .step = 0,
+          .action = parse_action(action, "test"),
+          .begin_ns = begin_ms * kMs,
+          .end_ns = end_ms * kMs};
 }
 
 /// Two ranks: F 10 and 10 ms, B 20 and 20, rank 1 waits 10 ms; measured, F takes 16 ms on rank 0 and 10 on rank 1.
@@ -17,17 +21,23 @@ PhaseSummary example() {
   PhaseSummary phase;
   phase.predicted_iteration_ns = 60 * kMs;
   phase.measured_iteration_ns = 66 * kMs;
-  phase.predicted_timeline = {.num_ranks = 2, .spans = {span(0, "0F0", 0, 10), span(1, "1RECV_F0", 0, 10), span(1, "1F0", 10, 20), span(1, "1B0", 20, 40),
-                                                        span(0, "0B0", 40, 60)}, .events = {}};
-  phase.measured_timeline = {.num_ranks = 2, .spans = {span(0, "0F0", 0, 16), span(1, "1RECV_F0", 0, 16), span(1, "1F0", 16, 26), span(1, "1B0", 26, 46),
-                                                       span(0, "0B0", 46, 66)}, .events = {}};
+  phase.predicted_timeline = {.num_ranks = 2,
+                              .spans = {span(0, "0F0", 0, 10), span(1, "1RECV_F0", 0, 10), span(1, "1F0", 10, 20),
+                                        span(1, "1B0", 20, 40), span(0, "0B0", 40, 60)},
+                              .events = {}};
+  phase.measured_timeline = {.num_ranks = 2,
+                             .spans = {span(0, "0F0", 0, 16), span(1, "1RECV_F0", 0, 16), span(1, "1F0", 16, 26),
+                                       span(1, "1B0", 26, 46), span(0, "0B0", 46, 66)},
+                             .events = {}};
   return phase;
 }
 
 TEST(TimeTerms, AreMeansOverTheRanksAndWaitingIsTheRest) {
   const std::vector<TimeTerm> terms = time_terms(example());
-  EXPECT_THAT(terms, ::testing::ElementsAre(TimeTerm{"forward", 10 * kMs, 13 * kMs}, TimeTerm{"backward", 20 * kMs, 20 * kMs}, TimeTerm{"cache", 0, 0},
-                                            TimeTerm{"gradient reduction", 0, 0}, TimeTerm{"update", 0, 0}, TimeTerm{"waiting", 30 * kMs, 33 * kMs}));
+  EXPECT_THAT(terms,
+              ::testing::ElementsAre(TimeTerm{"forward", 10 * kMs, 13 * kMs}, TimeTerm{"backward", 20 * kMs, 20 * kMs},
+                                     TimeTerm{"cache", 0, 0}, TimeTerm{"gradient reduction", 0, 0},
+                                     TimeTerm{"update", 0, 0}, TimeTerm{"waiting", 30 * kMs, 33 * kMs}));
 }
 
 TEST(TimeTerms, NamesTheOneThatIsOffMost) {

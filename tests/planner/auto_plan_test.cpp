@@ -19,7 +19,12 @@ Profile random_profile(std::mt19937& random, int blocks) {
   std::vector<test::SyntheticLayer> layers(2 * blocks + 2);
   const auto draw = [&] { return Nanoseconds{1000 + static_cast<int>(random() % 9000)}; };
   for (auto& layer : layers)
-    layer = {.forward_ns = draw(), .input_gradient_ns = draw(), .weight_gradient_ns = draw(), .update_ns = draw(), .output_activation_bytes = 100, .parameter_count = 1000};
+    layer = {.forward_ns = draw(),
+             .input_gradient_ns = draw(),
+             .weight_gradient_ns = draw(),
+             .update_ns = draw(),
+             .output_activation_bytes = 100,
+             .parameter_count = 1000};
   return test::synthetic_profile(blocks, layers);
 }
 
@@ -73,13 +78,16 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
   for (int round = 0; round < kRounds; ++round) {
     const Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
     Cluster cluster = test::free_cluster(1 << (random() % 3));
-    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000), .bandwidth_bytes_per_second = 1'000'000'000};
-    cluster.intra_node.collective = {.latency_ns = static_cast<Nanoseconds>(random() % 20000), .bandwidth_bytes_per_second = 1'000'000'000};
+    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000),
+                                         .bandwidth_bytes_per_second = 1'000'000'000};
+    cluster.intra_node.collective = {.latency_ns = static_cast<Nanoseconds>(random() % 20000),
+                                     .bandwidth_bytes_per_second = 1'000'000'000};
     const int batch = 4 + static_cast<int>(random() % 5);
     const auto made = make_auto_plan(profile, cluster, options_for(batch));
     ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
     const AutoPlan& plan = std::get<AutoPlan>(made);
-    const Nanoseconds found = plan.plan.phases.front().predicted.iteration_ns, best = brute_force(profile, cluster, batch);
+    const Nanoseconds found = plan.plan.phases.front().predicted.iteration_ns,
+                      best = brute_force(profile, cluster, batch);
     EXPECT_LE(plan.lower_bound_ns, best) << round;
     proven += plan.lower_bound_ns == found;
     EXPECT_GE(found, best) << round;
@@ -104,16 +112,19 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
     for (std::size_t i = 0; i < measured; ++i) {
       Measurement slow = profile.measurements[i];
       slow.key.device_type = "slow";
-      for (Nanoseconds* time : {&slow.cost.forward_ns, &slow.cost.input_gradient_ns, &slow.cost.weight_gradient_ns}) *time *= 2 + slow.key.layer % 3;
+      for (Nanoseconds* time : {&slow.cost.forward_ns, &slow.cost.input_gradient_ns, &slow.cost.weight_gradient_ns})
+        *time *= 2 + slow.key.layer % 3;
       profile.measurements.push_back(slow);
     }
     for (std::size_t i = 0; i < updated; ++i) {
       profile.updates.push_back(profile.updates[i]);
       profile.updates.back().device_type = "slow";
     }
-    std::sort(profile.measurements.begin(), profile.measurements.end(), [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+    std::sort(profile.measurements.begin(), profile.measurements.end(),
+              [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
     Cluster cluster = test::free_cluster(3 + static_cast<int>(random() % 2));
-    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000), .bandwidth_bytes_per_second = 1'000'000'000};
+    cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000),
+                                         .bandwidth_bytes_per_second = 1'000'000'000};
     for (Device& device : cluster.devices)
       if (random() % 2 == 0) device.type = "slow";
     PlanOptions options = options_for(6);
@@ -141,14 +152,16 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
     } while (std::next_permutation(order.begin(), order.end()));
     EXPECT_LE(std::get<AutoPlan>(made).lower_bound_ns, best) << round;
     worst = std::max(worst, static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(best));
-    moved += !phase.layout.placement.empty() && !std::is_sorted(phase.layout.placement.begin(), phase.layout.placement.end());
+    moved += !phase.layout.placement.empty() &&
+             !std::is_sorted(phase.layout.placement.begin(), phase.layout.placement.end());
   }
   EXPECT_DOUBLE_EQ(worst, 1);
   EXPECT_GT(moved, 3);
 }
 
 TEST(AutoPlan, OneDeviceReachesItsBound) {
-  // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no input gradient.
+  // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no
+  // input gradient.
   const Profile profile = test::synthetic_profile(1, {{}});
   const auto made = make_auto_plan(profile, test::free_cluster(1), options_for(4));
   const AutoPlan& plan = std::get<AutoPlan>(made);
@@ -160,17 +173,20 @@ TEST(AutoPlan, OneDeviceReachesItsBound) {
 
 TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
   // Every layer keeps 1000 bytes a sample and puts out 10; weights, gradients and moments are 16 bytes a parameter.
-  const Profile profile = test::synthetic_profile(2, {{.output_activation_bytes = 10, .stashed_bytes = 1000, .parameter_count = 10}});
+  const Profile profile =
+      test::synthetic_profile(2, {{.output_activation_bytes = 10, .stashed_bytes = 1000, .parameter_count = 10}});
   PlanOptions options = options_for(64);
   options.pipeline_parallel_size = 1;
-  const auto made = make_auto_plan(profile, test::free_cluster(1, 6 * 160 + 4500), options);  // one sample keeps 6000 bytes
+  const auto made =
+      make_auto_plan(profile, test::free_cluster(1, 6 * 160 + 4500), options);  // one sample keeps 6000 bytes
   ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
   EXPECT_TRUE(std::get<AutoPlan>(made).plan.phases.front().recompute.has_value());
   const auto none = make_auto_plan(profile, test::free_cluster(1, 100), options);
   ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
   EXPECT_THAT(std::get<Infeasible>(none).reason, HasSubstr("p = 1: stage 0 needs"));
   options.pipeline_parallel_size = 3;
-  EXPECT_THAT(std::get<Infeasible>(make_auto_plan(profile, test::free_cluster(4), options)).reason, HasSubstr("no layout of 4 devices"));
+  EXPECT_THAT(std::get<Infeasible>(make_auto_plan(profile, test::free_cluster(4), options)).reason,
+              HasSubstr("no layout of 4 devices"));
 }
 
 }  // namespace

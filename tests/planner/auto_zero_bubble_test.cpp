@@ -12,14 +12,20 @@ namespace {
 
 Nanoseconds longest_rank_span_ns(const Schedule& compute, const UniformCosts& costs) {
   const Schedule lowered = lower(compute);
-  return summarize(simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, UniformCostModel(costs), 1), lowered).longest_rank_span_ns;
+  return summarize(
+             simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, UniformCostModel(costs), 1),
+             lowered)
+      .longest_rank_span_ns;
 }
 
 TEST(AutoZeroBubble, IsNoWorseThanThePublishedOneWithinHalfAPoint) {
   for (const zero_bubble::Table5Row& row : zero_bubble::kTable5) {
     const UniformCosts costs = zero_bubble::costs_of(row);
-    const Schedule found = auto_zero_bubble({.pipeline_parallel_size = row.p, .num_micro_batches = row.m}, costs, 2 * row.p);
-    EXPECT_LE(zero_bubble::bubble_rate(static_cast<double>(longest_rank_span_ns(found, costs)), row), row.automatic_2p + .005) << "p " << row.p << " m " << row.m;
+    const Schedule found =
+        auto_zero_bubble({.pipeline_parallel_size = row.p, .num_micro_batches = row.m}, costs, 2 * row.p);
+    EXPECT_LE(zero_bubble::bubble_rate(static_cast<double>(longest_rank_span_ns(found, costs)), row),
+              row.automatic_2p + .005)
+        << "p " << row.p << " m " << row.m;
     for (const double peak : peak_in_flight(found, kWeightGradientShare)) EXPECT_LE(peak, 2 * row.p + 1e-9);
   }
 }
@@ -29,8 +35,10 @@ TEST(AutoZeroBubble, IsNeverWorseThanTheHandmadeSchedulesThatFit) {
     if (row.p > 16) continue;
     const UniformCosts costs = zero_bubble::costs_of(row);
     const ScheduleShape shape{.pipeline_parallel_size = row.p, .num_micro_batches = row.m};
-    EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, row.p), costs), longest_rank_span_ns(zero_bubble_h1(shape), costs));
-    EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, 2 * row.p - 1), costs), longest_rank_span_ns(zero_bubble_h2(shape), costs));
+    EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, row.p), costs),
+              longest_rank_span_ns(zero_bubble_h1(shape), costs));
+    EXPECT_LE(longest_rank_span_ns(auto_zero_bubble(shape, costs, 2 * row.p - 1), costs),
+              longest_rank_span_ns(zero_bubble_h2(shape), costs));
   }
 }
 
@@ -41,8 +49,10 @@ TEST(AutoZeroBubble, KeepsItsMemoryLimitAndIsValid) {
       for (int limit = 1; limit <= 2 * p; ++limit) {
         const Schedule found = auto_zero_bubble({.pipeline_parallel_size = p, .num_micro_batches = m}, costs, limit);
         EXPECT_NO_THROW(validate(lower(found)));
-        for (const double peak : peak_in_flight(found, kWeightGradientShare)) EXPECT_LE(peak, limit + 1e-9) << "p " << p << " m " << m;
-        const Schedule strict = auto_zero_bubble({.pipeline_parallel_size = p, .num_micro_batches = m}, costs, limit, 1);
+        for (const double peak : peak_in_flight(found, kWeightGradientShare))
+          EXPECT_LE(peak, limit + 1e-9) << "p " << p << " m " << m;
+        const Schedule strict =
+            auto_zero_bubble({.pipeline_parallel_size = p, .num_micro_batches = m}, costs, limit, 1);
         for (const double peak : peak_in_flight(strict)) EXPECT_LE(peak, limit) << "p " << p << " m " << m;
       }
     }

@@ -27,7 +27,11 @@ std::vector<test::SyntheticLayer> random_layers(std::mt19937& random) {
   std::vector<test::SyntheticLayer> layers(8);
   for (auto& layer : layers) {
     const auto draw = [&] { return static_cast<Nanoseconds>(1'000'000 + random() % 9'000'000); };
-    layer = {.forward_ns = draw(), .input_gradient_ns = draw(), .weight_gradient_ns = draw(), .frozen_forward_ns = draw() / 10, .parameter_count = 1000};
+    layer = {.forward_ns = draw(),
+             .input_gradient_ns = draw(),
+             .weight_gradient_ns = draw(),
+             .frozen_forward_ns = draw() / 10,
+             .parameter_count = 1000};
   }
   return layers;
 }
@@ -61,13 +65,15 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
         EXPECT_NO_THROW(validate(plan.plan, profile.model, "plan"));
       }
       const auto none = plan_for_deadline(profile, cluster, deadline_options(method), times.front() - 1);
-      EXPECT_THAT(std::get<Infeasible>(none).reason, testing::HasSubstr("as early as the forecast allows the run takes"));
+      EXPECT_THAT(std::get<Infeasible>(none).reason,
+                  testing::HasSubstr("as early as the forecast allows the run takes"));
     }
   }
 }
 
 TEST(PlanForDeadline, SaysHowMuchIsStillTrained) {
-  // 3 blocks, 200 steps; moved so that the first freezes after 100 steps and the other two after 130: (100 + 130 + 130) of 600.
+  // 3 blocks, 200 steps; moved so that the first freezes after 100 steps and the other two after 130: (100 + 130 + 130)
+  // of 600.
   std::mt19937 random(72);
   const Profile profile = test::synthetic_profile(3, random_layers(random));
   PlanOptions options = deadline_options("freeze-only");

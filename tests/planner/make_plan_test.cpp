@@ -327,8 +327,9 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
   options.global_batch_size = 64;
   const auto result = best_phase(profile, free_cluster(2), options, 2, 0);
   EXPECT_GE(std::get<Phase>(result).num_micro_batches, 8);
-  std::erase_if(profile.measurements, [](const Measurement& m) { return m.key.micro_batch_size < 4; });  // one size is left
-  options.global_batch_size = 3;  // never as many
+  std::erase_if(profile.measurements,
+                [](const Measurement& m) { return m.key.micro_batch_size < 4; });  // one size is left
+  options.global_batch_size = 3;                                                   // never as many
   EXPECT_THROW(best_phase(profile, free_cluster(2), options, 2, 0), InvalidInput);
 }
 

@@ -15,12 +15,14 @@ namespace frostpipe {
 namespace {
 
 /// Every partition and number of replicas, recursively, as the definition has it; one level.
-double slowest_of_all(const std::vector<PipeDreamLayer>& layers, int begin, int end, int parts, const std::function<double(int, int, int)>& stage, double bandwidth) {
+double slowest_of_all(const std::vector<PipeDreamLayer>& layers, int begin, int end, int parts,
+                      const std::function<double(int, int, int)>& stage, double bandwidth) {
   double best = stage(begin, end, parts);
   for (int cut = begin + 1; cut < end; ++cut) {
     for (int last = 1; last < parts; ++last) {
       const double message = bandwidth > 0 ? 2e9 * layers[cut - 1].activation_bytes / bandwidth : 0;
-      best = std::min(best, std::max({slowest_of_all(layers, begin, cut, parts - last, stage, bandwidth), message, stage(cut, end, last)}));
+      best = std::min(best, std::max({slowest_of_all(layers, begin, cut, parts - last, stage, bandwidth), message,
+                                      stage(cut, end, last)}));
     }
   }
   return best;
@@ -30,8 +32,13 @@ TEST(PipeDream, IsTheBestOfAllPartitionsAndReplicasOnTwoLevels) {
   std::mt19937 random(31);
   for (int round = 0; round < 60; ++round) {
     std::vector<PipeDreamLayer> layers(2 + random() % 4);
-    for (auto& layer : layers) layer = {.compute_ns = 100.0 + random() % 1000, .activation_bytes = 1.0 * (random() % 1000), .parameter_bytes = 1.0 * (random() % 2000)};
-    const std::vector<PipeDreamLevel> machine = {{.parts = 1 + static_cast<int>(random() % 3), .bytes_per_second = 4e9}, {.parts = 1 + static_cast<int>(random() % 3), .bytes_per_second = 1e9}};
+    for (auto& layer : layers)
+      layer = {.compute_ns = 100.0 + random() % 1000,
+               .activation_bytes = 1.0 * (random() % 1000),
+               .parameter_bytes = 1.0 * (random() % 2000)};
+    const std::vector<PipeDreamLevel> machine = {
+        {.parts = 1 + static_cast<int>(random() % 3), .bytes_per_second = 4e9},
+        {.parts = 1 + static_cast<int>(random() % 3), .bytes_per_second = 1e9}};
     const auto reduction = [&](int begin, int end, int parts, double bandwidth) {
       double bytes = 0;
       for (int i = begin; i < end; ++i) bytes += layers[i].parameter_bytes;
@@ -43,7 +50,9 @@ TEST(PipeDream, IsTheBestOfAllPartitionsAndReplicasOnTwoLevels) {
       return std::max(compute, reduction(begin, end, parts, 4e9)) / parts;
     };
     const auto outer_stage = [&](int begin, int end, int parts) {
-      return std::max(slowest_of_all(layers, begin, end, machine[0].parts, inner_stage, 4e9), reduction(begin, end, parts, 1e9)) / parts;
+      return std::max(slowest_of_all(layers, begin, end, machine[0].parts, inner_stage, 4e9),
+                      reduction(begin, end, parts, 1e9)) /
+             parts;
     };
     const int n = static_cast<int>(layers.size());
     const PipeDreamPlan plan = pipedream_plan(layers, machine);
@@ -73,14 +82,23 @@ TEST(PipeDream, RefusesNothing) {
 }
 
 TEST(MegatronSizes, AreThoseOfTable1) {
-  // Narayanan et al. 2021, Table 1: parameters in billions, blocks, devices, t, p; A100s of 80 GB, 8 a node; 18 bytes a parameter.
+  // Narayanan et al. 2021, Table 1: parameters in billions, blocks, devices, t, p; A100s of 80 GB, 8 a node; 18 bytes a
+  // parameter.
   struct Row {
     double billions;
     int blocks, devices, t, p;
   };
   for (const double share : {0.56, 0.6, 0.7}) {
-    for (const Row& row : {Row{1.7, 24, 32, 1, 1}, {3.6, 30, 64, 2, 1}, {7.5, 36, 128, 4, 1}, {18.4, 40, 256, 8, 1}, {39.1, 48, 512, 8, 2}, {76.1, 60, 1024, 8, 4},
-                           {145.6, 80, 1536, 8, 8}, {310.1, 96, 1920, 8, 16}, {529.6, 105, 2520, 8, 35}, {1008.0, 128, 3072, 8, 64}}) {
+    for (const Row& row : {Row{1.7, 24, 32, 1, 1},
+                           {3.6, 30, 64, 2, 1},
+                           {7.5, 36, 128, 4, 1},
+                           {18.4, 40, 256, 8, 1},
+                           {39.1, 48, 512, 8, 2},
+                           {76.1, 60, 1024, 8, 4},
+                           {145.6, 80, 1536, 8, 8},
+                           {310.1, 96, 1920, 8, 16},
+                           {529.6, 105, 2520, 8, 35},
+                           {1008.0, 128, 3072, 8, 64}}) {
       const auto sizes = megatron_sizes(18e9 * row.billions, row.blocks, row.devices, 8, 80e9, {1, 2, 4, 8}, share);
       ASSERT_TRUE(sizes) << row.billions;
       EXPECT_EQ(*sizes, (MegatronSizes{row.t, row.p})) << row.billions << " billion, share " << share;

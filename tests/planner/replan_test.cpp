@@ -11,19 +11,24 @@ namespace {
 
 using ::testing::ElementsAre;
 
-CachePart part(int from_step, int end_step, std::vector<CacheFound> found) { return {from_step, end_step, {.on = true, .found = std::move(found)}}; }
+CachePart part(int from_step, int end_step, std::vector<CacheFound> found) {
+  return {from_step, end_step, {.on = true, .found = std::move(found)}};
+}
 
 MATCHER_P(IsContent, expected, "") {
   const auto near = [](const std::vector<CacheFound>& a, const std::vector<CacheFound>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const CacheFound& x, const CacheFound& y) { return x.layer == y.layer && std::abs(x.fraction - y.fraction) < 1e-12; });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const CacheFound& x, const CacheFound& y) {
+      return x.layer == y.layer && std::abs(x.fraction - y.fraction) < 1e-12;
+    });
   };
   return near(arg.waiting, expected.waiting) && near(arg.come, expected.come);
 }
 
 TEST(CacheParts, FillThenPartThenHit) {
-  // Epochs of 10 steps, frozen before step 13: 7 of 10 steps are left of the epoch, then 70 % of the samples are found, then all.
-  EXPECT_THAT(cache_parts(5, 13, 100, 10, 1.0, {}), ElementsAre(part(13, 20, {}), part(20, 30, {{5, 0.7}}), part(30, 100, {{5, 1}})));
+  // Epochs of 10 steps, frozen before step 13: 7 of 10 steps are left of the epoch, then 70 % of the samples are found,
+  // then all.
+  EXPECT_THAT(cache_parts(5, 13, 100, 10, 1.0, {}),
+              ElementsAre(part(13, 20, {}), part(20, 30, {{5, 0.7}}), part(30, 100, {{5, 1}})));
 }
 
 TEST(CacheParts, FreezeAtTheStartOfAnEpochHasNoPart) {
@@ -35,18 +40,19 @@ TEST(CacheParts, EndsWithTheRunAndKnowsItsRoom) {
 }
 
 TEST(CacheParts, RebaseStartsFromWhatIsThere) {
-  // Everything is at layer 3, frozen before step 16: until the end of the epoch all start from there; in the next one the 40 % that came last are at
-  // layer 5, the others start from 3; from then on all are at 5.
+  // Everything is at layer 3, frozen before step 16: until the end of the epoch all start from there; in the next one
+  // the 40 % that came last are at layer 5, the others start from 3; from then on all are at 5.
   EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {.waiting = {{3, 1}}, .come = {{3, 0.6}}}),
               ElementsAre(part(16, 20, {{3, 1}}), part(20, 30, {{3, 0.6}, {5, 0.4}}), part(30, 50, {{5, 1}})));
 }
 
 TEST(CacheParts, ThreeFreezesInOneEpochLeaveThreeLayers) {
-  // Frozen before steps 10, 14 and 16 of epochs of 10. What the running epoch has brought does not come again in it: nothing is found until its end. In the
-  // next one 40 % are at layer 3, 20 % at 5, 40 % at 7.
+  // Frozen before steps 10, 14 and 16 of epochs of 10. What the running epoch has brought does not come again in it:
+  // nothing is found until its end. In the next one 40 % are at layer 3, 20 % at 5, 40 % at 7.
   const CacheContent content = advanced(advanced({}, 3, 10, 14, 10), 5, 14, 16, 10);
   EXPECT_THAT(content, IsContent(CacheContent{.waiting = {}, .come = {{3, 0.4}, {5, 0.2}}}));
-  EXPECT_THAT(cache_parts(7, 16, 50, 10, 1.0, content), ElementsAre(part(16, 20, {}), part(20, 30, {{3, 0.4}, {5, 0.2}, {7, 0.4}}), part(30, 50, {{7, 1}})));
+  EXPECT_THAT(cache_parts(7, 16, 50, 10, 1.0, content),
+              ElementsAre(part(16, 20, {}), part(20, 30, {{3, 0.4}, {5, 0.2}, {7, 0.4}}), part(30, 50, {{7, 1}})));
 }
 
 TEST(CacheContent, FollowsTheEpochs) {
@@ -55,32 +61,50 @@ TEST(CacheContent, FollowsTheEpochs) {
   EXPECT_THAT(advanced({}, 5, 13, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.7}}, .come = {{5, 0.5}}}));
   EXPECT_THAT(advanced({}, 5, 13, 40, 10), IsContent(CacheContent{.waiting = {{5, 1}}, .come = {}}));
   // Not used, nothing changes but which samples have come.
-  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {{5, 0.4}}}));
-  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 40, 10), IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {}}));
+  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 25, 10),
+              IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {{5, 0.4}}}));
+  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 40, 10),
+              IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {}}));
 }
 
 TEST(CacheCapacity, IsRoomByNeed) {
   // 100 samples x 5 tokens x 4 values: 8,000 bytes in float32, 4,000 in bfloat16.
   Profile profile = test::synthetic_profile(2, {{}});
-  profile.workload = Workload{.name = "w", .num_samples = 100, .tokens = 8, .longest_tokens = 8, .mean_tokens = 5, .global_batch_size = 10};
+  profile.workload = Workload{
+      .name = "w", .num_samples = 100, .tokens = 8, .longest_tokens = 8, .mean_tokens = 5, .global_batch_size = 10};
   EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "float32", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 0.5);
   EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "bfloat16", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 1.0);
 }
 
 /// 4 blocks, 10 layers; a frozen forward takes as long as a forward.
 struct Example {
-  Example() : profile(test::synthetic_profile(4, {{.forward_ns = 1000, .input_gradient_ns = 1000, .weight_gradient_ns = 1000, .frozen_forward_ns = 1000, .update_ns = 0,
-                                                   .output_activation_bytes = 8, .stashed_bytes = 8, .workspace_bytes = 8, .parameter_count = 1000}})) {
-    profile.workload = Workload{.name = "w", .num_samples = 640, .tokens = test::kSyntheticTokens, .longest_tokens = test::kSyntheticTokens,
-                                .mean_tokens = test::kSyntheticTokens, .global_batch_size = 64};
+  Example()
+      : profile(test::synthetic_profile(4, {{.forward_ns = 1000,
+                                             .input_gradient_ns = 1000,
+                                             .weight_gradient_ns = 1000,
+                                             .frozen_forward_ns = 1000,
+                                             .update_ns = 0,
+                                             .output_activation_bytes = 8,
+                                             .stashed_bytes = 8,
+                                             .workspace_bytes = 8,
+                                             .parameter_count = 1000}})) {
+    profile.workload = Workload{.name = "w",
+                                .num_samples = 640,
+                                .tokens = test::kSyntheticTokens,
+                                .longest_tokens = test::kSyntheticTokens,
+                                .mean_tokens = test::kSyntheticTokens,
+                                .global_batch_size = 64};
     profile.cache = CacheSpeed{.read = {10, 0}, .write = {10, 0}};
     options.num_steps = 100000;
     options.steps_per_epoch = 10;
     options.cache.memory_bytes = 1 << 20;
     const auto start = best_phase(profile, cluster, options, 2, 0);
-    request = {.current = std::get<Phase>(start), .first_trainable_layer = 5, .from_step = 10, .measured_iteration_ns = 0};
+    request = {
+        .current = std::get<Phase>(start), .first_trainable_layer = 5, .from_step = 10, .measured_iteration_ns = 0};
   }
-  ReplanResult run(const CacheContent& content = {}) const { return std::get<ReplanResult>(replan(profile, cluster, options, request, content)); }
+  ReplanResult run(const CacheContent& content = {}) const {
+    return std::get<ReplanResult>(replan(profile, cluster, options, request, content));
+  }
 
   Profile profile;
   Cluster cluster = test::free_cluster(2);
@@ -112,7 +136,9 @@ TEST(Replan, HitPartHasTheWholePrefixOnTheFirstStage) {
   const Example example;
   for (const Continuation& way : example.run().candidates) {
     if (way.parts.empty() || way.phases.size() < 2) continue;
-    EXPECT_TRUE(way.phases.back().partition.front().end >= 5 || way.phases.back().partition == way.phases.front().partition) << to_string(way.phases.back().partition);
+    EXPECT_TRUE(way.phases.back().partition.front().end >= 5 ||
+                way.phases.back().partition == way.phases.front().partition)
+        << to_string(way.phases.back().partition);
   }
 }
 
@@ -209,7 +235,8 @@ TEST(Replan, TakesTheMachineAsItIs) {
   Example example;
   const ReplanResult before = example.run();
   example.request.measured_iteration_ns =
-      2 * simulated_iteration_ns(example.request.current, example.options.global_batch_size, "adamw", "float32", example.profile, example.cluster);
+      2 * simulated_iteration_ns(example.request.current, example.options.global_batch_size, "adamw", "float32",
+                                 example.profile, example.cluster);
   const ReplanResult after = example.run();
   EXPECT_NEAR(static_cast<double>(after.candidates.front().phases.front().predicted.iteration_ns),
               2.0 * static_cast<double>(before.candidates.front().phases.front().predicted.iteration_ns), 100);

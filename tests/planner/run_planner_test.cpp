@@ -1,4 +1,5 @@
-// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, the transformations' costs and the cache's parts.
+// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, the transformations'
+// costs and the cache's parts.
 #include "planner/run_planner.h"
 
 #include <gtest/gtest.h>
@@ -26,12 +27,24 @@ RunCase random_run(std::mt19937& random, bool with_cache) {
   const int blocks = 3;
   std::vector<test::SyntheticLayer> layers(2 * blocks + 2);
   for (auto& layer : layers)
-    layer = {.forward_ns = 100000 + below(900000), .input_gradient_ns = 100000 + below(900000), .weight_gradient_ns = 100000 + below(900000), .frozen_forward_ns = 50000 + below(500000),
-             .update_ns = below(200000), .output_activation_bytes = 100 + below(2000), .stashed_bytes = 100 + below(2000), .parameter_count = 100 + below(3000)};
+    layer = {.forward_ns = 100000 + below(900000),
+             .input_gradient_ns = 100000 + below(900000),
+             .weight_gradient_ns = 100000 + below(900000),
+             .frozen_forward_ns = 50000 + below(500000),
+             .update_ns = below(200000),
+             .output_activation_bytes = 100 + below(2000),
+             .stashed_bytes = 100 + below(2000),
+             .parameter_count = 100 + below(3000)};
   made.profile = test::synthetic_profile(blocks, layers);
-  made.profile.workload = Workload{.name = "w", .num_samples = 80, .tokens = test::kSyntheticTokens, .longest_tokens = test::kSyntheticTokens, .mean_tokens = test::kSyntheticTokens, .global_batch_size = 8};
+  made.profile.workload = Workload{.name = "w",
+                                   .num_samples = 80,
+                                   .tokens = test::kSyntheticTokens,
+                                   .longest_tokens = test::kSyntheticTokens,
+                                   .mean_tokens = test::kSyntheticTokens,
+                                   .global_batch_size = 8};
   if (with_cache) made.profile.cache = CacheSpeed{.read = {below(400000), 0}, .write = {below(400000), 0}};
-  made.cluster = test::free_cluster(1 << below(3), below(3) == 0 ? std::nullopt : std::optional<Bytes>(60000 + below(200000)));
+  made.cluster =
+      test::free_cluster(1 << below(3), below(3) == 0 ? std::nullopt : std::optional<Bytes>(60000 + below(200000)));
   made.cluster.intra_node.collective = {.latency_ns = below(2000000), .bandwidth_bytes_per_second = 1'000'000'000};
   made.cluster.regroup_ns = below(40) * 1'000'000;
   made.options.global_batch_size = 8;
@@ -52,11 +65,15 @@ class BruteForce {
     for (const RunWindow& window : windows_) {
       for (int p = 1; p <= devices; p *= 2) {
         std::vector<CacheUse> uses = {{}};
-        if (run.profile.cache && window.first_trainable_layer > 0) uses.push_back({.on = true, .found = {{window.first_trainable_layer, 1}}});
+        if (run.profile.cache && window.first_trainable_layer > 0)
+          uses.push_back({.on = true, .found = {{window.first_trainable_layer, 1}}});
         for (const CacheUse& use : uses) {
           const auto found = best_phase(run.profile, run.cluster, run.options, p, window.first_trainable_layer, use);
           if (const auto* phase = std::get_if<Phase>(&found)) {
-            if (!seen.insert(std::to_string(p) + phase->schedule + std::to_string(phase->num_micro_batches) + to_string(phase->partition)).second) continue;
+            if (!seen.insert(std::to_string(p) + phase->schedule + std::to_string(phase->num_micro_batches) +
+                             to_string(phase->partition))
+                     .second)
+              continue;
             layouts_.push_back(*phase);
           }
         }
@@ -78,13 +95,16 @@ class BruteForce {
   }
 
   Nanoseconds iteration_ns(const Phase& phase) {
-    std::string key = to_string(phase.partition) + phase.schedule + std::to_string(phase.num_micro_batches) + " " + std::to_string(phase.layout.data_parallel_size) + (phase.cache.on ? "c" : " ") +
+    std::string key = to_string(phase.partition) + phase.schedule + std::to_string(phase.num_micro_batches) + " " +
+                      std::to_string(phase.layout.data_parallel_size) + (phase.cache.on ? "c" : " ") +
                       std::to_string(phase.first_trainable_layer);
-    for (const CacheFound& one : phase.cache.found) key += " " + std::to_string(one.layer) + ":" + std::to_string(one.fraction);
+    for (const CacheFound& one : phase.cache.found)
+      key += " " + std::to_string(one.layer) + ":" + std::to_string(one.fraction);
     const auto [entry, is_new] = times_.try_emplace(std::move(key), kNone);
     if (!is_new) return entry->second;
     const auto memory = memory_of(phase, 8, "adamw", "float32", run_.profile, run_.cluster);
-    if (what_does_not_fit(phase, memory, run_.cluster).empty()) entry->second = simulated_iteration_ns(phase, 8, "adamw", "float32", run_.profile, run_.cluster);
+    if (what_does_not_fit(phase, memory, run_.cluster).empty())
+      entry->second = simulated_iteration_ns(phase, 8, "adamw", "float32", run_.profile, run_.cluster);
     return entry->second;
   }
 
@@ -96,13 +116,16 @@ class BruteForce {
     if (window == static_cast<int>(windows_.size())) return 0;
     const auto [from, end, layer] = windows_[window];
     Nanoseconds best = kNone;
-    const auto follows = [](const Phase& phase, const Phase* last) { return !last || last->layout.pipeline_parallel_size % phase.layout.pipeline_parallel_size == 0; };
+    const auto follows = [](const Phase& phase, const Phase* last) {
+      return !last || last->layout.pipeline_parallel_size % phase.layout.pipeline_parallel_size == 0;
+    };
     for (const Phase& layout : layouts_) {
       if (!follows(layout, before)) continue;
       const Phase plain = phase_of(layout, window, {});
       const Nanoseconds time = iteration_ns(plain);
       if (time < kNone) {
-        const CacheContent after = run_.options.steps_per_epoch > 0 ? advanced(content, 0, from, end, run_.options.steps_per_epoch) : content;
+        const CacheContent after =
+            run_.options.steps_per_epoch > 0 ? advanced(content, 0, from, end, run_.options.steps_per_epoch) : content;
         best = std::min(best, (end - from) * time + change_ns(before, plain) + best_from(window + 1, &plain, after));
       }
       if (!run_.profile.cache || layer == 0) continue;
@@ -123,7 +146,9 @@ class BruteForce {
           kept = now;
           previous = &kept;
         }
-        if (fits) best = std::min(best, cost + best_from(window + 1, previous, advanced(content, layer, from, end, run_.options.steps_per_epoch)));
+        if (fits)
+          best = std::min(best, cost + best_from(window + 1, previous,
+                                                 advanced(content, layer, from, end, run_.options.steps_per_epoch)));
       }
     }
     return best;

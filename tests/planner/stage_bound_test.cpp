@@ -1,4 +1,5 @@
-// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under memory, all replicas for one of them.
+// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under
+// memory, all replicas for one of them.
 #include "planner/stage_bound.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +27,15 @@ RandomCase random_case(std::mt19937& random) {
   const int blocks = 1 + below(4), layers = 2 * blocks + 2;
   std::vector<test::SyntheticLayer> costs(layers);
   for (auto& layer : costs)
-    layer = {.forward_ns = 1000 + below(9000), .input_gradient_ns = 1000 + below(9000), .weight_gradient_ns = 1000 + below(9000), .frozen_forward_ns = 500 + below(5000),
-             .update_ns = below(20000), .output_activation_bytes = below(2000), .stashed_bytes = 100 + below(3000), .workspace_bytes = below(3000), .parameter_count = below(3000)};
+    layer = {.forward_ns = 1000 + below(9000),
+             .input_gradient_ns = 1000 + below(9000),
+             .weight_gradient_ns = 1000 + below(9000),
+             .frozen_forward_ns = 500 + below(5000),
+             .update_ns = below(20000),
+             .output_activation_bytes = below(2000),
+             .stashed_bytes = 100 + below(3000),
+             .workspace_bytes = below(3000),
+             .parameter_count = below(3000)};
   made.profile = test::synthetic_profile(blocks, costs);
   const int p = 1 + below(std::min(4, layers)), d = 1 << below(3);
   made.cluster = test::free_cluster(p * d, 20000 + below(400000));
@@ -64,14 +72,18 @@ TEST(StageBound, IsNeverAboveTheSimulatedIteration) {
     const RandomCase one = random_case(random);
     LayerCosts costs(one.profile, "float32");
     const StageBound bound(one.phase, one.profile, one.cluster, one.options, costs);
-    const Nanoseconds simulated = simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster);
+    const Nanoseconds simulated =
+        simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster);
     EXPECT_LE(bound.of(one.phase.partition), simulated) << round << " " << to_string(one.phase.partition);
-    EXPECT_LE(bound_of_any_partition(one.phase, one.profile, one.cluster, one.options, costs), bound.of(one.phase.partition)) << round;
+    EXPECT_LE(bound_of_any_partition(one.phase, one.profile, one.cluster, one.options, costs),
+              bound.of(one.phase.partition))
+        << round;
   }
 }
 
 TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
-  // 4 equal layers but for the first one's missing input gradient (10 of 111): p = 2, m = 4, the last stage sets the pace: (p - 1 + m) x 222 - 10.
+  // 4 equal layers but for the first one's missing input gradient (10 of 111): p = 2, m = 4, the last stage sets the
+  // pace: (p - 1 + m) x 222 - 10.
   const Profile profile = test::synthetic_profile(1, {{}});
   PlanOptions options;
   options.tokens = test::kSyntheticTokens;
@@ -95,8 +107,10 @@ TEST(SimulatedIterationNs, OneReplicaOfManyTakesAsLongAsAllOfThem) {
     const int d = one.phase.layout.data_parallel_size;
     one.options.global_batch_size = d * one.phase.num_micro_batches * (1 + static_cast<int>(random() % 3));
     if (d > 1) ++alike;
-    EXPECT_EQ(simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster),
-              simulate_phase(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster).summary.iteration_ns)
+    EXPECT_EQ(
+        simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster),
+        simulate_phase(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster)
+            .summary.iteration_ns)
         << round;
   }
   EXPECT_GT(alike, 300);

@@ -13,16 +13,22 @@
 namespace frostpipe {
 namespace {
 
-Schedule lowered(const std::string& name, int p, int m) { return lower(build_schedule(name, {.pipeline_parallel_size = p, .num_micro_batches = m})); }
+Schedule lowered(const std::string& name, int p, int m) {
+  return lower(build_schedule(name, {.pipeline_parallel_size = p, .num_micro_batches = m}));
+}
 
 /// By ratios that are the same for all of a stage's micro-batches, or all 0.
-Nanoseconds simulated(const Schedule& schedule, const std::vector<StageDurations>& stages, const std::vector<double>& ratio) {
+Nanoseconds simulated(const Schedule& schedule, const std::vector<StageDurations>& stages,
+                      const std::vector<double>& ratio) {
   std::vector<std::vector<StageTimes>> times;
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     times.push_back({{.forward_ns = stages[stage].forward_ns,
-                      .backward_ns = stages[stage].input_gradient_ns + static_cast<Nanoseconds>((1 - ratio[stage]) * static_cast<double>(stages[stage].weight_gradient_ns))}});
+                      .backward_ns = stages[stage].input_gradient_ns +
+                                     static_cast<Nanoseconds>((1 - ratio[stage]) *
+                                                              static_cast<double>(stages[stage].weight_gradient_ns))}});
   const TableCostModel costs(times, std::vector<Segment>(stages.size()));
-  return simulate_timing(schedule, {.pipeline_parallel_size = static_cast<int>(stages.size())}, costs, 1).iteration_end_ns.front();
+  return simulate_timing(schedule, {.pipeline_parallel_size = static_cast<int>(stages.size())}, costs, 1)
+      .iteration_end_ns.front();
 }
 
 TEST(TimelyFreeze, OneStageFreezesAsMuchAsItMay) {
@@ -33,7 +39,8 @@ TEST(TimelyFreeze, OneStageFreezesAsMuchAsItMay) {
 }
 
 TEST(TimelyFreeze, FreezesNothingWhereTheSlowerStageHidesIt) {
-  // Stage 1 takes ten times as long: stage 0 waits for it anyway, but for its last backward (and those that the last ones wait for).
+  // Stage 1 takes ten times as long: stage 0 waits for it anyway, but for its last backward (and those that the last
+  // ones wait for).
   const TimelyFreeze made = timely_freeze(lowered("1F1B", 2, 8), {{1000, 1000, 1000}, {10000, 10000, 10000}}, 0, 0.5);
   EXPECT_LE(std::accumulate(made.ratio[0].begin(), made.ratio[0].end(), 0.0), 1.001);
   EXPECT_NEAR(std::accumulate(made.ratio[1].begin(), made.ratio[1].end(), 0.0), 4, 1e-2);

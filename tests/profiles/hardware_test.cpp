@@ -24,15 +24,22 @@ std::string hardware_error(Work work) {
   return "no error";
 }
 
-constexpr const char* kBertLarge = R"({"model_type": "bert", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
+constexpr const char* kBertLarge =
+    R"({"model_type": "bert", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+     "intermediate_size": 4096,
   "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "a", "1": "b"}})";
-constexpr const char* kViTBase = R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+constexpr const char* kViTBase =
+    R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+     "intermediate_size": 3072,
   "image_size": 224, "patch_size": 16, "num_channels": 3})";
-constexpr const char* kGpt2 = R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257, "n_inner": null})";
+constexpr const char* kGpt2 =
+    R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257,
+     "n_inner": null})";
 
 std::int64_t parameters(const TransformerShape& shape, bool with_head) {
   std::int64_t sum = 0;
-  for (const Layer& layer : estimate(shape, {}).profile.model.layers) sum += with_head || layer.kind != LayerKind::head ? layer.parameter_count : 0;
+  for (const Layer& layer : estimate(shape, {}).profile.model.layers)
+    sum += with_head || layer.kind != LayerKind::head ? layer.parameter_count : 0;
   return sum;
 }
 
@@ -41,12 +48,14 @@ double forward_flops(const TransformerShape& shape) {
   options.rates = {.flops_per_second = 1e9, .bytes_per_second = 1, .overhead_ns = 0};  // 1 ns is 1 FLOP
   options.global_batch_size = 1;
   double flops = 0;
-  for (const Measurement& one : estimate(shape, options).profile.measurements) flops += static_cast<double>(one.cost.forward_ns);
+  for (const Measurement& one : estimate(shape, options).profile.measurements)
+    flops += static_cast<double>(one.cost.forward_ns);
   return flops;
 }
 
 TEST(ShapeFromConfig, GivesTheKnownShapes) {
-  for (const auto& [config, tokens, known] : {std::tuple{kViTBase, 0, known_shapes()[0]}, std::tuple{kBertLarge, 384, known_shapes()[1]}}) {
+  for (const auto& [config, tokens, known] :
+       {std::tuple{kViTBase, 0, known_shapes()[0]}, std::tuple{kBertLarge, 384, known_shapes()[1]}}) {
     const TransformerShape shape = shape_from_config(config, "config.json", tokens);
     EXPECT_EQ(parameters(shape, true), parameters(known, true));
     EXPECT_NEAR(forward_flops(shape) / forward_flops(known), 1, 1e-3);
@@ -60,9 +69,13 @@ TEST(ShapeFromConfig, Gpt2HasItsPublishedParameters) {
 }
 
 TEST(ShapeFromConfig, NamesTheFieldThatIsWrong) {
-  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "llama"})", "config.json", 0); }), HasSubstr("config.json.model_type: must be bert, vit or gpt2"));
-  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }), HasSubstr("config.json.hidden_size: must be >= 1"));
-  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }), HasSubstr("n_embd"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "llama"})", "config.json", 0); }),
+              HasSubstr("config.json.model_type: must be bert, vit or gpt2"));
+  EXPECT_THAT(
+      hardware_error([] { shape_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }),
+      HasSubstr("config.json.hidden_size: must be >= 1"));
+  EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }),
+              HasSubstr("n_embd"));
   EXPECT_THAT(hardware_error([] { shape_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
   EXPECT_THAT(hardware_error([] { shape_from_config("{", "config.json", 0); }), HasSubstr("must be JSON"));
 }
@@ -73,7 +86,8 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
     EXPECT_FALSE(one.source.empty());
     EXPECT_EQ(hardware_from_json(to_json(one), "file"), one);
   }
-  EXPECT_THAT(hardware_error([] { find_hardware("abacus"); }), HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
+  EXPECT_THAT(hardware_error([] { find_hardware("abacus"); }),
+              HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
 }
 

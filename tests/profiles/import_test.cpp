@@ -17,11 +17,16 @@ using testing::HasSubstr;
 
 // A diamond, in no order: 1 -> 2 -> 4, 1 -> 3 -> 4, 4 -> 5.
 constexpr const char* kDiamond =
-    "node4 -- Add(inplace) -- forward_compute_time=4.000, backward_compute_time=5.000, activation_size=400.0, parameter_size=0.000\n"
-    "node1 -- Input0 -- forward_compute_time=1.000, backward_compute_time=2.000, activation_size=100.0, parameter_size=0.000\n"
-    "node3 -- Conv2d(3, 4) -- forward_compute_time=3.000, backward_compute_time=6.000, activation_size=[200.0; 100], parameter_size=80.000 \r\n"
-    "node2 -- ReLU -- forward_compute_time=2.000, backward_compute_time=4.000, activation_size=200.0, parameter_size=0.000\n"
-    "node5 -- Linear -- forward_compute_time=5.000, backward_compute_time=8.000, activation_size=50.0, parameter_size=40.000\n"
+    "node4 -- Add(inplace) -- forward_compute_time=4.000, backward_compute_time=5.000, activation_size=400.0, "
+    "parameter_size=0.000\n"
+    "node1 -- Input0 -- forward_compute_time=1.000, backward_compute_time=2.000, activation_size=100.0, "
+    "parameter_size=0.000\n"
+    "node3 -- Conv2d(3, 4) -- forward_compute_time=3.000, backward_compute_time=6.000, activation_size=[200.0; 100], "
+    "parameter_size=80.000 \r\n"
+    "node2 -- ReLU -- forward_compute_time=2.000, backward_compute_time=4.000, activation_size=200.0, "
+    "parameter_size=0.000\n"
+    "node5 -- Linear -- forward_compute_time=5.000, backward_compute_time=8.000, activation_size=50.0, "
+    "parameter_size=40.000\n"
     "\tnode1 -- node2\n\tnode1 -- node3\n  node2 -- node4\n\tnode3 -- node4\n\tnode4 -- node5";
 
 LayerCost cost(const Profile& profile, int layer, int size) {
@@ -73,11 +78,19 @@ TEST(ImportProfile, NamesTheLineThatIsWrong) {
   const std::string good(kDiamond);
   EXPECT_THAT(import_error("node1 - x"), AllOf(HasSubstr("graph.txt, line 1"), HasSubstr("node1 -- ...")));
   EXPECT_THAT(import_error("edge -- x -- forward_compute_time=1"), HasSubstr("must be a node such as node12"));
-  EXPECT_THAT(import_error("node1 -- x -- forward_compute_time=fast, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("must have a number >= 0"));
+  EXPECT_THAT(
+      import_error(
+          "node1 -- x -- forward_compute_time=fast, backward_compute_time=1, activation_size=1, parameter_size=1"),
+      HasSubstr("must have a number >= 0"));
   EXPECT_THAT(import_error("node1 -- x -- forward_compute_time=1"), HasSubstr("must have backward_compute_time="));
-  EXPECT_THAT(import_error(good + "\n\tnode5 -- node9"), AllOf(HasSubstr("edges between its nodes"), HasSubstr("node9")));
+  EXPECT_THAT(import_error(good + "\n\tnode5 -- node9"),
+              AllOf(HasSubstr("edges between its nodes"), HasSubstr("node9")));
   EXPECT_THAT(import_error(good + "\n\tnode4 -- node3"), HasSubstr("must have no cycle"));
-  EXPECT_THAT(import_error(good + "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"), HasSubstr("a node of its own"));
+  EXPECT_THAT(
+      import_error(
+          good +
+          "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"),
+      HasSubstr("a node of its own"));
   EXPECT_THAT(import_error(""), HasSubstr("at least two nodes"));
   EXPECT_THAT(import_error("{\"nodes\": 3}"), HasSubstr("must be a list"));
 }
@@ -86,8 +99,10 @@ class ImportSailor : public testing::Test {
  protected:
   ImportSailor() : folder_(testing::TempDir() + "frostpipe-sailor/") {
     std::filesystem::create_directories(folder_);
-    const std::string size = R"({"params_bytes": 400, "act_output_bytes": 8192, "act_mem_bytes": 100})", half = R"({"params_bytes": 200, "act_output_bytes": 8192, "act_mem_bytes": 60})";
-    write_file_atomically(folder_ + "llm_info.json", R"({"OPT": {"1": {"0": )" + size + R"(, "1": )" + size + R"(}, "2": {"0": )" + half + R"(, "1": )" + half + "}}}");
+    const std::string size = R"({"params_bytes": 400, "act_output_bytes": 8192, "act_mem_bytes": 100})",
+                      half = R"({"params_bytes": 200, "act_output_bytes": 8192, "act_mem_bytes": 60})";
+    write_file_atomically(folder_ + "llm_info.json", R"({"OPT": {"1": {"0": )" + size + R"(, "1": )" + size +
+                                                         R"(}, "2": {"0": )" + half + R"(, "1": )" + half + "}}}");
   }
   std::string path() const { return folder_ + "OPT_V100-16_profile.json"; }
   std::string folder_;
@@ -95,13 +110,19 @@ class ImportSailor : public testing::Test {
 
 TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
   // Of one sample layer 0 is slower than of two: cleaned to the latter's 1 ms.
-  const char* const json = R"({"1": {"1": {"0": [0.002, 0.004, 0.01], "1": [0.003, 0.006, 0.01]}, "2": {"0": [0.001, 0.002, 0.01], "1": [0.001, 0.002, 0.01]}},
+  const char* const json =
+      R"({"1": {"1": {"0": [0.002, 0.004, 0.01], "1": [0.003, 0.006, 0.01]}, "2": {"0": [0.001, 0.002, 0.01],
+       "1": [0.001, 0.002, 0.01]}},
                                "2": {"1": {"0": [0.001, 0.005, 0.01], "1": [0.005, 0.011, 0.01]}}})";
   const Profile profile = import_profile(json, path(), {});
   EXPECT_EQ(profile.model.hidden_size, 1);  // 8192 bytes / 4 / 2048 tokens
   EXPECT_EQ(profile.model.layers[1].parameter_count, 100);
   const auto at = [&](int layer, int size, int tensor_ranks) {
-    return cost_of(profile, {.layer = layer, .device_type = "V100-16", .micro_batch_size = size, .tokens = 2048, .tensor_parallel_size = tensor_ranks});
+    return cost_of(profile, {.layer = layer,
+                             .device_type = "V100-16",
+                             .micro_batch_size = size,
+                             .tokens = 2048,
+                             .tensor_parallel_size = tensor_ranks});
   };
   EXPECT_EQ(at(0, 1, 1).forward_ns, 1'000'000);
   EXPECT_EQ(at(0, 1, 1).input_gradient_ns + at(0, 1, 1).weight_gradient_ns, 4'000'000);
@@ -122,7 +143,8 @@ TEST_F(ImportSailor, SaysWhatIsMissing) {
   };
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2], "1": [1, 2, 3]}}})", path()), HasSubstr("OPT_V100-16_profile.json"));
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3]}}})", path()), HasSubstr("at least two layers"));
-  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "1": [1, 2, 3]}}})", folder_ + "GPT_V100.json"), HasSubstr("MODEL_DEVICE_profile.json"));
+  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "1": [1, 2, 3]}}})", folder_ + "GPT_V100.json"),
+              HasSubstr("MODEL_DEVICE_profile.json"));
   EXPECT_THAT(error(R"({"1": {"1": {}}})", "nowhere/OPT_x_profile.json"), HasSubstr("llm_info.json"));
 }
 

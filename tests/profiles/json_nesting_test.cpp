@@ -24,7 +24,8 @@ TEST(JsonNesting, BracketsInTextsDoNotCount) {
   const std::string brackets(500, '[');
   EXPECT_NO_THROW(require_shallow_json("{\"a\": \"" + brackets + "\"}", "x"));
   EXPECT_NO_THROW(require_shallow_json("{\"a\\\"" + brackets + "\": 1}", "x"));
-  EXPECT_THROW(require_shallow_json("{\"a\\\\\": " + brackets, "x"), InvalidInput);  // the backslash is escaped, the text ends
+  EXPECT_THROW(require_shallow_json("{\"a\\\\\": " + brackets, "x"),
+               InvalidInput);  // the backslash is escaped, the text ends
 }
 
 TEST(JsonNesting, DeepFilesAreRefusedWithTheirName) {
@@ -38,9 +39,14 @@ TEST(JsonNesting, DeepFilesAreRefusedWithTheirName) {
     return std::string("nothing was said");
   };
   const std::string says = "x.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
-  EXPECT_EQ(message_of([&] { profile_from_json("{\"format\": \"frostpipe.profile\", \"version\": " + deep + "}", "x.json"); }).substr(0, says.size()), says);
-  EXPECT_EQ(message_of([&] { foreign::File file("{\"nodes\": " + deep + "}", "x.json"); }).substr(0, says.size()), says);
-  EXPECT_EQ(message_of([&] { foreign::File file("[1e999]", "x.json"); }), "x.json: must be JSON whose numbers a double can hold, is with a greater one");
+  EXPECT_EQ(message_of([&] {
+              profile_from_json("{\"format\": \"frostpipe.profile\", \"version\": " + deep + "}", "x.json");
+            }).substr(0, says.size()),
+            says);
+  EXPECT_EQ(message_of([&] { foreign::File file("{\"nodes\": " + deep + "}", "x.json"); }).substr(0, says.size()),
+            says);
+  EXPECT_EQ(message_of([&] { foreign::File file("[1e999]", "x.json"); }),
+            "x.json: must be JSON whose numbers a double can hold, is with a greater one");
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ TEST(Network, AlgorithmsTakeTheirClosedForms) {
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 * 3 / 7 + 16'000'000);
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, bytes), 10'000 + 16'000'000);
   cluster.communication.all_reduce = "hierarchical";
-  // In each node 2 x 1/2 x 8 MB at 10 GB/s, twice 1 us; between them rings of 4 with 4 MB each: 2 x 3/4 x 4 MB at 1 GB/s.
+  // In each node 2 x 1/2 x 8 MB at 10 GB/s, twice 1 us; between them rings of 4 with 4 MB each: 2 x 3/4 x 4 MB at 1
+  // GB/s.
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 2 * (1'000 + 400'000) + 10'000 + 6'000'000);
   EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, bytes), 10'000 + 10'666'667);  // two here, one there: a ring
   cluster.communication.all_reduce = "fastest";

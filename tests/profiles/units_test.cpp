@@ -70,7 +70,8 @@ TEST(ParseDuration, ReadsUnitsAndNamesThePlaceOfAnythingElse) {
   EXPECT_EQ(parse_duration("1.5h", "x"), 5'400'000'000'000);
   EXPECT_EQ(parse_duration("12min", "x"), parse_duration("12m", "x"));
   EXPECT_EQ(parse_duration("250ms", "x"), 250'000'000);
-  for (const char* text : {"", "12", "s", "-1s", "0s", "nan", "infs", "1e30h", "3 parsecs"}) EXPECT_THROW(parse_duration(text, "--deadline"), InvalidInput) << text;
+  for (const char* text : {"", "12", "s", "-1s", "0s", "nan", "infs", "1e30h", "3 parsecs"})
+    EXPECT_THROW(parse_duration(text, "--deadline"), InvalidInput) << text;
 }
 
 }  // namespace

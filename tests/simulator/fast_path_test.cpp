@@ -1,4 +1,5 @@
-// Oracles: the event engine, which the fast path must equal to the nanosecond; and what holds for any schedule, cost and topology.
+// Oracles: the event engine, which the fast path must equal to the nanosecond; and what holds for any schedule, cost
+// and topology.
 #include "simulator/fast_path.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +30,9 @@ TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
     const ParallelLayout layout = random_layout(random, num_positions(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
     const int iterations = static_cast<int>(random() % 3) + 1;
-    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule) << " x " << layout.data_parallel_size << ", "
-                                      << schedule.num_micro_batches << " micro-batches");
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule)
+                                      << " x " << layout.data_parallel_size << ", " << schedule.num_micro_batches
+                                      << " micro-batches");
     const auto fast = simulate_on_fast_path(schedule, layout, costs, iterations);
     ASSERT_TRUE(fast.has_value());
     ASSERT_EQ(*fast, simulate_by_events(schedule, layout, costs, iterations));
@@ -38,16 +40,21 @@ TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
 }
 
 TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
-  // A rendezvous may make neighbours wait for each other for ever: then neither engine finds a way. DeepSpeed's order never does.
+  // A rendezvous may make neighbours wait for each other for ever: then neither engine finds a way. DeepSpeed's order
+  // never does.
   std::mt19937 random(5);
   int applied = 0, stuck = 0;
   for (int run = 0; run < 3000; ++run) {
     const bool safe = run % 2 == 0;
-    const Schedule schedule = safe ? one_f_one_b_of_deepspeed({.pipeline_parallel_size = static_cast<int>(random() % 5) + 1, .num_micro_batches = static_cast<int>(random() % 7) + 1})
-                                   : test::random_schedule(random);
+    const Schedule schedule =
+        safe ? one_f_one_b_of_deepspeed({.pipeline_parallel_size = static_cast<int>(random() % 5) + 1,
+                                         .num_micro_batches = static_cast<int>(random() % 7) + 1})
+             : test::random_schedule(random);
     const ParallelLayout layout = random_layout(random, num_positions(schedule));
-    const test::RandomCostModel costs(random(), schedule, layout, /*holds_both_percent=*/static_cast<int>(random() % 101));
-    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule) << " x " << layout.data_parallel_size);
+    const test::RandomCostModel costs(random(), schedule, layout,
+                                      /*holds_both_percent=*/static_cast<int>(random() % 101));
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule)
+                                      << " x " << layout.data_parallel_size);
     const auto fast = simulate_on_fast_path(schedule, layout, costs, 2);
     (fast ? applied : stuck) += 1;
     ASSERT_TRUE(fast.has_value() || !safe);
@@ -110,12 +117,16 @@ TEST(SimulateTiming, IsTheTraceWithoutItsSpans) {
 }
 
 /// The longest chain of inputs that ends with the action, as if every rank and link were free.
-Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependencies, const test::RandomCostModel& costs, const Action& action, int replica, std::map<Action, Nanoseconds>& known) {
+Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependencies,
+                          const test::RandomCostModel& costs, const Action& action, int replica,
+                          std::map<Action, Nanoseconds>& known) {
   if (const auto found = known.find(action); found != known.end()) return found->second;
   Nanoseconds longest = 0;
-  for (const Action& needed : dependencies.of(action)) longest = std::max(longest, critical_path(schedule, dependencies, costs, needed, replica, known));
+  for (const Action& needed : dependencies.of(action))
+    longest = std::max(longest, critical_path(schedule, dependencies, costs, needed, replica, known));
   if (is_compute(action.kind)) longest += costs.compute_ns(action, schedule.position_of_stage[action.stage], replica);
-  if (is_send(action.kind)) longest += costs.transfer(action, replica).occupancy_ns + costs.transfer(action, replica).latency_ns;
+  if (is_send(action.kind))
+    longest += costs.transfer(action, replica).occupancy_ns + costs.transfer(action, replica).latency_ns;
   return known[action] = longest;
 }
 
@@ -152,7 +163,8 @@ TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
       ASSERT_GE(span.begin_ns, rank_is_free[span.rank]);
       rank_is_free[span.rank] = span.end_ns;
       if (!is_receive(span.action.kind))
-        for (const Segment& segment : costs.segments(span.action, place.position, place.replica)) serial += segment.duration_ns;
+        for (const Segment& segment : costs.segments(span.action, place.position, place.replica))
+          serial += segment.duration_ns;
       if (is_compute(span.action.kind)) {
         ASSERT_EQ(span.end_ns - span.begin_ns, costs.compute_ns(span.action, place.position, place.replica));
         busy[span.rank] += span.end_ns - span.begin_ns;
@@ -162,19 +174,22 @@ TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
       const bool waits_within = is_receive(span.action.kind);  // its span is the wait: it ends no earlier
       for (const Action& needed : dependencies.of(key.second)) {
         const Span& input = span_of.at({key.first, needed});
-        ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns) << to_string(needed) << " before " << to_string(key.second);
+        ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns)
+            << to_string(needed) << " before " << to_string(key.second);
       }
     }
     for (const auto& [rank, time] : busy) ASSERT_LE(time, makespan);
     ASSERT_LE(makespan, serial);
     std::vector<std::map<Action, Nanoseconds>> known(layout.data_parallel_size);
     for (const auto& [key, span] : span_of)
-      ASSERT_LE(critical_path(schedule, dependencies, costs, key.second, key.first, known[key.first]), span.end_ns) << to_string(key.second);
+      ASSERT_LE(critical_path(schedule, dependencies, costs, key.second, key.first, known[key.first]), span.end_ns)
+          << to_string(key.second);
     for (const auto& list : schedule.body) {
       int kept = 0;
       for (const Action& action : list) {
         if (action.stage < schedule.first_trainable_stage) continue;
-        kept += (action.kind == ActionKind::forward) - (action.kind == ActionKind::backward) - (action.kind == ActionKind::weight_gradient);
+        kept += (action.kind == ActionKind::forward) - (action.kind == ActionKind::backward) -
+                (action.kind == ActionKind::weight_gradient);
         ASSERT_GE(kept, 0);
       }
       ASSERT_EQ(kept, 0);

@@ -1,5 +1,5 @@
-// Oracles: published or derived makespans of every schedule at F = I = W = 1 without messages, and Zero Bubble's Table 5 (Qi et al. 2023), whose bubble
-// rates follow from the times of its Table 9.
+// Oracles: published or derived makespans of every schedule at F = I = W = 1 without messages, and Zero Bubble's Table
+// 5 (Qi et al. 2023), whose bubble rates follow from the times of its Table 9.
 #include <gtest/gtest.h>
 
 #include "plan/memory.h"
@@ -34,10 +34,14 @@ IterationSummary run(const Schedule& compute, UniformCosts costs) {
   return summarize(simulate(schedule, {.pipeline_parallel_size = p}, UniformCostModel(costs), 1), 0, schedule);
 }
 
-IterationSummary run_units(const Schedule& compute) { return run(compute, {.forward_ns = kUnit, .input_gradient_ns = kUnit, .weight_gradient_ns = kUnit}); }
+IterationSummary run_units(const Schedule& compute) {
+  return run(compute, {.forward_ns = kUnit, .input_gradient_ns = kUnit, .weight_gradient_ns = kUnit});
+}
 
 double makespan(const Schedule& compute) { return static_cast<double>(run_units(compute).makespan_ns) / kUnit; }
-double longest_span(const Schedule& compute) { return static_cast<double>(run_units(compute).longest_rank_span_ns) / kUnit; }
+double longest_span(const Schedule& compute) {
+  return static_cast<double>(run_units(compute).longest_rank_span_ns) / kUnit;
+}
 
 struct Golden {
   int p, m;
@@ -45,7 +49,8 @@ struct Golden {
 };
 
 TEST(GoldenSchedules, HaveTheDerivedMakespans) {
-  for (const Golden& golden : {Golden{4, 8, 33, 28.5, 26.25, 27, 27, 24, 25.5, 24, 25.5, 27}, Golden{4, 16, 57, 52.5, 50.25, 51, 51, 48, 49.5, 48, 49.5, 51},
+  for (const Golden& golden : {Golden{4, 8, 33, 28.5, 26.25, 27, 27, 24, 25.5, 24, 25.5, 27},
+                               Golden{4, 16, 57, 52.5, 50.25, 51, 51, 48, 49.5, 48, 49.5, 51},
                                Golden{8, 24, 93, 82.5, 77.25, 79, 79, 72, 75.5, 72, 75.5, 79}}) {
     const ScheduleShape shape{.pipeline_parallel_size = golden.p, .num_micro_batches = golden.m};
     SCOPED_TRACE(::testing::Message() << "p " << golden.p << " m " << golden.m);
@@ -89,8 +94,9 @@ TEST(GoldenSchedules, PipeDream2BWHasNoBubbleBetweenIterations) {
     for (const int m : {p, p + 1, 3 * p}) {
       const Schedule schedule = pipedream_2bw({.pipeline_parallel_size = p, .num_micro_batches = m});
       const double flush = makespan(unrolled(schedule, 1));
-      EXPECT_EQ(flush, 3 * (m + p - 1));                                                   // alone it is 1F1B
-      for (int n = 2; n <= 4; ++n) EXPECT_EQ(makespan(unrolled(schedule, n)), 3 * (n * m + p - 1));  // every further one costs its work alone
+      EXPECT_EQ(flush, 3 * (m + p - 1));  // alone it is 1F1B
+      for (int n = 2; n <= 4; ++n)
+        EXPECT_EQ(makespan(unrolled(schedule, n)), 3 * (n * m + p - 1));  // every further one costs its work alone
       for (int r = 0; r < p; ++r) EXPECT_EQ(peak_in_flight(schedule)[r], p - r);
     }
   }
@@ -115,7 +121,9 @@ TEST(ZeroBubbleTable5, AllThirtySixRatesToFourDigits) {
   for (const zero_bubble::Table5Row& row : kTable5) {
     SCOPED_TRACE(::testing::Message() << "p " << row.p << " m " << row.m);
     const ScheduleShape shape{.pipeline_parallel_size = row.p, .num_micro_batches = row.m};
-    const auto rate = [&](const Schedule& compute) { return bubble_rate(static_cast<double>(run(compute, costs_of(row)).longest_rank_span_ns), row); };
+    const auto rate = [&](const Schedule& compute) {
+      return bubble_rate(static_cast<double>(run(compute, costs_of(row)).longest_rank_span_ns), row);
+    };
     EXPECT_NEAR(rate(one_f_one_b(shape)), row.one_f_one_b, .00005001);
     EXPECT_NEAR(rate(zero_bubble_h1(shape)), row.h1, .00005001);
     EXPECT_NEAR(rate(zero_bubble_h2(shape)), row.h2, .00005001);

@@ -10,12 +10,22 @@ namespace {
 
 /// Everything but launches is free.
 MegatronConstants launches_alone() {
-  return {.peak_flops = 1e30, .memory_bytes_per_second = 1e30, .gemm_efficiency = 1, .gemm_half_flops = 0, .memory_efficiency = 1, .launch_ns = 1'000'000,
-          .nvlink_bytes_per_second = 1e30, .ring_step_ns = 0, .network_bytes_per_second = 1e30, .iteration_ns = 0};
+  return {.peak_flops = 1e30,
+          .memory_bytes_per_second = 1e30,
+          .gemm_efficiency = 1,
+          .gemm_half_flops = 0,
+          .memory_efficiency = 1,
+          .launch_ns = 1'000'000,
+          .nvlink_bytes_per_second = 1e30,
+          .ring_step_ns = 0,
+          .network_bytes_per_second = 1e30,
+          .iteration_ns = 0};
 }
 
 TEST(IterationFlops, ArePublished) {
-  const auto flops = [](int hidden, int layers, int batch) { return iteration_flops({.hidden = hidden, .layers = layers, .global_batch_size = batch}); };
+  const auto flops = [](int hidden, int layers, int batch) {
+    return iteration_flops({.hidden = hidden, .layers = layers, .global_batch_size = batch});
+  };
   EXPECT_NEAR(flops(2304, 24, 512), 1.547e16, 0.001e16);
   EXPECT_NEAR(flops(6144, 40, 1024), 3.248e17, 0.001e17);
   EXPECT_NEAR(flops(20480, 105, 2520), 2.222e19, 0.001e19);
@@ -24,12 +34,16 @@ TEST(IterationFlops, ArePublished) {
 
 TEST(PredictIterationNs, ASmallModelIsBoundByItsLaunches) {
   // Forward 1 ms, recomputed forward 1, backward 1.6, for each of 4 layers and 3 micro-batches.
-  EXPECT_EQ(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .tokens = 16, .global_batch_size = 3}, launches_alone()), 3 * 4 * 3'600'000);
+  EXPECT_EQ(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .tokens = 16, .global_batch_size = 3},
+                                 launches_alone()),
+            3 * 4 * 3'600'000);
 }
 
 TEST(PredictIterationNs, PipelinesHaveTheirBubble) {
-  // (m + p - 1) (F + B), and over v stages per rank m (F + B) + (p - 1) (F + B) / v; messages take 20 us of latency, which hides behind nothing here.
-  MegatronRun run{.hidden = 64, .heads = 1, .layers = 8, .tokens = 16, .pipeline_parallel_size = 2, .global_batch_size = 4};
+  // (m + p - 1) (F + B), and over v stages per rank m (F + B) + (p - 1) (F + B) / v; messages take 20 us of latency,
+  // which hides behind nothing here.
+  MegatronRun run{
+      .hidden = 64, .heads = 1, .layers = 8, .tokens = 16, .pipeline_parallel_size = 2, .global_batch_size = 4};
   const Nanoseconds stage = 4 * 3'600'000, once = predict_iteration_ns(run, launches_alone());
   EXPECT_GE(once, 5 * stage);
   EXPECT_LE(once, 5 * stage + 10 * 20'000);
@@ -42,17 +56,28 @@ TEST(PredictIterationNs, PipelinesHaveTheirBubble) {
 TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) {
   MegatronConstants constants = launches_alone();
   constants.network_bytes_per_second = 1e9;
-  MegatronRun run{.hidden = 64, .heads = 1, .layers = 4, .tokens = 16, .vocabulary = 100, .data_parallel_size = 16, .global_batch_size = 48};
+  MegatronRun run{.hidden = 64,
+                  .heads = 1,
+                  .layers = 4,
+                  .tokens = 16,
+                  .vocabulary = 100,
+                  .data_parallel_size = 16,
+                  .global_batch_size = 48};
   const double bytes = 2.0 * (4 * 12.0 * 64 * 64 + 100 * 64);
   EXPECT_NEAR(static_cast<double>(predict_iteration_ns(run, constants)), 3 * 4 * 3'600'000 + 2.0 * 15 / 16 * bytes, 2);
   constants.ring_step_ns = 1000'000;  // 2 rings forward; the launch floor hides what is below it
   run = {.hidden = 64, .heads = 2, .layers = 1, .tokens = 16, .tensor_parallel_size = 2, .global_batch_size = 1};
-  EXPECT_EQ(predict_iteration_ns(run, constants), 4 * (2 * 2 * 1'000'000));  // forward, recomputed forward, backward twice that
+  EXPECT_EQ(predict_iteration_ns(run, constants),
+            4 * (2 * 2 * 1'000'000));  // forward, recomputed forward, backward twice that
 }
 
 TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
-  EXPECT_THROW(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 5, .pipeline_parallel_size = 2, .global_batch_size = 4}, {}), InvalidInput);
-  EXPECT_THROW(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .data_parallel_size = 3, .global_batch_size = 4}, {}), InvalidInput);
+  EXPECT_THROW(predict_iteration_ns(
+                   {.hidden = 64, .heads = 1, .layers = 5, .pipeline_parallel_size = 2, .global_batch_size = 4}, {}),
+               InvalidInput);
+  EXPECT_THROW(predict_iteration_ns(
+                   {.hidden = 64, .heads = 1, .layers = 4, .data_parallel_size = 3, .global_batch_size = 4}, {}),
+               InvalidInput);
   EXPECT_THROW(predict_iteration_ns({.hidden = 0, .heads = 1, .layers = 4, .global_batch_size = 4}, {}), InvalidInput);
 }
 

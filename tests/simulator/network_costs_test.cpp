@@ -25,12 +25,16 @@ Phase two_stage_phase(int replicas, int num_micro_batches) {
 }
 
 /// Every layer: forward 100, output 40 bytes, one sample per micro-batch; stage 0 on node 0, stage 1 on node 1.
-Profile hundreds() { return synthetic_profile(1, {{.forward_ns = 100, .input_gradient_ns = 100, .weight_gradient_ns = 100, .output_activation_bytes = 40}}); }
+Profile hundreds() {
+  return synthetic_profile(
+      1, {{.forward_ns = 100, .input_gradient_ns = 100, .weight_gradient_ns = 100, .output_activation_bytes = 40}});
+}
 
 Cluster stages_on_nodes(int replicas) {
   Cluster cluster = free_cluster(2 * replicas);
   for (int rank = replicas; rank < 2 * replicas; ++rank) cluster.devices[rank].node = 1;
-  cluster.inter_node.point_to_point = cluster.inter_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = kByteEachNanosecond};
+  cluster.inter_node.point_to_point =
+      cluster.inter_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = kByteEachNanosecond};
   return cluster;
 }
 
@@ -50,10 +54,12 @@ Trace trace_of(const Phase& phase, const Cluster& cluster, int global_batch_size
 TEST(SharedLinks, ReplicasOfOneNodeTakeTurns) {
   const Phase phase = two_stage_phase(3, 1);
   Cluster cluster = stages_on_nodes(3);
-  EXPECT_EQ(arrivals(trace_of(phase, cluster, 3)), (std::vector<Nanoseconds>{247, 247, 247}));  // 200 + 40 + 7, each on its own
+  EXPECT_EQ(arrivals(trace_of(phase, cluster, 3)),
+            (std::vector<Nanoseconds>{247, 247, 247}));  // 200 + 40 + 7, each on its own
   cluster.shared_links = {{"card", 1, kByteEachNanosecond}};
   EXPECT_EQ(arrivals(trace_of(phase, cluster, 3)), (std::vector<Nanoseconds>{247, 287, 327}));
-  cluster.shared_links[0].bandwidth_bytes_per_second *= 2;  // half of it for each: two pass at once, the third half as long later
+  cluster.shared_links[0].bandwidth_bytes_per_second *=
+      2;  // half of it for each: two pass at once, the third half as long later
   EXPECT_EQ(arrivals(trace_of(phase, cluster, 3)), (std::vector<Nanoseconds>{247, 267, 287}));
 }
 
@@ -69,7 +75,9 @@ TEST(SharedLinks, OutAndInDoNotDisturbEachOther) {
 class FreeLinks final : public CostModel {
  public:
   explicit FreeLinks(const CostModel& costs) : costs_(costs) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override { return costs_.segments(action, position, replica); }
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
+    return costs_.segments(action, position, replica);
+  }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
   std::vector<SharedOccupancy> shared_occupancies(const Action&, int) const override { return {{3, 0}, {5, 0}}; }
   bool shares_links() const override { return true; }
@@ -79,7 +87,8 @@ class FreeLinks final : public CostModel {
 };
 
 TEST(SharedLinks, ThatAreNeverBusyChangeNothing) {
-  const UniformCostModel costs({.forward_ns = 10, .input_gradient_ns = 11, .weight_gradient_ns = 12, .latency_ns = 3, .occupancy_ns = 4});
+  const UniformCostModel costs(
+      {.forward_ns = 10, .input_gradient_ns = 11, .weight_gradient_ns = 12, .latency_ns = 3, .occupancy_ns = 4});
   for (const int m : {1, 3, 8}) {
     const Schedule schedule = lower(one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = m}));
     EXPECT_EQ(simulate(schedule, {.pipeline_parallel_size = 4, .data_parallel_size = 2}, FreeLinks(costs), 2),
@@ -88,7 +97,8 @@ TEST(SharedLinks, ThatAreNeverBusyChangeNothing) {
 }
 
 TEST(GradientReduction, BesideTheLastBackwardLeavesWhatIsLeft) {
-  // One stage, two replicas; backward layer by layer from the head: 200 200 200 100 ns (the first has no input gradient); one parameter = 4 bytes each.
+  // One stage, two replicas; backward layer by layer from the head: 200 200 200 100 ns (the first has no input
+  // gradient); one parameter = 4 bytes each.
   Phase phase = two_stage_phase(2, 1);
   phase.layout.pipeline_parallel_size = 1;
   phase.partition = {{0, 4}};
@@ -115,11 +125,15 @@ TEST(TensorParallel, MessagesBetweenNodesAreScatteredAndGathered) {
   cluster.shared_links = {{"card", 1, kByteEachNanosecond}};
   const Action send = parse_action("0SEND_F0", "test");
   const auto costs = [&] { return ProfileCostModel(phase, 1, "adamw", "float32", profile, cluster); };
-  EXPECT_EQ(costs().transfer(send, 0), (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathered: 3/4 of 40 at 2 a ns
-  EXPECT_THAT(costs().shared_occupancies(send, 0), testing::ElementsAre(SharedOccupancy{0, 40}, SharedOccupancy{3, 40}));
+  EXPECT_EQ(
+      costs().transfer(send, 0),
+      (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathered: 3/4 of 40 at 2 a ns
+  EXPECT_THAT(costs().shared_occupancies(send, 0),
+              testing::ElementsAre(SharedOccupancy{0, 40}, SharedOccupancy{3, 40}));
   cluster.communication.scatter_gather = false;
   EXPECT_EQ(costs().transfer(send, 0), (TransferCost{.occupancy_ns = 40, .latency_ns = 7}));
-  EXPECT_THAT(costs().shared_occupancies(send, 0), testing::ElementsAre(SharedOccupancy{0, 160}, SharedOccupancy{3, 160}));
+  EXPECT_THAT(costs().shared_occupancies(send, 0),
+              testing::ElementsAre(SharedOccupancy{0, 160}, SharedOccupancy{3, 160}));
 }
 
 TEST(TensorParallel, GradientsAndUpdatesAreSharedOut) {

@@ -147,12 +147,18 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
   profile.model.tied_parameter_count = 1;
   Cluster cluster = free_cluster(6);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), 2, "adamw", "float32", profile, cluster);
-  const auto reduced = [&](std::vector<int> ranks, Bytes bytes) { return Segment{.duration_ns = all_reduce_ns(cluster, ranks, bytes), .collective_ranks = ranks}; };
-  EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 1), ElementsAre(reduced({0, 1}, 4), reduced({1, 5}, 4)));
+  const ProfileCostModel costs(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), 2, "adamw", "float32", profile,
+                               cluster);
+  const auto reduced = [&](std::vector<int> ranks, Bytes bytes) {
+    return Segment{.duration_ns = all_reduce_ns(cluster, ranks, bytes), .collective_ranks = ranks};
+  };
+  EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 1),
+              ElementsAre(reduced({0, 1}, 4), reduced({1, 5}, 4)));
   EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 1), ElementsAre(reduced({2, 3}, 20)));
-  EXPECT_THAT(costs.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0), ElementsAre(reduced({4, 5}, 16), reduced({0, 4}, 4)));
-  const ProfileCostModel frozen(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 1), 2, "adamw", "float32", profile, cluster);
+  EXPECT_THAT(costs.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0),
+              ElementsAre(reduced({4, 5}, 16), reduced({0, 4}, 4)));
+  const ProfileCostModel frozen(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 1), 2, "adamw", "float32", profile,
+                                cluster);
   EXPECT_THAT(frozen.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0), ElementsAre(reduced({4, 5}, 16)));
   const ProfileCostModel one_stage(frozen_phase_of({{0, 4}}, 1, 1, 0), 1, "adamw", "float32", profile, free_cluster(1));
   EXPECT_THAT(one_stage.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
@@ -201,8 +207,8 @@ TEST(ProfileCostModel, RefusesMoreRanksThanDevices) {
 }
 
 TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
-  // Layers 0, 1 and 2 are frozen: forwards of 1000, 2000 and 3000 ns a sample. Micro-batches of 4 samples. Entries of 8 tokens x 4 values x 4 bytes =
-  // 128 bytes: read in 10 + 128 ns, written in 20 + 64 ns.
+  // Layers 0, 1 and 2 are frozen: forwards of 1000, 2000 and 3000 ns a sample. Micro-batches of 4 samples. Entries of 8
+  // tokens x 4 values x 4 bytes = 128 bytes: read in 10 + 128 ns, written in 20 + 64 ns.
   Profile profile = digits();
   profile.cache = CacheSpeed{.read = {10, 1'000'000'000}, .write = {20, 2'000'000'000}};
   const Cluster cluster = free_cluster(2);

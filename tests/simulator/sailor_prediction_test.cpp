@@ -13,7 +13,8 @@
 namespace frostpipe {
 namespace {
 
-/// Files as published: OPT-350 with two layers on one device type, tensor-parallel size 2; links of 1 GB/s for one pair, 2 GB/s for two.
+/// Files as published: OPT-350 with two layers on one device type, tensor-parallel size 2; links of 1 GB/s for one
+/// pair, 2 GB/s for two.
 class SailorTest : public test::ScratchFolderTest {
  protected:
   SailorTest() {
@@ -22,7 +23,8 @@ class SailorTest : public test::ScratchFolderTest {
     write_file_atomically(folder_ / "llm_info.json", R"({"OPT-350": {"1": )" + layers + R"(, "2": )" + layers + "}}");
     write_file_atomically(folder_ / "multizone_bandwidths_het.json",
                           R"({"us-central1-a": {"GH-96": {"1": {"us-central1-a": {"GH-96": {"1": [[0, 0, 1.0], 1e9]}}},
-                                                          "2": {"us-central1-a": {"GH-96": {"2": [[0, 0, 2.0], 2e9]}}}}}})");
+                                                          "2": {"us-central1-a": {"GH-96": {"2": [[0, 0, 2.0],
+                                                           2e9]}}}}}})");
     write_file_atomically(folder_ / "OPT-350_GH-96_profile.json",
                           R"({"1": {"2": {"0": [0.010, 0.020, 0.001], "1": [0.030, 0.040, 0.001]}},
                               "2": {"2": {"0": [0.012, 0.024, 0.001], "1": [0.020, 0.050, 0.001]}}})");
@@ -30,12 +32,14 @@ class SailorTest : public test::ScratchFolderTest {
 
   SailorRun run(const std::string& layers, int stages, int replicas, int micro_batch_size, int global_batch_size) {
     std::string entries, stage;
-    for (int r = 0; r < replicas; ++r) stage += std::string(r > 0 ? ", " : "") + R"([[["GH-96", 2, "us-central1-a"]], 2])";
+    for (int r = 0; r < replicas; ++r)
+      stage += std::string(r > 0 ? ", " : "") + R"([[["GH-96", 2, "us-central1-a"]], 2])";
     for (int s = 0; s < stages; ++s) entries += std::string(s > 0 ? ", " : "") + "[" + stage + "]";
     write_file_atomically(folder_ / "validation/clariden_OPT-350_run.json",
-                          R"({"pipeline_list": [{"num_stages": )" + std::to_string(stages) + R"(, "layers_per_stage": )" + layers + R"(, "tmp_per_stage": [)" + entries +
-                              R"(]}], "mbs": )" + std::to_string(micro_batch_size) + R"(, "gbs": )" + std::to_string(global_batch_size) +
-                              R"(, "real": 1.5, "max_mem": 5000000000})");
+                          R"({"pipeline_list": [{"num_stages": )" + std::to_string(stages) +
+                              R"(, "layers_per_stage": )" + layers + R"(, "tmp_per_stage": [)" + entries +
+                              R"(]}], "mbs": )" + std::to_string(micro_batch_size) + R"(, "gbs": )" +
+                              std::to_string(global_batch_size) + R"(, "real": 1.5, "max_mem": 5000000000})");
     return SailorData(folder_).runs().at(0);
   }
 
@@ -69,7 +73,8 @@ TEST_F(SailorTest, MemoryIsTheLargestStagesWithItsMicroBatchesInFlight) {
   SailorData data(folder_);
   const SailorConstants constants{.bytes_per_parameter_value = 20, .stored_factor = 1.5, .context_bytes_gh200 = 1e9};
   // Stage 0: 1e6 values x 20, 1.5 x 3 MB x 2 samples x 2 in flight.
-  EXPECT_EQ(predict(run("[[0], [1]]", 2, 1, 2, 8), data, constants).peak_memory_bytes, 20'000'000 + 18'000'000 + 1'000'000'000);
+  EXPECT_EQ(predict(run("[[0], [1]]", 2, 1, 2, 8), data, constants).peak_memory_bytes,
+            20'000'000 + 18'000'000 + 1'000'000'000);
 }
 
 TEST_F(SailorTest, ALayerThatStandsTwiceIsReadAsTheMissingOne) {

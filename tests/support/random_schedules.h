@@ -33,16 +33,21 @@ inline Schedule random_schedule(std::mt19937& random) {
   }
 }
 
-/// Times by chance, the same for the same action of the same replica; stages reduce over their replicas and all ranks meet at the step.
+/// Times by chance, the same for the same action of the same replica; stages reduce over their replicas and all ranks
+/// meet at the step.
 class RandomCostModel final : public CostModel {
  public:
-  RandomCostModel(std::uint32_t seed, const Schedule& schedule, const ParallelLayout& layout, int holds_both_percent = 0)
+  RandomCostModel(std::uint32_t seed, const Schedule& schedule, const ParallelLayout& layout,
+                  int holds_both_percent = 0)
       : seed_(seed), schedule_(schedule), layout_(layout), holds_both_percent_(holds_both_percent) {}
 
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override { return draw(action, position, replica, 50); }
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override {
+    return draw(action, position, replica, 50);
+  }
 
   std::vector<Segment> segments(const Action& action, int position, int replica) const override {
-    if (is_compute(action.kind)) return {{.duration_ns = compute_ns(action, position, replica), .collective_ranks = {}}};
+    if (is_compute(action.kind))
+      return {{.duration_ns = compute_ns(action, position, replica), .collective_ranks = {}}};
     if (action.kind == ActionKind::reduce_gradient) {
       const std::vector<int> ranks = replicas_of(layout_, position);
       if (ranks.size() < 2) return {};
@@ -65,14 +70,20 @@ class RandomCostModel final : public CostModel {
   }
 
   TransferCost transfer(const Action& send, int replica) const override {
-    return {.occupancy_ns = draw(send, 0, replica, 60), .latency_ns = draw(send, 1, replica, 30), .holds_both = draw(send, 2, replica, 100) < holds_both_percent_};
+    return {.occupancy_ns = draw(send, 0, replica, 60),
+            .latency_ns = draw(send, 1, replica, 30),
+            .holds_both = draw(send, 2, replica, 100) < holds_both_percent_};
   }
 
  private:
   Nanoseconds draw(const Action& action, int position, int replica, int below) const {
-    std::seed_seq seed{seed_, static_cast<std::uint32_t>(action.kind), static_cast<std::uint32_t>(action.stage),
-                       static_cast<std::uint32_t>(action.micro_batch.value_or(-1)), static_cast<std::uint32_t>(action.slice.value_or(-1)),
-                       static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(replica)};
+    std::seed_seq seed{seed_,
+                       static_cast<std::uint32_t>(action.kind),
+                       static_cast<std::uint32_t>(action.stage),
+                       static_cast<std::uint32_t>(action.micro_batch.value_or(-1)),
+                       static_cast<std::uint32_t>(action.slice.value_or(-1)),
+                       static_cast<std::uint32_t>(position),
+                       static_cast<std::uint32_t>(replica)};
     std::uint32_t value = 0;
     seed.generate(&value, &value + 1);
     return value % below;

@@ -17,8 +17,8 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "tests/support/code_points.h"
 #include "tests/executor/data/reference_spans.h"
+#include "tests/support/code_points.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 
@@ -392,7 +392,8 @@ TEST_F(ByteLevelBpeTest, RefusesSettingsBesideTheVocabularyThatAreNotGpt2s) {
   EXPECT_EQ(
       message_of("tokenizer_config.json",
                  R"({"add_prefix_space": false, "eos_token": "<|endoftext|>", "bos_token": {"content": "<|endoftext|>"},
-                           "pad_token": null, "model_max_length": 1024, "added_tokens_decoder": {"256": {"content": "<|endoftext|>"}}})"),
+                           "pad_token": null, "model_max_length": 1024,
+                            "added_tokens_decoder": {"256": {"content": "<|endoftext|>"}}})"),
       "no InvalidInput");
   EXPECT_EQ(message_of("tokenizer_config.json", R"({"add_prefix_space": true})"),
             "tokenizer_config.json: add_prefix_space: must be false, as in GPT-2, is true");

@@ -106,7 +106,8 @@ TEST_F(ImagesTest, DecodesEveryKindOfFileAsPillowDoes) {
     const std::string name = file["name"];
     const Image expected = image_of(file["height"], file["width"], file["pixels"]);
     // Libraries may round the cosine transform and the colours of a JPEG image differently.
-    EXPECT_LE(largest_difference(decode(test::bytes_of_hex(file["file"])), expected), name.starts_with("JPEG") ? 2 : 0) << name;
+    EXPECT_LE(largest_difference(decode(test::bytes_of_hex(file["file"])), expected), name.starts_with("JPEG") ? 2 : 0)
+        << name;
   }
 }
 

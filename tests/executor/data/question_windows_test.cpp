@@ -136,7 +136,8 @@ TEST_F(QuestionWindowsTest, PositionsWidenAnAnswerToWholeTokens) {
 
 TEST_F(QuestionWindowsTest, AnAnswerOfAPieceOfACharacterDoesNotEndBeforeItStarts) {
   // U+C548 falls into three letters, here three pieces with one span.
-  const PairTokenizer w = pair_tokenizer(WordPiece(file("v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u110B\n##\u1161\n##\u11AB\nx\n")));
+  const PairTokenizer w =
+      pair_tokenizer(WordPiece(file("v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u110B\n##\u1161\n##\u11AB\nx\n")));
   const QuestionSet set = asked("\uC548 x", "x", "\uC548", 0);
   const std::vector<Window> windows = windows_of(set, w, 20, 2);
   EXPECT_EQ(windows[0].spans, (std::vector<TokenSpan>{{0, 1}, {0, 1}, {0, 1}, {2, 3}}));
@@ -240,7 +241,8 @@ void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* 
 TEST(QuestionWindowsReference, WindowsOfWordPiecesAreThoseOfTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
-  expect_windows_of_transformers(pair_tokenizer(WordPiece(*folder / "vocab.txt", wordpiece_options_from(*folder))), "windows");
+  expect_windows_of_transformers(pair_tokenizer(WordPiece(*folder / "vocab.txt", wordpiece_options_from(*folder))),
+                                 "windows");
 }
 
 TEST_F(QuestionWindowsTest, WindowsOfByteLevelTokensAreThoseOfTransformers) {
@@ -253,7 +255,8 @@ TEST_F(QuestionWindowsTest, AnAnswerOfByteLevelTokensHasNoSpacesAroundIt) {
   const QuestionSet set = asked("of \u00e9  ", "q");
   const Window window = windows_of(set, pair_tokenizer(ByteLevelBpe(folder_)), 20, 2).at(0);
   const auto from = [&](std::size_t first) {
-    return answer_text(set, window, window.num_question_tokens + static_cast<int>(first), window.num_question_tokens + static_cast<int>(window.spans.size()) - 1);
+    return answer_text(set, window, window.num_question_tokens + static_cast<int>(first),
+                       window.num_question_tokens + static_cast<int>(window.spans.size()) - 1);
   };
   EXPECT_EQ(from(0), "of \u00e9");
   EXPECT_EQ(from(window.spans.size() - 1), "");

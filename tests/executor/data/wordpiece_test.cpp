@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "profiles/error.h"
-#include "tests/support/code_points.h"
 #include "tests/executor/data/reference_spans.h"
+#include "tests/support/code_points.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 

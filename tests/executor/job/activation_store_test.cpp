@@ -18,7 +18,9 @@ namespace {
 constexpr std::uint64_t kKey = 7, kOther = 8;
 const std::vector<std::uint64_t> kBoth{kKey, kOther};
 
-std::vector<std::byte> pattern(Bytes bytes, int value) { return std::vector<std::byte>(static_cast<std::size_t>(bytes), static_cast<std::byte>(value)); }
+std::vector<std::byte> pattern(Bytes bytes, int value) {
+  return std::vector<std::byte>(static_cast<std::size_t>(bytes), static_cast<std::byte>(value));
+}
 
 /// A name of this process's own, and a folder for the disk part.
 class ActivationStoreTest : public test::ScratchFolderTest {
@@ -29,9 +31,13 @@ class ActivationStoreTest : public test::ScratchFolderTest {
   }
   void TearDown() override { ::unlink(("/dev/shm/" + name_).c_str()); }
   ActivationStoreOptions options(Bytes memory_bytes, Bytes disk_bytes, int samples = 4) const {
-    return {.entry_bytes = std::vector<Bytes>(samples, 1000), .memory_bytes = memory_bytes, .disk_bytes = disk_bytes, .disk_folder = folder_};
+    return {.entry_bytes = std::vector<Bytes>(samples, 1000),
+            .memory_bytes = memory_bytes,
+            .disk_bytes = disk_bytes,
+            .disk_folder = folder_};
   }
-  static std::uint64_t read(const ActivationStore& store, int sample, std::vector<std::byte>& into, const std::vector<std::uint64_t>& keys = kBoth) {
+  static std::uint64_t read(const ActivationStore& store, int sample, std::vector<std::byte>& into,
+                            const std::vector<std::uint64_t>& keys = kBoth) {
     into.assign(1000, std::byte{0});
     return store.read(sample, keys, into);
   }
@@ -50,7 +56,9 @@ TEST_F(ActivationStoreTest, GivesBackWhatWasWrittenFromMemoryAndFromDisk) {
     EXPECT_EQ(store->write(sample, kKey, pattern(1000, sample + 1)), sample < 3);
     EXPECT_EQ(store->holds(sample, kKey), sample < 3);
     EXPECT_EQ(read(*store, sample, found), sample < 3 ? kKey : 0U);
-    if (sample < 3) { EXPECT_EQ(found, pattern(1000, sample + 1)); }
+    if (sample < 3) {
+      EXPECT_EQ(found, pattern(1000, sample + 1));
+    }
   }
 }
 
@@ -128,8 +136,9 @@ TEST_F(ActivationStoreTest, ADiskThatIsFullHoldsLessAndSaysSo) {
     const rlimit limit{3000, 3000};
     setrlimit(RLIMIT_FSIZE, &limit);
     const auto store = ActivationStore::create(options(1024, 1 << 20), name_);
-    const bool ok = store->slots_in_memory() == 1 && store->slots_on_disk() >= 1 && store->slots_on_disk() <= 2 && !store->note().empty() &&
-                    store->write(1, kKey, pattern(1000, 1)) && !store->write(3, kKey, pattern(1000, 1));
+    const bool ok = store->slots_in_memory() == 1 && store->slots_on_disk() >= 1 && store->slots_on_disk() <= 2 &&
+                    !store->note().empty() && store->write(1, kKey, pattern(1000, 1)) &&
+                    !store->write(3, kKey, pattern(1000, 1));
     _exit(ok ? 0 : 1);
   }
   int status = 0;

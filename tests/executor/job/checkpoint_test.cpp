@@ -31,7 +31,14 @@ TrainingPlan small_plan() {
 
 Checkpoint small_checkpoint(int step) {
   Checkpoint checkpoint{.step = step,
-                        .settings = {.model_fingerprint = "m", .data_fingerprint = "d", .seed = 3, .global_batch_size = 8, .num_steps = 20, .optimizer = "adamw", .dtype = "float32", .learning_rate = 0.1},
+                        .settings = {.model_fingerprint = "m",
+                                     .data_fingerprint = "d",
+                                     .seed = 3,
+                                     .global_batch_size = 8,
+                                     .num_steps = 20,
+                                     .optimizer = "adamw",
+                                     .dtype = "float32",
+                                     .learning_rate = 0.1},
                         .plan_fingerprint = "p",
                         .freeze_rule = "paper",
                         .freeze_state = {0, 0, 1.5, -1e300, 0.1},
@@ -42,7 +49,8 @@ Checkpoint small_checkpoint(int step) {
 
 /// A layer whose values tell layer and step.
 LayerImage image(int layer, int step, bool frozen = false) {
-  const auto values = std::make_shared<std::vector<float>>(5 + layer, static_cast<float>(100 * layer + (frozen ? 0 : step)));
+  const auto values =
+      std::make_shared<std::vector<float>>(5 + layer, static_cast<float>(100 * layer + (frozen ? 0 : step)));
   LayerImage image{.layer = layer, .frozen = frozen, .tensors = {}};
   for (const char* name : {"weights", "first_moment"}) {
     image.tensors.push_back({name, "F32", std::ssize(*values), std::as_bytes(std::span(*values)), values});
@@ -55,8 +63,16 @@ class CheckpointTest : public test::ScratchFolderTest {
   /// Two ranks of three layers, the last of them trainable.
   void write(CheckpointWriter& first, CheckpointWriter& second, int step) {
     const std::string attempt = "0-" + std::to_string(step);
-    second.start({.step = step, .attempt = attempt, .layers = {image(1, step), image(2, step)}, .manifest = std::nullopt, .num_layers = 3});
-    first.start({.step = step, .attempt = attempt, .layers = {image(0, step, true)}, .manifest = small_checkpoint(step), .num_layers = 3});
+    second.start({.step = step,
+                  .attempt = attempt,
+                  .layers = {image(1, step), image(2, step)},
+                  .manifest = std::nullopt,
+                  .num_layers = 3});
+    first.start({.step = step,
+                 .attempt = attempt,
+                 .layers = {image(0, step, true)},
+                 .manifest = small_checkpoint(step),
+                 .num_layers = 3});
     second.finish(10);
     first.finish(10);
   }
@@ -109,9 +125,11 @@ TEST_F(CheckpointTest, NoBytePrefixOfAnyFileIsLoaded) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string whole = read_text_file(entry.path());
     for (std::size_t size = 0; size < whole.size(); ++size, ++num_prefixes) {
-      std::ofstream(entry.path(), std::ios::binary | std::ios::trunc).write(whole.data(), static_cast<std::streamsize>(size));
+      std::ofstream(entry.path(), std::ios::binary | std::ios::trunc)
+          .write(whole.data(), static_cast<std::streamsize>(size));
       // The last byte of checkpoint.json is a line end that says nothing.
-      const bool says_all = entry.path().filename() == "checkpoint.json" && size + 1 == whole.size() && whole.back() == '\n';
+      const bool says_all =
+          entry.path().filename() == "checkpoint.json" && size + 1 == whole.size() && whole.back() == '\n';
       EXPECT_EQ(loads(folder), says_all) << entry.path().filename() << " cut to " << size;
     }
     std::ofstream(entry.path(), std::ios::binary | std::ios::trunc) << whole;
@@ -157,7 +175,8 @@ TEST_F(CheckpointTest, OldOnesGoButTheHeldOne) {
     if (step == 2) first.hold(2);
     write(first, second, step);
   }
-  EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 5), checkpoint_path(root_, 4), checkpoint_path(root_, 2)));
+  EXPECT_THAT(checkpoints_in(root_),
+              testing::ElementsAre(checkpoint_path(root_, 5), checkpoint_path(root_, 4), checkpoint_path(root_, 2)));
   remove_checkpoints_behind(root_, 3);
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 2)));
 }
@@ -196,7 +215,9 @@ TEST_F(CheckpointTest, ALinkInAFilesPlaceIsReplacedAndALinkedFolderIsFollowed) {
 TEST_F(CheckpointTest, AFrozenLayerIsWrittenOnceAndLinked) {
   CheckpointWriter first(root_, 0, 3), second(root_, 1, 3);
   for (const int step : {1, 2}) write(first, second, step);
-  const auto links = [&](int step, int layer) { return std::filesystem::hard_link_count(checkpoint_path(root_, step) / layer_file_name(layer)); };
+  const auto links = [&](int step, int layer) {
+    return std::filesystem::hard_link_count(checkpoint_path(root_, step) / layer_file_name(layer));
+  };
   EXPECT_EQ(links(2, 0), 2u);
   EXPECT_EQ(links(2, 1), 1u);
   EXPECT_TRUE(loads(checkpoint_path(root_, 1)));
@@ -240,7 +261,8 @@ TEST_F(CheckpointTest, ALayerThatDoesNotComeCostsTheCheckpointAndNothingElse) {
   first.start({.step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 3});
   first.give_up("a rank could not write its part");
   first.finish(10);
-  EXPECT_THAT(first.take_note().value_or(""), HasSubstr("step 4 was not written: a rank could not write its part; training goes on"));
+  EXPECT_THAT(first.take_note().value_or(""),
+              HasSubstr("step 4 was not written: a rank could not write its part; training goes on"));
   EXPECT_FALSE(first.take_note());
   EXPECT_TRUE(std::filesystem::is_empty(root_));
   CheckpointWriter second(root_, 1, 2);
@@ -255,7 +277,8 @@ TEST_F(CheckpointTest, AFileThatCannotGrowIsSaid) {
   const auto old = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
   CheckpointWriter writer(root_, 0, 2);
-  writer.start({.step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 1});
+  writer.start(
+      {.step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 1});
   writer.finish(10);
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);

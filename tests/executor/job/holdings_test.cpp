@@ -11,7 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-const Holding kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .parked = {0}}, kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
+const Holding kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .parked = {0}},
+    kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const Holding kNothing;
 
 TEST(CommonStep, NeedsEveryLayerAndOneStep) {
@@ -31,7 +32,9 @@ TEST(CommonStep, NeedsEveryLayerAndOneStep) {
 
 TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
   // Two stages x two replicas; rank 3 is new.
-  Phase phase{.first_trainable_layer = 1, .layout = {.pipeline_parallel_size = 2, .data_parallel_size = 2}, .partition = {{0, 2}, {2, 4}}};
+  Phase phase{.first_trainable_layer = 1,
+              .layout = {.pipeline_parallel_size = 2, .data_parallel_size = 2},
+              .partition = {{0, 2}, {2, 4}}};
   const std::vector<TensorMove> moves = moves_to_restore({kFirst, kFirst, kSecond, kNothing}, phase);
   EXPECT_THAT(moves, ElementsAre(TensorMove{2, 2, 3, true, 0}, TensorMove{3, 2, 3, true, 0}));
 }
@@ -39,7 +42,8 @@ TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
 TEST(MovesToRestore, SpreadTheSourcesOverTheReplicas) {
   Phase phase{.layout = {.data_parallel_size = 4}, .partition = {{0, 1}}};
   const Holding whole{.step = 1, .layers = {0}, .trainable = {0}};
-  EXPECT_THAT(moves_to_restore({kNothing, whole, kNothing, whole}, phase), ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
+  EXPECT_THAT(moves_to_restore({kNothing, whole, kNothing, whole}, phase),
+              ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
 }
 
 TEST(Holding, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {

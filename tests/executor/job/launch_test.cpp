@@ -29,12 +29,14 @@ constexpr const char* kDiary = "FROSTPIPE_LAUNCH_DIARY";
 void note(const std::string& line) { std::ofstream(std::getenv(kDiary), std::ios::app) << line + "\n" << std::flush; }
 
 std::string describe(const Formation& formation) {
-  std::string text = std::to_string(formation.generation) + ": " + std::to_string(formation.self.rank) + "/" + std::to_string(formation.self.world_size) + " seats";
+  std::string text = std::to_string(formation.generation) + ": " + std::to_string(formation.self.rank) + "/" +
+                     std::to_string(formation.self.world_size) + " seats";
   for (const int seat : formation.seats) text += " " + std::to_string(seat);
   return text;
 }
 
-/// Forms, writes down where it stands, and ends; `lose` decides whether a forming is lost for this process: it then stops, and forms anew.
+/// Forms, writes down where it stands, and ends; `lose` decides whether a forming is lost for this process: it then
+/// stops, and forms anew.
 int take_part(Membership& membership, const std::function<bool(const Formation&)>& lose) {
   while (const std::optional<Formation> formation = membership.form()) {
     note(describe(*formation));
@@ -201,13 +203,16 @@ TEST_F(LaunchTest, SparesThatAreNotNeededEndWithTheJob) {
 
 TEST_F(LaunchTest, ASpareTakesTheLostRanksPlace) {
   EXPECT_EQ(launch("seat 1 is killed", 3, 1, 1), 0) << said_;
-  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2", "1: 0/3 seats 0 1 2", "1: 1/3 seats 0 1 2", "1: 2/3 seats 0 1 2"));
-  EXPECT_THAT(said_, testing::MatchesRegex("frostpipe: rank 1 \\(process [0-9]+\\) was killed by signal 9 \\(Killed\\); a spare takes the place \\(restart 1 of 1\\)\n"));
+  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2",
+                                   "1: 0/3 seats 0 1 2", "1: 1/3 seats 0 1 2", "1: 2/3 seats 0 1 2"));
+  EXPECT_THAT(said_, testing::MatchesRegex("frostpipe: rank 1 \\(process [0-9]+\\) was killed by signal 9 "
+                                           "\\(Killed\\); a spare takes the place \\(restart 1 of 1\\)\n"));
 }
 
 TEST_F(LaunchTest, WithoutASpareFewerRanksGoOn) {
   EXPECT_EQ(launch("seat 1 is killed", 3, 0, 2), 0) << said_;
-  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2", "1: 0/2 seats 0 2", "1: 1/2 seats 0 2"));
+  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2", "1: 0/2 seats 0 2",
+                                   "1: 1/2 seats 0 2"));
   EXPECT_THAT(said_, HasSubstr("; 2 ranks go on (restart 1 of 2)"));
 }
 
@@ -237,7 +242,8 @@ TEST_F(LaunchTest, ARankThatStopsOnItsWayOutIsNotWaitedForWithoutEnd) {
 
 TEST_F(LaunchTest, ARankThatFailsByItselfEndsTheJob) {
   EXPECT_EQ(launch("rank 1 fails", 2, 1, 5), 1);
-  EXPECT_THAT(said_, testing::MatchesRegex("frostpipe: rank 1 \\(process [0-9]+\\) ended with exit code 7; ended the other ranks\n"));
+  EXPECT_THAT(said_, testing::MatchesRegex(
+                         "frostpipe: rank 1 \\(process [0-9]+\\) ended with exit code 7; ended the other ranks\n"));
 }
 
 TEST(ControlChannel, KeepsTextsApartAndNoticesTheEnd) {

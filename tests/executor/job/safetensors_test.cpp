@@ -1,4 +1,5 @@
-// Oracle: the format's own definition (8 bytes little-endian header length, JSON header, row-major data), bytes made by hand.
+// Oracle: the format's own definition (8 bytes little-endian header length, JSON header, row-major data), bytes made by
+// hand.
 #include "executor/job/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -31,8 +32,9 @@ class SafetensorsTest : public test::ScratchFolderTest {
 
 TEST_F(SafetensorsTest, ReadsAFileMadeByHand) {
   const float values[] = {1, 2, 3, 4, 5, 6};
-  const SafetensorsFile file(write(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})",
-                                   std::string(reinterpret_cast<const char*>(values), 24)));
+  const SafetensorsFile file(
+      write(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})",
+            std::string(reinterpret_cast<const char*>(values), 24)));
   const StoredTensor& tensor = file.tensor("w", {2, 3});
   EXPECT_EQ(tensor.dtype, "F32");
   EXPECT_EQ(std::memcmp(tensor.data.data(), values, 24), 0);
@@ -44,10 +46,12 @@ TEST_F(SafetensorsTest, ReadsAFileMadeByHand) {
 TEST_F(SafetensorsTest, BrokenFilesAreNamedWithRuleAndValue) {
   using testing::HasSubstr;
   const std::string tensor = R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-  EXPECT_THAT(error_of(write(tensor, "1234")), HasSubstr("tensor w: data_offsets must lie within the file's 4 data bytes"));
+  EXPECT_THAT(error_of(write(tensor, "1234")),
+              HasSubstr("tensor w: data_offsets must lie within the file's 4 data bytes"));
   EXPECT_THAT(error_of(write(tensor, "12345678", 1 << 20)), HasSubstr("header length must be at most"));
   EXPECT_THAT(error_of(write("{\"w\":", "12345678")), HasSubstr("header must be a JSON object"));
-  EXPECT_THAT(error_of(write(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678")), HasSubstr("must have 12 bytes"));
+  EXPECT_THAT(error_of(write(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678")),
+              HasSubstr("must have 12 bytes"));
   EXPECT_THAT(error_of(write(R"({"w":{"shape":[3]}})", "")), HasSubstr("must have dtype, shape and data_offsets"));
   EXPECT_THAT(error_of(folder_ / "nothing"), HasSubstr("nothing"));
   std::ofstream(folder_ / "empty");

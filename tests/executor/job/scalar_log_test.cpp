@@ -28,7 +28,9 @@ Value value_at(const std::string& text, std::size_t offset) {
 
 class ScalarLogTest : public testing::Test {
  protected:
-  void SetUp() override { folder_ = std::filesystem::temp_directory_path() / ("frostpipe_scalars_" + std::to_string(getpid())); }
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("frostpipe_scalars_" + std::to_string(getpid()));
+  }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path folder_;
 };
@@ -65,7 +67,8 @@ TEST_F(ScalarLogTest, LinesAndEventsHoldWhatWasWritten) {
   }
   ASSERT_EQ(records.size(), 3u);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
-  // wall_time (9 bytes), step 3 (tag 0x10), summary (tag 0x2a) of a value (0x0a) with its tag (0x0a) and a float (0x15).
+  // wall_time (9 bytes), step 3 (tag 0x10), summary (tag 0x2a) of a value (0x0a) with its tag (0x0a) and a float
+  // (0x15).
   EXPECT_EQ(records[1].substr(9, 2), std::string("\x10\x03", 2));
   EXPECT_EQ(records[1].substr(13, 8), std::string("\x0a\x0b\x0a\x04loss", 8));
   EXPECT_EQ(value_at<float>(records[1], 22), 0.5f);

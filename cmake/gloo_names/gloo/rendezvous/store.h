@@ -4,8 +4,8 @@
 #include <vector>
 
 namespace gloo::rendezvous {
-// The interface that c10d's GlooStore overrides. Only the declaration is needed to read c10d's header: no object of it is
-// made or destroyed outside libtorch_cpu.so.
+// The interface that c10d's GlooStore overrides. Only the declaration is needed to read c10d's header: no object of it
+// is made or destroyed outside libtorch_cpu.so.
 class Store {
  public:
   virtual ~Store();
