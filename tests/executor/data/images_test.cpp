@@ -55,7 +55,7 @@ int largest_difference(const Image& a, const Image& b) {
   return largest;
 }
 
-/// As picture() in scripts/record-reference: full of detail.
+/// As picture() in scripts/reference/images.py: full of detail.
 Image picture(int height, int width) {
   Image image{.height = height, .width = width};
   for (int c = 0; c < 3; ++c)

@@ -1,0 +1,81 @@
+"""models_reference.json: logits, loss and gradients of small BERT, ViT and GPT-2 models with each of their heads."""
+import json
+import pathlib
+
+
+def stored_names(model):
+    """Name in a saved file of every parameter, which may have another one in memory."""
+    import safetensors.torch
+    import tempfile
+    import torch
+    with torch.no_grad():
+        for number, tensor in enumerate(model.parameters()):
+            tensor.fill_(number)
+    names = [name for name, _ in model.named_parameters()]
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        saved = safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
+    return {names[int(tensor.reshape(-1)[0])]: name for name, tensor in saved.items()}
+
+
+def set_by_formula(model):
+    """Weights that a test can make again: tensor number n (by its name in the file) has 0.3 sin(0.7 i + n) at place i, norms' scales 1 more. Returns names in the file."""
+    import numpy
+    import torch
+    stored = stored_names(model)
+    parameters = {stored[name]: tensor for name, tensor in model.named_parameters()}
+    with torch.no_grad():
+        for n, (name, tensor) in enumerate(sorted(parameters.items())):
+            values = 0.3 * numpy.sin(0.7 * numpy.arange(tensor.numel()) + n)
+            is_scale = tensor.dim() == 1 and name.endswith("weight")
+            tensor.copy_(torch.from_numpy((values + is_scale).astype(numpy.float32)).view(tensor.shape))
+    return parameters
+
+
+def record_models(path):
+    """Logits, loss and gradients of small models of every family with each of its heads; padded batches where the head allows it."""
+    import torch
+    import transformers
+    def bert(num_labels):
+        return transformers.BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, vocab_size=40, max_position_embeddings=12,
+                                       num_labels=num_labels, attn_implementation="eager")
+
+    vit = transformers.ViTConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=6, patch_size=2, num_labels=3,
+                                 attn_implementation="eager")
+    gpt2 = transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, n_inner=24, vocab_size=40, n_positions=12, num_labels=3, pad_token_id=39, bos_token_id=39, eos_token_id=39,
+                                   attn_implementation="eager")
+    ids = [[2, 7, 1, 8, 2, 8, 3], [3, 1, 4, 1, 5, 9, 2], [6, 5, 3, 5, 8, 9, 7]]
+    mask = [[1] * 7, [1] * 6 + [0], [1] * 5 + [0] * 2]
+    whole = [[1] * 7] * 3
+    types = [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 1, 1, 0, 0]]
+    shared = {"input_ids": torch.tensor(ids)}
+    pixels = torch.sin(0.9 * torch.arange(3 * 3 * 6 * 6, dtype=torch.float64)).float().view(3, 3, 6, 6)
+    last_is_padding = [row[:n] + [39] * (7 - n) for row, n in zip(ids, (7, 6, 5))]
+    cases = [
+        (transformers.BertForSequenceClassification(bert(3)), {**shared, "token_type_ids": torch.tensor(types), "attention_mask": torch.tensor(mask)}, {"labels": [2, 0, 1]}, mask, types),
+        (transformers.BertForQuestionAnswering(bert(2)), {**shared, "token_type_ids": torch.tensor(types), "attention_mask": torch.tensor(whole)},
+         {"start_positions": [3, 4, 5], "end_positions": [5, 4, 6]}, whole, types),
+        (transformers.ViTForImageClassification(vit), {"pixel_values": pixels}, {"labels": [2, 0, 1]}, None, None),
+        (transformers.GPT2LMHeadModel(gpt2), {**shared, "attention_mask": torch.tensor(whole)}, {"labels": ids}, whole, None),
+        (transformers.GPT2ForSequenceClassification(gpt2), {"input_ids": torch.tensor(last_is_padding), "attention_mask": torch.tensor(mask)}, {"labels": [2, 0, 1]}, mask, None),
+        (transformers.GPT2ForQuestionAnswering(gpt2), {**shared, "attention_mask": torch.tensor(whole)}, {"start_positions": [3, 4, 5], "end_positions": [5, 4, 6]}, whole, None),
+    ]
+    models = []
+    for model, inputs, labels, used_mask, used_types in cases:
+        model.eval()
+        parameters = set_by_formula(model)
+        answer = model(**inputs, **{name: torch.tensor(values) for name, values in labels.items()})
+        answer.loss.backward()
+        logits = torch.stack([answer.start_logits, answer.end_logits], -1) if hasattr(answer, "start_logits") else answer.logits
+        config = model.config.to_dict()
+        config["architectures"] = [type(model).__name__]
+        models.append({
+            "config": {key: value for key, value in config.items() if isinstance(value, (int, float, str, bool, list)) and key != "transformers_version"},
+            "shapes": {name: list(tensor.shape) for name, tensor in parameters.items()},
+            "input_ids": inputs["input_ids"].tolist() if "input_ids" in inputs else None, "mask": used_mask, "token_types": used_types, "labels": labels,
+            "loss": answer.loss.item(),
+            "logits": [round(value, 7) for value in logits.detach().reshape(-1).tolist()],
+            "gradients": {name: [round(value, 9) for value in tensor.grad.reshape(-1)[:: max(1, tensor.numel() // 24)].tolist()] for name, tensor in parameters.items()},
+        })
+    content = {"transformers": transformers.__version__, "torch": torch.__version__, "models": models}
+    path.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
