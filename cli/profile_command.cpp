@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -109,7 +110,18 @@ std::string updates_text(const Profile& profile) {
   return table.to_string();
 }
 
-std::string profile_text(const Profile& profile, const std::string& cluster_path) {
+std::string links_text(const Cluster& cluster) {
+  const bool unsteady = is_unsteady(cluster.intra_node.point_to_point) || is_unsteady(cluster.intra_node.collective);
+  return fmt::format("{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
+                     cluster.devices.size(), to_text(cluster.intra_node.point_to_point),
+                     to_text(cluster.intra_node.collective)) +
+         (unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor of 2; "
+                     "measure again when the machine is quiet\n"
+                   : "");
+}
+
+/// Without `cluster` nothing was kept of the links.
+std::string profile_text(const Profile& profile, const std::optional<Cluster>& cluster) {
   std::string text =
       fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
                   profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
@@ -120,17 +132,33 @@ std::string profile_text(const Profile& profile, const std::string& cluster_path
                     profile.workload->longest_tokens, profile.workload->global_batch_size);
   }
   if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
-  if (cluster_path.empty())
-    return text + "\nlinks: measured, but not kept; --cluster FILE writes the file that plan needs\n";
-  const Cluster cluster = cluster_from_json(read_named_file(cluster_path), cluster_path);
-  const bool unsteady = is_unsteady(cluster.intra_node.point_to_point) || is_unsteady(cluster.intra_node.collective);
-  return text +
-         fmt::format("\n{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
-                     cluster.devices.size(), to_text(cluster.intra_node.point_to_point),
-                     to_text(cluster.intra_node.collective)) +
-         (unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor of 2; "
-                     "measure again when the machine is quiet\n"
-                   : "");
+  return text + "\n" +
+         (cluster ? links_text(*cluster)
+                  : "links: measured, but not kept; --cluster FILE writes the file that plan needs\n");
+}
+
+/// Writes what was asked for and shows it.
+void finish(const ProfileOptions& options, const Profile& profile, const Cluster& cluster) {
+  if (!options.cluster.empty()) write_named_file(options.cluster, to_json(cluster));
+  write_named_file(options.output, to_json(profile));
+  print_result(options.format == "json"
+                   ? to_json(profile)
+                   : profile_text(profile, options.cluster.empty() ? std::nullopt : std::optional(cluster)));
+}
+
+/// Shows what the ranks have written. What went into a pipe or a device cannot be read again, and is not shown.
+void show_written(const ProfileOptions& options) {
+  std::error_code ignored;
+  const auto can_be_read = [&](const std::string& path) { return std::filesystem::is_regular_file(path, ignored); };
+  if (!can_be_read(options.output)) return;
+  const std::string json = read_text_file(options.output);
+  if (options.format == "json") return print_result(json);
+  std::optional<Cluster> cluster;
+  if (!options.cluster.empty()) {
+    if (!can_be_read(options.cluster)) return;
+    cluster = cluster_from_json(read_text_file(options.cluster), options.cluster);
+  }
+  print_result(profile_text(profile_from_json(json, options.output), cluster));
 }
 
 /// As many emulated devices on each node as torchrun would start ranks.
@@ -153,9 +181,7 @@ int run_estimate(ProfileOptions& options) {
   spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   const Estimate made = estimate(shape, options.estimate);
-  if (!options.cluster.empty()) write_named_file(options.cluster, to_json(made.cluster));
-  write_named_file(options.output, to_json(made.profile));
-  print_result(options.format == "json" ? to_json(made.profile) : profile_text(made.profile, options.cluster));
+  finish(options, made.profile, made.cluster);
   return 0;
 }
 
@@ -168,11 +194,7 @@ int run_import(ProfileOptions& options) {
                                          {.measured_samples = options.graph_samples,
                                           .global_batch_size = options.measure.global_batch_size,
                                           .num_samples = options.estimate.num_samples});
-  if (!options.cluster.empty())
-    write_named_file(options.cluster,
-                     to_json(estimated_cluster(options.estimate, profile.measurements.front().key.device_type)));
-  write_named_file(options.output, to_json(profile));
-  print_result(options.format == "json" ? to_json(profile) : profile_text(profile, options.cluster));
+  finish(options, profile, estimated_cluster(options.estimate, profile.measurements.front().key.device_type));
   return 0;
 }
 
@@ -202,13 +224,7 @@ int run_profile(ProfileOptions& options) {
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .needs = {.num_ranks = options.num_ranks},
                        .work = [&](Membership& membership) { measure(options, membership.form()->self); },
-                       .print_result =
-                           [&] {
-                             const std::string json = read_text_file(options.output);
-                             print_result(options.format == "json"
-                                              ? json
-                                              : profile_text(profile_from_json(json, options.output), options.cluster));
-                           }});
+                       .print_result = [&] { show_written(options); }});
 }
 
 }  // namespace

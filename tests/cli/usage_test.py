@@ -166,6 +166,8 @@ class UsageTest(CliTest):
         through = json.loads(shell(f"{plan} -o >(cat > through.json) > /dev/null; wait $!; cat through.json"))
         self.assertEqual(through["phases"], self.read("plan.json")["phases"])
         self.assertIn("frostpipe.plan", shell(f"{plan} -o /dev/stdout | head -3"))
+        links = f'timeout 20 "{FROSTPIPE}" profile --like vit-b16 --global-batch 64 --nproc-per-node 2 -o into-a-pipe.json --cluster /dev/stdout'
+        self.assertIn("frostpipe.cluster", shell(f"set -o pipefail; {links} | cat"))
         self.assertTrue(Path("/dev/stdout").is_symlink())
 
     def test_no_name_commands_the_terminal(self):

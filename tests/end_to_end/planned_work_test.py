@@ -74,6 +74,9 @@ class ProfileTest(EndToEndTest):
         self.assertIn("roughly, since the profile is a quick one", done.stdout)
         self.assertNotIn("quick", self.read("profile.json"))
 
+    def test_a_profile_need_not_be_a_file_that_can_be_read_again(self):
+        self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick", "-o", "/dev/null", "--cluster", "/dev/null", timeout=120)
+
     def test_links_come_with_their_spread(self):
         for links in self.read("cluster.json")["intra_node"].values():
             spread = links["measured_bandwidth"]
