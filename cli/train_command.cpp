@@ -99,6 +99,12 @@ void take_folder(TrainCommandOptions& options) {
   }
 }
 
+/// Every rank reads them for itself, which a pipe cannot give twice.
+void require_regular_files(const TrainCommandOptions& options) {
+  for (const std::string& file : {options.plan, options.sources.profile, options.sources.cluster})
+    if (!file.empty()) open_regular_file(file);
+}
+
 /// Full or read-only, it costs time and not the run: the cache says what it could not have there.
 void require_folder(const std::filesystem::path& folder) {
   std::error_code why;
@@ -165,6 +171,7 @@ Answers prepare(TrainCommandOptions& options) {
   const bool is_rehearsal = train.device == "emulated";
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
   require_consistent(options.rehearsal, train, !options.data.empty());
+  require_regular_files(options);
   train.plan = load_plan(options.plan);
   adopt_planned_samples(options);
   if (train.name.empty()) train.name = run_name(train.plan.method);

@@ -284,6 +284,12 @@ class BadPlanTest(BadInputTest):
                 file = [] if "nowhere" in says else ["plan.json"]
                 self.assert_train_refused([*file, *says], plan="plan.json")
 
+    def test_a_pipe(self):
+        """Which gives its content once, and not to every rank; nobody writes to it here."""
+        os.mkfifo(self.folder / "pipe")
+        self.assert_train_refused(["pipe: must be a regular file, is a pipe"], plan="pipe")
+        self.assert_train_refused(["pipe: must be a regular file, is a pipe"], "--profile", "pipe")
+
     def test_a_broken_run_is_not_compared(self):
         self.train("static.json", "done", "--epochs", 1)
         self.write("out.json", "keep me")
