@@ -98,6 +98,7 @@ int run_evaluate(EvaluateCommandOptions& options) {
   options.evaluate.model = options.model;
   options.evaluate.data = options.data;
   options.evaluate.predicts = !options.predictions.empty();
+  if (options.evaluate.predicts) require_writable(options.predictions);  // found out before the work, not after it
   Evaluation evaluation;
   {
     ProgressDisplay display("evaluate");

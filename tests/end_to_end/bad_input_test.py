@@ -169,6 +169,10 @@ class BadModelFolderTest(BadInputTest):
         tiny_model.write_model(self.folder / "smaller", num_blocks=3)
         self.assert_train_refused(["static.json", "another model"], "--model", "smaller")
 
+    def test_predictions_are_tried_before_the_model_is_read(self):
+        self.write("occupied", "a file")
+        self.assert_refused("evaluate", "--model", "nowhere", "--data", "data.tsv", "--predictions", "occupied/said.csv", says=["occupied/said.csv", "cannot be written"])
+
     def test_evaluate_needs_labels(self):
         self.assert_refused("evaluate", "--model", "model", "--data", "data.tsv", says=["model/config.json", "id2label"])
 
