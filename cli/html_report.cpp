@@ -180,8 +180,7 @@ std::string html_report(const HtmlReportInput& input) {
   html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));
   html += card("One iteration of each phase",
-               "What each rank did, and when; the measured iteration is the one whose time is the phase's median."
-               "<span class=\"sideways\"> Each picture scrolls sideways.</span>",
+               "What each rank did, and when; the measured iteration is the one whose time is the phase's median.",
                phase_timelines(comparison));
   html += card("Peak memory",
                input.cluster

@@ -38,7 +38,7 @@ p { margin: 0 0 10px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
 .tile b { display: block; font-size: 1.45rem; font-weight: 650; line-height: 1.3; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--muted); font-size: .83rem; display: block; line-height: 1.4; }
-.scroll { overflow-x: auto; } .sideways { display: none; }
+.scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .89rem; }
 th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 7px; vertical-align: bottom;
   font-size: .82rem;
@@ -71,7 +71,8 @@ td.strong { font-weight: 650; }
 #axis-time:checked ~ .by-steps, #axis-steps:checked ~ .by-time { display: none; }
 svg { display: block; width: 100%; height: auto; }
 svg text { font-family: inherit; fill: var(--ink); }
-.timeline { min-width: 720px; }
+.timeline { display: grid; grid-template-columns: 58px minmax(0, 1fr); padding-right: 12px; }
+.timeline svg { overflow: visible; }
 .timeline text, .chart text { font-size: 11px; }
 svg .tick { fill: var(--muted); font-size: 11px; font-weight: 400; }
 svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
@@ -108,7 +109,7 @@ dl { margin: 10px 0 0; font-size: .89rem; } dt { font-weight: 600; margin-top: 7
   color: var(--muted); max-width: 90ch; }
 footer { margin-top: 26px; color: var(--muted); font-size: .83rem; overflow-wrap: anywhere; }
 @media (max-width: 900px) {
-  .sideways { display: inline; }
+  .timeline .number:not(.roomy), .timeline .second { display: none; }
   main { padding: 20px 12px 40px; } h1 { font-size: 1.25rem; } .card { padding: 14px; }
   table, tbody, tr, td { display: block; } thead { display: none; }
   tr { padding: 6px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }

@@ -5,12 +5,12 @@
 
 namespace frostpipe {
 
-/// One iteration as a picture: the predicted trace above the measured one on the same time axis, a lane per rank.
-/// Compute and what else holds a rank fills the lane; messages on the link run as a thin strip under it. A trace
-/// without spans is left out; empty if both are.
-std::string timeline_svg(const Trace& predicted, const Trace& measured);
+/// One iteration as a picture in HTML, as wide as the page: the predicted trace above the measured one on the same time
+/// axis, a lane per rank. Compute and what else holds a rank fills the lane; messages on the link run as a thin strip
+/// under it. A trace without spans is left out; empty if both are.
+std::string timeline_html(const Trace& predicted, const Trace& measured);
 
-/// The colours of timeline_svg explained, as HTML.
+/// The colours of timeline_html explained, as HTML.
 std::string timeline_legend();
 
 }  // namespace frostpipe

@@ -191,6 +191,18 @@ class CompareAndReportTest(CliTest):
         # 1 - 1 / (2 x 1.05)
         self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, 3 steps long", self.check_page("report.html"))
 
+    def test_timelines_are_as_wide_as_the_page(self):
+        """Places and widths along the time axis are percentages, and nothing scales the text."""
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        pictures = re.findall(r'<div class="timeline">.*?</div>', (self.folder / "report.html").read_text(), re.DOTALL)
+        self.assertGreater(len(pictures), 3)
+        for picture in pictures:
+            self.assertNotIn("viewBox", picture)
+            self.assertNotRegex(picture, r'\b(x|x1|x2|width)="(?!0")[\d.]+"')
+            widths = [float(width) for width in re.findall(r'<rect class="[fb]" x="[^"]*" y="[^"]*" width="([\d.]+)%"', picture)]
+            self.assertTrue(widths and all(0 < width <= 100 for width in widths), widths)
+
     def test_every_cell_of_a_table_names_its_column(self):
         """Where the page is narrow the header is not shown."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
