@@ -115,8 +115,9 @@ int report_failure(const std::exception_ptr& why) {
   if (const std::exception_ptr error = std::current_exception()) {
     report_failure(error);
   } else {
-    print_note("a library could not give up after an error, most likely a thread that cannot be started: " +
-               system_reason(EAGAIN));
+    print_note(
+        "a library ended after an error that it could not report, most likely a thread that cannot be started: " +
+        system_reason(EAGAIN));
   }
   _exit(kFailed);
 }

@@ -79,7 +79,7 @@ std::string accuracy_sentence(const Comparison& comparison) {
     parts.push_back(fmt::format("{:.1f} points from {}", smallest_seen(paired, last.test_items.size()),
                                 run_in_words(paired.baseline)));
   return fmt::format(
-      "Accuracy {:.1f} %, over the same {} test items. So many can tell, at 95 %, differences of at least {}: a "
+      "Accuracy {:.1f} %, over the same {} test items. At 95 % the smallest difference that they can show is {}: a "
       "smaller one may be there unseen.",
       100 * last.test_accuracy, grouped(static_cast<long long>(last.test_items.size())), joined(parts));
 }

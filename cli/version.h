@@ -4,7 +4,7 @@
 namespace frostpipe {
 
 /// What --version says, for whoever reports a bug: "frostpipe 0.1.0", then a line each for the commit that was built
-/// ("unknown" outside a checkout, "+dirty" behind one with changes), LibTorch, the other libraries, and the compiler.
+/// ("unknown" outside a checkout, "+dirty" after one with changes), LibTorch, the other libraries, and the compiler.
 std::string version_text();
 
 }  // namespace frostpipe

@@ -1,5 +1,6 @@
-# Writes a header that defines FROSTPIPE_COMMIT: 12 digits of the commit that is checked out, "+dirty" behind it where tracked files were changed since, "unknown" where
-# the sources are no checkout of their own. Leaves a header alone that says so already.
+# Writes a header that defines FROSTPIPE_COMMIT: 12 digits of the commit that is checked out, followed by "+dirty" if
+# tracked files were changed since; "unknown" if the sources are no checkout of their own. A header that says so already
+# is left alone.
 #
 # In: GIT (may be missing), SOURCE, HEADER.
 set(commit unknown)

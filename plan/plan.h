@@ -99,9 +99,10 @@ struct TrainingPlan {
   std::string method;  // data-parallel, static, pipetransformer
   int world_size = 1;
   int global_batch_size = 1;
-  /// Of the run: what trains by the plan makes so many steps.
+  /// Optimizer steps of the run, of all phases together.
   int num_steps = 0;
-  /// They were asked for as so many epochs of the profile's data; 0 = as steps, of any data.
+  /// The number of epochs of the profile's data that num_steps was asked for as; 0 = it was given in steps, for any
+  /// data.
   int epochs = 0;
   std::string optimizer = "adamw";  // or "sgd"
   std::string dtype = "float32";    // or "float64"

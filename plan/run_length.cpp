@@ -30,7 +30,7 @@ void require_length(const TrainingPlan& plan, int num_samples, std::optional<int
   const double passes = static_cast<double>(plan.num_steps) / per_epoch;
   if (plan.epochs == 0 || std::llround(passes) == plan.epochs) return;
   throw InvalidInput(fmt::format(
-      "{}: is a plan of {} in {} steps, but so many are {} of {}; profile with this data (--held-out and --test-data "
+      "{}: is a plan of {} in {} steps, which are {} of {}; profile with this data (--held-out and --test-data "
       "as here) and plan again, "
       "or plan with --steps for a number of steps whatever the data",
       source, epochs_text(plan.epochs), plan.num_steps, epochs_text(passes), data));

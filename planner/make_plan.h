@@ -61,7 +61,7 @@ int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 struct Infeasible {
   std::string reason;
   bool lacks_memory = false;  // a higher limit, or more ranks that share the model, may help
-  /// Another reason, behind "; ".
+  /// Appends another reason, after "; "; memory is lacking if it lacks for either.
   void add(const Infeasible& other);
 };
 using PlanResult = std::variant<TrainingPlan, Infeasible>;

@@ -37,7 +37,7 @@ struct ReplanResult {
 /// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase
 /// first (at least 1/2, at most 2): the machine as it is. Infeasible if no layout has memory enough.
 ///
-/// Behind the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
+/// After the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
 /// to save with: they get the layout in which one more step would end first, without a cache.
 std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster,
                                               const PlanOptions& options, const ReplanRequest& request,

@@ -29,7 +29,7 @@ std::string read_named_file(const std::filesystem::path& path, std::size_t most_
 /// A file in the making: a fresh one beside `path`, with a name that nobody can foresee, until finish() renames it. So
 /// a reader never sees half a file, a failed write leaves the old one, and whatever has the name - a link, a pipe - is
 /// replaced and not written through. Everything that frostpipe leaves in a folder is written like this. A failure is a
-/// RuntimeFailure (full disk, no permission) that names `path`; behind it, or without finish(), nothing stays.
+/// RuntimeFailure (full disk, no permission) that names `path`; after it, or without finish(), nothing stays.
 class AtomicFile {
  public:
   /// Creates missing parent folders.
@@ -52,7 +52,7 @@ class AtomicFile {
 /// An AtomicFile of one piece.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// The same for what a user names on the command line, which may also be a pipe or a device, now or behind a link:
+/// The same for what a user names on the command line, which may also be a pipe or a device, or a link to one:
 /// /dev/stdout, a process substitution, /dev/null. Those are written in place.
 void write_named_file(const std::filesystem::path& path, std::string_view content);
 

@@ -4,8 +4,8 @@
 
 namespace frostpipe {
 
-/// " (a model of the Hugging Face Hub is fetched with: ...)", behind a rule that the name of such a model breaks;
-/// nothing for what cannot be one.
+/// " (a model of the Hugging Face Hub is fetched with: ...)", to be put after a rule that the name of such a model
+/// breaks; nothing for what cannot be one.
 std::string how_to_fetch(const std::filesystem::path& name);
 
 /// Throws InvalidInput unless `path` is a folder; says how the name of such a model becomes one.

@@ -156,7 +156,7 @@ class CompareAndReportTest(CliTest):
         self.assertRegex(text, r"The elastic run trained \d\.\d\d× as fast as")
         # Right and wrong on the same items: by the rule of three 3 of 100 could be otherwise.
         self.assertRegex(text, r"its accuracy differs by 0\.0 points from data parallelism alone \(95 % interval 0\.0 to 0\.0\) and by")
-        self.assertIn("So many can tell, at 95 %, differences of at least 3.0 points from data parallelism alone", text)
+        self.assertIn("At 95 % the smallest difference that they can show is 3.0 points from data parallelism alone", text)
         self.assertIn("<script>alert('x')</script>", text)  # as text: it was escaped
         for part in ("Runs", "Prediction and measurement", "Over the run", "One iteration of each phase", "Peak memory", "What if"):
             self.assertIn(part, text)
@@ -177,7 +177,7 @@ class CompareAndReportTest(CliTest):
         self.run_tool("report", "summary.json", "-o", "report.html")
         text = self.check_page("report.html")
         self.assertIn("−2.0 points from data parallelism alone (95 % interval −6.8 to +2.8)", text)
-        self.assertIn("differences of at least 4.8 points from data parallelism alone", text)
+        self.assertIn("the smallest difference that they can show is 4.8 points from data parallelism alone", text)
         self.assertNotIn("no measurable", text)
 
     def test_largest_error_is_that_of_the_worst_phase_however_short(self):
