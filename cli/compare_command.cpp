@@ -144,8 +144,7 @@ Command add_compare_command(CLI::App& app) {
   add_format_option(*command, options->format);
   command->footer(
       "Predictions are for the layouts that a run really used (executed_plan.json beside its summary), from the "
-      "profile "
-      "that was taken before it.\n\n"
+      "profile that was taken before it.\n\n"
       "Example:\n  frostpipe compare static.json runs/static/summary.json elastic.json runs/elastic/summary.json "
       "-o summary.json");
   return {command, [options] { return run_compare(*options); }};

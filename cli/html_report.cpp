@@ -99,28 +99,20 @@ std::string tiles(const Comparison& comparison) {
 std::string meanings() {
   return "<details class=\"card\"><summary>What the words mean</summary><dl>"
          "<dt>iteration time</dt><dd>One optimizer step: forward and backward of all micro-batches, gradient "
-         "all-reduce and "
-         "update. Measured: the median over the phase's steps. Predicted: simulated from a profile taken before the "
-         "run, "
-         "for the layouts that the run really used.</dd>"
+         "all-reduce and update. Measured: the median over the phase's steps. Predicted: simulated from a profile "
+         "taken before the run, for the layouts that the run really used.</dd>"
          "<dt>stages × replicas</dt><dd>Pipeline length times copies of the pipeline; each stage holds a range of "
-         "layers "
-         "(the partition), each replica works on its share of the mini-batch.</dd>"
+         "layers (the partition), each replica works on its share of the mini-batch.</dd>"
          "<dt>frozen layers</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
-         "frozen "
-         "with the first. They run forward only.</dd>"
+         "frozen with the first. They run forward only.</dd>"
          "<dt>change of layout</dt><dd>Freezing, moving layers and building new groups between two phases; it is part "
-         "of the "
-         "throughput.</dd>"
+         "of the throughput.</dd>"
          "<dt>throughput</dt><dd>Training samples divided by the wall time of the training loop, changes of layout and "
-         "freeze "
-         "decisions included; start and evaluation are given apart.</dd>"
+         "freeze decisions included; start and evaluation are given apart.</dd>"
          "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
-         "kept "
-         "activations, work space.</dd>"
+         "kept activations, work space.</dd>"
          "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
-         "over "
-         "machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n";
+         "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n";
 }
 
 std::string footer(const HtmlReportInput& input) {

@@ -317,8 +317,7 @@ Command add_plan_command(CLI::App& app) {
   command->footer(
       "The freeze options shape the forecast of a pipetransformer plan. Exit code 1 if no plan fits.\n\n"
       "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
-      "pipetransformer "
-      "-o elastic.json");
+      "pipetransformer -o elastic.json");
   return {command, [options, tensor_ranks] {
             options->plan.any_tensor_parallel_size = tensor_ranks->count() == 0;
             return run_plan(*options);

@@ -34,8 +34,7 @@ Source load_source(std::string_view what, const std::string& named, const std::s
   if (!expected_fingerprint.empty() && actual != expected_fingerprint) {
     throw InvalidInput(
         fmt::format("{}: provenance.{}_fingerprint: must be that of {}, {}, is {}: the {} has changed since the plan "
-                    "was made; make "
-                    "the plan again, or accept the {} as it is with --{} {}",
+                    "was made; make the plan again, or accept the {} as it is with --{} {}",
                     plan_path, what, path, actual, expected_fingerprint, what, what, what, path));
   }
   return {path, content};

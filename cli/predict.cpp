@@ -108,8 +108,7 @@ WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Pr
                         static_cast<double>(std::max<Nanoseconds>(1, what_if.baseline_iteration_ns));
   what_if.sentence = fmt::format(
       "The embedding holds {:.0f} % of the parameters; freezing it and nothing else would take an iteration of {} from "
-      "{} to {} "
-      "({:+.0f} %).",
+      "{} to {} ({:+.0f} %).",
       100 * embedding_share(profile.model), run_in_words(run_name(executed.method)),
       format_duration(what_if.baseline_iteration_ns), format_duration(what_if.iteration_ns), change);
   return what_if;
