@@ -142,9 +142,8 @@ class Launcher {
         if (const auto progress = messages::parse_progress(said->text)) process.progress = progress;
         if (messages::parse_stopped(said->text) == generation_) process.stopped = true;
       }
-      const std::chrono::seconds limit(process.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
       // Also one that has ended its work: it may be stopped on its way out.
-      if (process.running && !process.silent && Clock::now() - process.last_beat > limit) {
+      if (process.running && !process.silent && Clock::now() - process.last_beat > process.silence_limit()) {
         process.silent = true;
         kill(process.pid, SIGKILL);
       }

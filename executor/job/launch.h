@@ -16,11 +16,11 @@ struct LaunchOptions {
 /// with each other by pairs of sockets that only they have, and watches the processes: returns 0 when all ranks ended
 /// with 0.
 ///
-/// A rank is lost when a signal kills it, or when its heartbeat has been silent for kSilenceLimitSeconds (it is then
-/// killed). With restarts left the job forms anew, and a sentence on stderr says how: survivors say that they have
-/// stopped (those that do not within kStopLimitSeconds are lost too), a spare takes each lost rank's place, or there
-/// are fewer ranks from then on, numbered anew in their old order. Survivors that lost a connection though nobody is
-/// lost form anew as they are.
+/// A rank is lost when a signal kills it, or when its heartbeat has been silent for kSilenceLimitSeconds, before its
+/// first one kStartLimitSeconds (it is then killed). With restarts left the job forms anew, and a sentence on stderr
+/// says how: survivors say that they have stopped (those that do not within kStopLimitSeconds are lost too), a spare
+/// takes each lost rank's place, or there are fewer ranks from then on, numbered anew in their old order. Survivors
+/// that lost a connection though nobody is lost form anew as they are.
 ///
 /// A rank that ends with an exit code other than 0 has said why, and would fail again: it ends the job, as does a loss
 /// without restarts left. All others are then ended within seconds, a sentence on stderr names the rank, and the exit

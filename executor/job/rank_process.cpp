@@ -27,6 +27,9 @@ using namespace std::chrono_literals;
 bool RankProcess::lost() const { return !running && (silent || WIFSIGNALED(status)); }
 bool RankProcess::failed() const { return !running && !lost() && status != 0; }
 bool RankProcess::lost_its_peer() const { return failed() && WEXITSTATUS(status) == kPeerLostExitCode; }
+std::chrono::seconds RankProcess::silence_limit() const {
+  return std::chrono::seconds(has_beaten || suspended ? kSilenceLimitSeconds : kStartLimitSeconds);
+}
 
 RankProcess start_rank_process(const LaunchOptions& options, int id) {
   auto [ours, theirs] = ControlChannel::make_pair();
@@ -71,8 +74,7 @@ std::string name_of(const RankProcess& process) {
 
 std::string how_it_ended(const RankProcess& process) {
   if (process.silent)
-    return fmt::format("has sent no heartbeat for {} s: it is stopped or stuck",
-                       process.has_beaten ? kSilenceLimitSeconds : kStartLimitSeconds);
+    return fmt::format("has sent no heartbeat for {} s: it is stopped or stuck", process.silence_limit().count());
   if (WIFSIGNALED(process.status))
     return fmt::format("was killed by signal {} ({})", WTERMSIG(process.status), strsignal(WTERMSIG(process.status)));
   if (WEXITSTATUS(process.status) == 127) return "could not be started";
@@ -82,7 +84,16 @@ std::string how_it_ended(const RankProcess& process) {
 
 void reap(std::vector<RankProcess>& processes) {
   for (RankProcess& process : processes) {
-    if (process.running && waitpid(process.pid, &process.status, WNOHANG) == process.pid) process.running = false;
+    int status = 0;
+    while (process.running && waitpid(process.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == process.pid) {
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        process.suspended = WIFSTOPPED(status);
+        process.last_beat = Clock::now();  // until then it was not
+      } else {
+        process.status = status;
+        process.running = false;
+      }
+    }
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace frostpipe {
 
-/// A process may take so long until its first heartbeat: it loads its libraries.
+/// A process may take so long until its first heartbeat: it loads its libraries. Not while it is stopped (SIGSTOP):
+/// that is known, and kSilenceLimitSeconds holds.
 inline constexpr int kStartLimitSeconds = 60;
 
 /// A process of the job as its launcher sees it: a rank of the running forming, or a spare.
@@ -27,6 +28,7 @@ struct RankProcess {
   bool stuck = false;   // killed because it did not stop
   bool named = false;   // in the cause of the forming that is under way
   bool has_beaten = false;
+  bool suspended = false;                      // by SIGSTOP or its like, and not continued
   bool stopped = false;                        // has given up its connections, to form anew
   bool done = false;                           // has ended its work
   std::optional<messages::Progress> progress;  // of this forming, once it was asked to end
@@ -37,6 +39,8 @@ struct RankProcess {
   /// It ended by itself, with an exit code other than 0.
   bool failed() const;
   bool lost_its_peer() const;
+  /// It is lost once it has sent nothing for so long.
+  std::chrono::seconds silence_limit() const;
 };
 
 /// Starts the command with the environment of a job's process; `id`: its number on this host, and its rank unless it
@@ -49,7 +53,7 @@ std::string name_of(const RankProcess& process);
 /// Of one that is lost or has failed: "was killed by signal 9 (Killed)".
 std::string how_it_ended(const RankProcess& process);
 
-/// Notes who has ended, without waiting.
+/// Notes who has ended, was suspended or was continued, without waiting.
 void reap(std::vector<RankProcess>& processes);
 /// Reaps until none runs any more, but no longer than so long.
 void wait_for_end(std::vector<RankProcess>& processes, std::chrono::milliseconds limit);

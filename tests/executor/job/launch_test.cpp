@@ -72,6 +72,10 @@ const std::map<std::string, std::function<int(Membership&)>>& parts() {
            return true;
          });
        }},
+      {"rank 1 stops before its first heartbeat",
+       [](Membership& membership) {
+         return take_part(membership, [](const Formation& formation) { return formation.generation == 0; });
+       }},
       {"every forming loses its last rank",
        [](Membership& membership) {
          return take_part(membership, [](const Formation& formation) {
@@ -148,13 +152,16 @@ const std::map<std::string, std::function<int(Membership&)>>& parts() {
 /// Before gtest's main: in a process that a launcher of these tests has started.
 const bool plays_a_part = [] {
   if (!std::getenv(kPart) || !std::getenv(kControlVariable)) return false;
+  const auto is_rank_1_of = [](const char* part) {
+    return std::getenv(kPart) == std::string(part) && std::getenv("RANK") == std::string("1");
+  };
+  if (is_rank_1_of("rank 1 stops before its first heartbeat")) raise(SIGSTOP);
   int code = 0;
   {
     const std::unique_ptr<Membership> membership = Membership::join();
     code = parts().at(std::getenv(kPart))(*membership);
   }
-  if (std::getenv(kPart) == std::string("rank 1 stops on its way out") && std::getenv("RANK") == std::string("1"))
-    raise(SIGSTOP);
+  if (is_rank_1_of("rank 1 stops on its way out")) raise(SIGSTOP);
   _exit(code);
 }();
 
@@ -230,6 +237,11 @@ TEST_F(LaunchTest, RestartsAreCounted) {
 
 TEST_F(LaunchTest, ASilentRankIsLost) {
   EXPECT_EQ(launch("seat 1 is silent", 2, 1, 1), 0) << said_;
+  EXPECT_THAT(said_, HasSubstr("has sent no heartbeat for 10 s: it is stopped or stuck; a spare takes the place"));
+}
+
+TEST_F(LaunchTest, ARankThatIsStoppedBeforeItsFirstHeartbeatIsLostAsSoonAsAnyOther) {
+  EXPECT_EQ(launch("rank 1 stops before its first heartbeat", 2, 1, 1), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("has sent no heartbeat for 10 s: it is stopped or stuck; a spare takes the place"));
 }
 
