@@ -1,0 +1,117 @@
+#include "executor/layer_bench.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace frostpipe {
+
+LayerCost cost_from(const KindSamples& kept) {
+  const Nanoseconds backward = kept.backward.value();
+  const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
+  return {.forward_ns = kept.forward.value(),
+          .input_gradient_ns = backward - weight,
+          .weight_gradient_ns = weight,
+          .frozen_forward_ns = kept.frozen_forward.value(),
+          .output_activation_bytes = kept.output_bytes,
+          .stashed_bytes = kept.stashed_bytes,
+          .workspace_bytes = kept.workspace_bytes};
+}
+
+MicroBatch LayerBench::made_up_batch(int samples, int tokens) const {
+  const at::Device device = options_.device();
+  const auto random_tokens = [&] {
+    return at::randint(config_.vocab_size, {samples, tokens}, at::TensorOptions().dtype(at::kLong)).to(device);
+  };
+  const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(device);
+  MicroBatch batch;
+  batch.input = config_.family == Family::vit
+                    ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_)
+                    : random_tokens();
+  batch.mask = at::ones({samples, tokens}, options_);
+  switch (config_.task) {
+    case Task::question_answering:
+      batch.labels = at::zeros({samples, 2}, numbers);
+      break;
+    case Task::causal_language_modeling:
+      batch.labels = random_tokens();
+      break;
+    default:
+      batch.labels = at::zeros({samples}, numbers);
+  }
+  return batch;
+}
+
+template <typename Call>
+Nanoseconds LayerBench::time(Call call) {
+  device_.first_mark();
+  call();
+  device_.mark();
+  const std::vector<Nanoseconds> marks = device_.marked_ns();
+  return marks[1] - marks[0];
+}
+
+at::Tensor LayerBench::run(int layer, const at::Tensor& input, const MicroBatch& batch) {
+  at::Tensor output = forward_layer(config_, layer, layers_.at(layer).parameters, input, batch);
+  if (model_.layers[layer].kind == LayerKind::head)
+    output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+  return output;
+}
+
+void LayerBench::measure(int micro_batch_size, int tokens, KindSamplesByKind& samples) {
+  const MicroBatch batch = made_up_batch(micro_batch_size, tokens);
+  const int num_layers = static_cast<int>(model_.layers.size());
+  std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    KindSamples& kept = samples[model_.layers[layer].kind];
+    if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
+    const Bytes before = device_.live_bytes();
+    device_.reset_peak();
+    kept.forward.add(time([&] { outputs[layer] = run(layer, inputs[layer], batch); }));
+    kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
+    kept.stashed_bytes = device_.live_bytes() - before;
+    kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
+  }
+  at::Tensor gradient;
+  for (int layer = num_layers - 1; layer >= 0; --layer) {
+    KindSamples& kept = samples[model_.layers[layer].kind];
+    const Bytes before = device_.live_bytes();
+    device_.reset_peak();
+    const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
+    kept.backward.add(duration);
+    if (layer == 0) kept.backward_without_input.add(duration);  // its input is token ids
+    kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - before);
+    if (layer > 0) gradient = inputs[layer].grad();
+    outputs[layer] = at::Tensor();
+  }
+  for (const int layer : {1, 2, num_layers - 1}) {
+    const at::Tensor input = inputs[layer].detach();
+    const at::Tensor output = run(layer, input, batch);
+    const at::Tensor ones = at::ones_like(output);
+    samples[model_.layers[layer].kind].backward_without_input.add(
+        time([&] { torch::autograd::backward({output}, {ones}); }));
+  }
+  const at::NoGradGuard no_grad;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const at::Tensor input = layer > 0 ? inputs[layer].detach() : at::Tensor();
+    samples[model_.layers[layer].kind].frozen_forward.add(time([&] { run(layer, input, batch); }));
+  }
+  for (auto& [layer, state] : layers_) state.gradients.zero_();
+}
+
+void LayerBench::measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means) {
+  for (auto& [layer, state] : layers_) {
+    state.gradients.fill_(1e-3);
+    device_.first_mark();
+    const double square_sum = gradient_square_sum(state);
+    update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
+    device_.mark();
+    const std::vector<Nanoseconds> marks = device_.marked_ns();
+    means[model_.layers[layer].kind].add(marks[1] - marks[0]);
+  }
+}
+
+}  // namespace frostpipe
