@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "executor/node_cache.h"
+#include "profiles/link_fit.h"
 
 namespace frostpipe {
 namespace {
@@ -64,12 +66,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
   return Seconds{sums[0] / world, sums[1] / world};
 }
 
-Link link_from(double small_seconds, double large_seconds, Bytes small_bytes, Bytes large_bytes) {
-  const double per_byte =
-      std::max(1e-12, (large_seconds - small_seconds) / static_cast<double>(large_bytes - small_bytes));
-  const double latency = std::max(0.0, small_seconds - per_byte * static_cast<double>(small_bytes));
-  return {static_cast<Nanoseconds>(latency * 1e9), static_cast<std::int64_t>(1 / per_byte)};
-}
+TransferTime transfer_time(Bytes bytes, double seconds) { return {bytes, std::llround(1e9 * seconds)}; }
 
 }  // namespace
 
@@ -81,8 +78,9 @@ std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t
   if (!few || !many) return std::nullopt;
   const Bytes small_bytes = ActivationCache::entry_bytes(small, hidden_size, at::kFloat),
               large_bytes = ActivationCache::entry_bytes(large, hidden_size, at::kFloat);
-  return CacheSpeed{.read = link_from(few->read, many->read, small_bytes, large_bytes),
-                    .write = link_from(few->write, many->write, small_bytes, large_bytes)};
+  return CacheSpeed{
+      .read = link_through(transfer_time(small_bytes, few->read), transfer_time(large_bytes, many->read)),
+      .write = link_through(transfer_time(small_bytes, few->write), transfer_time(large_bytes, many->write))};
 }
 
 }  // namespace frostpipe

@@ -70,6 +70,17 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
                               fast > 0 ? bandwidth(fast) : static_cast<std::int64_t>(kMostBytesPerSecond)}};
 }
 
+Link link_through(const TransferTime& smaller, const TransferTime& larger) {
+  FROSTPIPE_CHECK(smaller.bytes < larger.bytes, "a slope needs two sizes");
+  const double slope =
+      static_cast<double>(larger.time_ns - smaller.time_ns) / static_cast<double>(larger.bytes - smaller.bytes);
+  if (slope * kMostBytesPerSecond < 1e9)
+    return {.latency_ns = std::max<Nanoseconds>(0, larger.time_ns), .bandwidth_bytes_per_second = 0};
+  const double latency = static_cast<double>(smaller.time_ns) - slope * static_cast<double>(smaller.bytes);
+  return {.latency_ns = std::max<Nanoseconds>(0, std::llround(latency)),
+          .bandwidth_bytes_per_second = std::max<std::int64_t>(1, std::llround(1e9 / slope))};
+}
+
 bool is_unsteady(const Link& link) {
   return link.measured_bandwidth &&
          link.measured_bandwidth->high_bytes_per_second > 2 * link.measured_bandwidth->low_bytes_per_second;

@@ -22,6 +22,11 @@ using LinkRound = std::vector<TransferTime>;
 /// what to try if more than half of the rounds show no bandwidth, or one beyond kMostBytesPerSecond.
 Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what);
 
+/// The link through two times, for prices near the larger one. Where the larger transfer takes no longer, or so little
+/// longer that kMostBytesPerSecond would not do, no bandwidth was measured, and none is made up: the larger one's time
+/// is all latency, and the bandwidth unlimited.
+Link link_through(const TransferTime& smaller, const TransferTime& larger);
+
 /// Beyond any link between two devices there is.
 inline constexpr double kMostBytesPerSecond = 1e13;
 

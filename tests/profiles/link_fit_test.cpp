@@ -96,5 +96,19 @@ TEST(LinkFit, RoundsThatMakeNoSenseAreOutvoted) {
   EXPECT_GT(link.measured_bandwidth->high_bytes_per_second, 0);
 }
 
+TEST(LinkThrough, GoesThroughBothTimes) {
+  // 1,000 bytes more in 500 ns: 2 GB/s; 400 bytes take 200 ns of the 700.
+  const Link link = link_through({400, 700}, {1'400, 1'200});
+  EXPECT_EQ(link.latency_ns, 500);
+  EXPECT_EQ(link.bandwidth_bytes_per_second, 2'000'000'000);
+}
+
+TEST(LinkThrough, MakesUpNoBandwidthWhereNoneWasMeasured) {
+  const Link all_latency{.latency_ns = 650, .bandwidth_bytes_per_second = 0};
+  EXPECT_EQ(link_through({400, 700}, {1'400, 650}), all_latency);      // the larger one is the faster one
+  EXPECT_EQ(link_through({400, 650}, {1'400, 650}), all_latency);      // no slope
+  EXPECT_EQ(link_through({400, 649}, {1'000'400, 650}), all_latency);  // 1e15 bytes per second
+}
+
 }  // namespace
 }  // namespace frostpipe
