@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <future>
@@ -25,6 +24,7 @@
 #include "executor/link_pacer.h"
 #include "executor/local_group.h"
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -324,7 +324,7 @@ void Communicator::open_store_in_file() {
   if (rank() == 0) {
     folder = (std::filesystem::temp_directory_path() / "frostpipe-XXXXXX").string();
     if (!mkdtemp(folder.data()))
-      throw RuntimeFailure(fmt::format("{}: cannot be made: {}", folder, std::strerror(errno)));
+      throw RuntimeFailure(fmt::format("{}: cannot be made: {}", folder, system_reason(errno)));
     state_->store_folder = folder;
   }
   folder = broadcast(folder, 0);

@@ -13,13 +13,14 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
+
+#include "profiles/system_reason.h"
 
 /// c10d asks for the name of every peer it connects to, only to print it. A name server that does not answer would hold
 /// up each connection for many seconds, so addresses stay numbers in this process: this definition comes before the C
@@ -55,7 +56,7 @@ std::optional<int> loopback_socket(const RankEnvironment& self) {
     const int error = errno;
     if (descriptor >= 0) close(descriptor);
     throw std::runtime_error(
-        fmt::format("port {} of this host cannot be listened on: {}", self.master_port, std::strerror(error)));
+        fmt::format("port {} of this host cannot be listened on: {}", self.master_port, system_reason(error)));
   }
   return descriptor;
 }

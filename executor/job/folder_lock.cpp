@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <string>
 
 #include "profiles/error.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -40,7 +40,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / ".lock";
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0)
-    throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
+    throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), system_reason(errno)));
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return;  // this file system has no locks
     const std::string owner = read_owner(descriptor_);

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -240,7 +239,7 @@ struct PeerConnections::State {
       const ssize_t got = recv(peer.socket.number(), into, wanted, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (got <= 0) return lose(peer, got == 0 ? "the other end has closed the connection" : std::strerror(errno));
+      if (got <= 0) return lose(peer, got == 0 ? "the other end has closed the connection" : system_reason(errno));
       (in_header ? peer.header_read : peer.content_read) += static_cast<std::uint64_t>(got);
       if (peer.header_read < sizeof(FrameHeader)) continue;
       if (in_header && !begin_frame(peer)) return lose(peer, "the other end has sent what nobody waits for");

@@ -11,6 +11,7 @@
 #include "profiles/error.h"
 #include "profiles/git_lfs.h"
 #include "profiles/json_nesting.h"
+#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {
@@ -35,9 +36,10 @@ std::pair<std::shared_ptr<const std::byte>, std::size_t> map_file(const std::fil
   struct stat status {};
   fstat(file.number(), &status);
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* const data = size == 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (size == 0) throw InvalidInput(path.string(), "must be a safetensors file", "an empty file");
+  void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (data == MAP_FAILED)
-    throw InvalidInput(path.string(), "must be a safetensors file", size == 0 ? "an empty file" : std::strerror(errno));
+    throw RuntimeFailure(fmt::format("{}: cannot be mapped: {}", path.string(), system_reason(errno)));
   return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(data),
                                            [size](const std::byte* p) { munmap(const_cast<std::byte*>(p), size); }),
           size};
