@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "executor/job/hash.h"
+#include "profiles/descriptor.h"
 #include "profiles/error.h"
 #include "profiles/system_reason.h"
 
@@ -47,16 +48,13 @@ Bytes ActivationStore::table_bytes(const ActivationStoreOptions& options) {
 class ActivationStore::File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() { close(descriptor_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.number(); }
   /// 0, or why not.
-  int reserve(Bytes bytes) const { return bytes > 0 ? posix_fallocate(descriptor_, 0, bytes) : 0; }
+  int reserve(Bytes bytes) const { return bytes > 0 ? posix_fallocate(descriptor(), 0, bytes) : 0; }
   bool read_at(Bytes offset, std::span<std::byte> to) const {
     while (!to.empty()) {
-      const ssize_t got = pread(descriptor_, to.data(), to.size(), offset);
+      const ssize_t got = pread(descriptor(), to.data(), to.size(), offset);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return false;
       to = to.subspan(static_cast<std::size_t>(got));
@@ -66,7 +64,7 @@ class ActivationStore::File {
   }
   bool write_at(Bytes offset, std::span<const std::byte> from) const {
     while (!from.empty()) {
-      const ssize_t put = pwrite(descriptor_, from.data(), from.size(), offset);
+      const ssize_t put = pwrite(descriptor(), from.data(), from.size(), offset);
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) return false;
       from = from.subspan(static_cast<std::size_t>(put));
@@ -76,7 +74,7 @@ class ActivationStore::File {
   }
 
  private:
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 std::unique_ptr<ActivationStore> ActivationStore::create(const ActivationStoreOptions& options,

@@ -28,13 +28,9 @@ std::pair<ControlChannel, ControlChannel> ControlChannel::make_pair() {
 }
 
 ControlChannel& ControlChannel::operator=(ControlChannel&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
+  std::swap(socket_, other.socket_);
   closed_ = other.closed_.exchange(closed_);
   return *this;
-}
-
-ControlChannel::~ControlChannel() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 bool ControlChannel::send(const std::string& text, int descriptor) {
@@ -55,7 +51,7 @@ bool ControlChannel::send(const std::string& text, int descriptor) {
     std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
   while (!closed_) {
-    if (sendmsg(descriptor_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+    if (sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
     if (errno == EINTR) continue;
     // Too many references: descriptors that nobody has taken yet are on their way.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS) return false;
@@ -66,7 +62,7 @@ bool ControlChannel::send(const std::string& text, int descriptor) {
 
 std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wait) {
   if (closed_) return std::nullopt;
-  pollfd entry{descriptor_, POLLIN, 0};
+  pollfd entry{socket_.number(), POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(wait.count())) <= 0) return std::nullopt;
   std::string text(kLongestText, '\0');
   iovec part{text.data(), text.size()};
@@ -76,7 +72,7 @@ std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wai
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> attachment{};
   message.msg_control = attachment.data();
   message.msg_controllen = attachment.size();
-  const ssize_t got = recvmsg(descriptor_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t got = recvmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (got <= 0) {
     closed_ = true;
@@ -87,7 +83,7 @@ std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wai
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return ControlText{std::move(text), OwnedDescriptor(descriptor)};
+  return ControlText{std::move(text), Descriptor(descriptor)};
 }
 
 }  // namespace frostpipe

@@ -5,14 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "executor/job/owned_descriptor.h"
+#include "profiles/descriptor.h"
 
 namespace frostpipe {
 
 /// What one end says to the other.
 struct ControlText {
   std::string text;
-  OwnedDescriptor descriptor;  // that came with it, if one did; not inherited by programs that are started
+  Descriptor descriptor;  // that came with it, if one did; not inherited by programs that are started
 };
 
 /// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or
@@ -22,13 +22,11 @@ class ControlChannel {
   /// The launcher's end, which its processes do not inherit, and the process's end, which they do.
   static std::pair<ControlChannel, ControlChannel> make_pair();
   /// Takes over an open descriptor.
-  explicit ControlChannel(int descriptor) : descriptor_(descriptor) {}
-  ControlChannel(ControlChannel&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)), closed_(other.closed_.load()) {}
+  explicit ControlChannel(int descriptor) : socket_(descriptor) {}
+  ControlChannel(ControlChannel&& other) noexcept : socket_(std::move(other.socket_)), closed_(other.closed_.load()) {}
   ControlChannel& operator=(ControlChannel&& other) noexcept;
-  ~ControlChannel();
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return socket_.number(); }
   /// Never blocks. False if the other end is gone, or has not read for so long that there is no room. `descriptor` goes
   /// along if it is >= 0: the other end gets one of its own for the same thing.
   bool send(const std::string& text, int descriptor = -1);
@@ -37,7 +35,7 @@ class ControlChannel {
   bool closed() const { return closed_; }
 
  private:
-  int descriptor_ = -1;
+  Descriptor socket_;
   std::atomic<bool> closed_ = false;
 };
 

@@ -38,21 +38,18 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
   std::error_code none;
   std::filesystem::create_directories(folder, none);
   const std::filesystem::path path = folder / ".lock";
-  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor_ < 0)
+  file_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!file_.is_open())
     throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), system_reason(errno)));
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (flock(file_.number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return;  // this file system has no locks
-    const std::string owner = read_owner(descriptor_);
-    close(descriptor_);
+    const std::string owner = read_owner(file_.number());
     throw RuntimeFailure(fmt::format("{}: is being written by {}. Wait for it, end it, or give another folder (-o)",
                                      folder.string(), owner));
   }
   const std::string owner = describe_this_process() + "\n";
   // On a full disk whoever is refused reads less.
-  if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, owner.data(), owner.size(), 0) < 0) return;
+  if (ftruncate(file_.number(), 0) != 0 || pwrite(file_.number(), owner.data(), owner.size(), 0) < 0) return;
 }
-
-FolderLock::~FolderLock() { close(descriptor_); }
 
 }  // namespace frostpipe

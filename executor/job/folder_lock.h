@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
 
+#include "profiles/descriptor.h"
+
 namespace frostpipe {
 
 /// As long as it lives, no other process has one on the same folder. The kernel lets go of it when the process ends,
@@ -10,12 +12,9 @@ class FolderLock {
  public:
   /// Creates the folder. Throws RuntimeFailure that names the folder and the process that has it.
   explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace frostpipe

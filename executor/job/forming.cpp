@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// A rank that reads nothing for so long is stuck, and is found to be so later.
-void hand_over(RankProcess& process, int peer_rank, const OwnedDescriptor& socket) {
+void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
   for (const auto until = Clock::now() + 5s; !process.channel.send(messages::peer(peer_rank), socket.number()) &&
                                              !process.channel.closed() && Clock::now() < until;) {
     std::this_thread::sleep_for(1ms);
@@ -35,7 +35,7 @@ void connect_ranks(std::vector<RankProcess>& processes) {
       if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw RuntimeFailure(fmt::format("connecting ranks {} and {}: {}", one.rank, other.rank, system_reason(errno)));
       }
-      const OwnedDescriptor to_other(ends[0]), to_one(ends[1]);
+      const Descriptor to_other(ends[0]), to_one(ends[1]);
       hand_over(one, other.rank, to_other);
       hand_over(other, one.rank, to_one);
     }

@@ -117,7 +117,7 @@ struct Membership::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Formation> formations;
-  std::map<int, OwnedDescriptor> sockets;  // of the forming to come, by rank
+  std::map<int, Descriptor> sockets;  // of the forming to come, by rank
   bool ended = false, leaving = false;
   messages::Progress progress;  // of this forming
   std::optional<std::chrono::steady_clock::time_point> step_began;
@@ -151,7 +151,7 @@ struct Membership::State {
   }
 
   void add(Formation formation) {
-    auto by_rank = std::make_shared<std::vector<OwnedDescriptor>>(formation.self.world_size);
+    auto by_rank = std::make_shared<std::vector<Descriptor>>(formation.self.world_size);
     for (auto& [rank, socket] : sockets) {
       if (rank < formation.self.world_size) (*by_rank)[rank] = std::move(socket);
     }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/job/owned_descriptor.h"
+#include "profiles/descriptor.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -25,7 +25,7 @@ struct RankEnvironment {
   bool watched_by_launcher = false;
   /// By rank: sockets that our launcher has made and whose other ends these ranks have (PeerConnections takes them).
   /// Null where somebody else has launched: the ranks then find each other by a store at the master's address.
-  std::shared_ptr<std::vector<OwnedDescriptor>> peer_sockets;
+  std::shared_ptr<std::vector<Descriptor>> peer_sockets;
 };
 
 /// A process that has been silent for so long is dead or stuck.

@@ -89,7 +89,7 @@ struct PeerConnections::State {
   };
 
   struct Peer {
-    OwnedDescriptor socket;
+    Descriptor socket;
     std::string lost;                                               // why; empty = it is there
     std::map<MessageChannel, std::deque<MessageState>> wanted;      // receives, in the order of their calls
     std::map<MessageChannel, std::deque<MessageState>> held_back;   // sends that the other end has not asked for
@@ -107,7 +107,7 @@ struct PeerConnections::State {
   int self = 0;
   std::vector<Peer> peers;
   std::string posted;
-  OwnedDescriptor wake_up{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  Descriptor wake_up{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> ending = false;
   std::thread thread;
 
@@ -291,7 +291,7 @@ struct PeerConnections::State {
   }
 };
 
-PeerConnections::PeerConnections(int self, std::vector<OwnedDescriptor> sockets)
+PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets)
     : state_(std::make_unique<State>(sockets.size())) {
   state_->self = self;
   if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", system_reason(errno)));

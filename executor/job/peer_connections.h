@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/job/owned_descriptor.h"
+#include "profiles/descriptor.h"
 
 namespace frostpipe {
 
@@ -42,7 +42,7 @@ class Message {
 class PeerConnections {
  public:
   /// `sockets`: by rank; none for `self`.
-  PeerConnections(int self, std::vector<OwnedDescriptor> sockets);
+  PeerConnections(int self, std::vector<Descriptor> sockets);
   /// What is still on its way is lost.
   ~PeerConnections();
   PeerConnections(const PeerConnections&) = delete;

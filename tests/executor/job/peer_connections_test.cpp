@@ -22,14 +22,14 @@ using ByteString = std::vector<std::byte>;
 
 /// All ranks of a job in this process, each connected to each other.
 std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks) {
-  std::vector<std::vector<OwnedDescriptor>> sockets(num_ranks);
+  std::vector<std::vector<Descriptor>> sockets(num_ranks);
   for (auto& of_rank : sockets) of_rank.resize(num_ranks);
   for (int one = 0; one < num_ranks; ++one) {
     for (int other = one + 1; other < num_ranks; ++other) {
       std::array<int, 2> ends{};
       EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-      sockets[one][other] = OwnedDescriptor(ends[0]);
-      sockets[other][one] = OwnedDescriptor(ends[1]);
+      sockets[one][other] = Descriptor(ends[0]);
+      sockets[other][one] = Descriptor(ends[1]);
     }
   }
   std::vector<std::unique_ptr<PeerConnections>> ranks;
@@ -147,8 +147,8 @@ TEST(PeerConnections, BytesThatAreNoMessagesLoseTheConnectionAndNothingElse) {
   for (const unsigned seed : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-    std::vector<OwnedDescriptor> sockets(2);
-    sockets[1] = OwnedDescriptor(ends[0]);
+    std::vector<Descriptor> sockets(2);
+    sockets[1] = Descriptor(ends[0]);
     PeerConnections rank(0, std::move(sockets));
     ByteString got(10), garbage = content(4096, seed);
     garbage[0] = std::byte(seed % 4);  // a kind of frame that there is, or nearly
