@@ -27,6 +27,9 @@ namespace {
 constexpr int kSocketBufferBytes = 4 << 20;
 constexpr std::uint64_t kLongestLine = 64 << 10;
 
+}  // namespace
+
+// Not in the unnamed namespace, where members of the header's classes could not be made of them in a unity build.
 enum class FrameKind : std::uint32_t { ready, data, line };
 
 /// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: so many
@@ -38,15 +41,13 @@ struct FrameHeader {
 };
 
 /// Messages report their end under one lock for all.
-struct Monitor {
+struct MessageMonitor {
   std::mutex mutex;
   std::condition_variable changed;
 };
 
-}  // namespace
-
 struct Message::State {
-  std::shared_ptr<Monitor> monitor;
+  std::shared_ptr<MessageMonitor> monitor;
   std::byte* bytes = nullptr;
   std::uint64_t size = 0;
   std::shared_ptr<const void> owner;
@@ -103,7 +104,7 @@ struct PeerConnections::State {
     std::string incoming_line;
   };
 
-  std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
+  std::shared_ptr<MessageMonitor> monitor = std::make_shared<MessageMonitor>();
   int self = 0;
   std::vector<Peer> peers;
   std::string posted;
