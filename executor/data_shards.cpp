@@ -6,7 +6,6 @@
 #include <array>
 #include <numeric>
 #include <set>
-#include <span>
 
 #include "executor/communicator.h"
 #include "executor/data/split.h"
@@ -15,13 +14,15 @@
 
 namespace frostpipe {
 
-std::vector<int> nodes_of_ranks(Communicator& communicator, int num_nodes) {
+std::vector<int> nodes_of_seats(std::span<const int> seats, int num_seats, int num_nodes) {
+  std::vector<int> nodes;
+  for (const int seat : seats) nodes.push_back(seat * num_nodes / num_seats);
+  return nodes;
+}
+
+std::vector<int> hosts_of_ranks(Communicator& communicator) {
   const int world_size = communicator.world_size();
   std::vector<int> nodes(world_size);
-  if (num_nodes > 0) {
-    for (int rank = 0; rank < world_size; ++rank) nodes[rank] = rank * num_nodes / world_size;
-    return nodes;
-  }
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   std::vector<double> hosts(world_size, 0.0);  // a hash each, cut to what a double holds

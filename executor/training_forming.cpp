@@ -24,7 +24,8 @@ void TrainingRun::join(const Formation& formation) {
     callbacks_.note("ranks share a GPU: what they send each other goes through host memory");
   if (options_.emulation && options_.emulation->links)
     communicator_->pace(remaining(*options_.cluster, formation.seats), options_.emulation->shrink);
-  nodes_ = nodes_of_ranks(*communicator_, options_.num_nodes);
+  nodes_ = options_.num_nodes > 0 ? nodes_of_seats(formation.seats, options_.plan.world_size, options_.num_nodes)
+                                  : hosts_of_ranks(*communicator_);
   if (num_shards_ == 0) {
     num_shards_ = options_.num_nodes > 0 ? options_.num_nodes : *std::max_element(nodes_.begin(), nodes_.end()) + 1;
     shards_ = data_shards(dataset_.split.train, num_shards_);

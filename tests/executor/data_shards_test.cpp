@@ -14,6 +14,13 @@ namespace {
 
 using Ints = std::vector<int>;
 
+TEST(NodesOfSeats, AreEquallyLarge) { EXPECT_EQ(nodes_of_seats(Ints{0, 1, 2, 3}, 4, 2), (Ints{0, 0, 1, 1})); }
+
+TEST(NodesOfSeats, WhoeverIsLeftAfterALossStaysOnItsNode) {
+  EXPECT_EQ(nodes_of_seats(Ints{0, 2, 3}, 4, 2), (Ints{0, 1, 1}));
+  EXPECT_EQ(nodes_of_seats(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // nobody is left on the first
+}
+
 TEST(DataShards, DealsSamplesOut) {
   EXPECT_THAT(data_shards({5, 6, 7, 8, 9}, 2), ::testing::ElementsAre(Ints{5, 7, 9}, Ints{6, 8}));
 }
