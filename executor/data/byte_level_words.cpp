@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 7> kContractions = {"'s", "'t", "'re", "'
 // ---- Character classes --------------------------------------------------------------------------
 // Hugging Face's regular expressions are those of a library with Unicode 16.0. What is younger is unassigned. Where ICU
 // is older (ICU 72: Unicode 15.0), the letters and numbers that came later stand in a table
-// (ByteLevelBpeTest.ClassesOfAllCodePointsAreHuggingFaces).
+// (ByteLevelWordsTest.ClassesOfAllCodePointsAreHuggingFaces).
 constexpr int kUnicodeOfClasses = 16;
 
 enum class CharacterClass { kLetter, kNumber, kSpace, kOther };
