@@ -66,6 +66,18 @@ inline Cluster cluster_of(int num_ranks, std::optional<Bytes> memory_limit_bytes
   return cluster;
 }
 
+/// With every field set.
+inline Workload example_workload() {
+  return {.name = "example.tsv",
+          .num_samples = 1600,
+          .tokens = 32,
+          .longest_tokens = 48,
+          .mean_tokens = 20,
+          .global_batch_size = 64,
+          .max_tokens = 48,
+          .window_overlap = 8};
+}
+
 /// Two phases over 4 ranks and a model of 4 blocks (10 layers): 4 x 1, then 2 blocks frozen and 2 x 2.
 inline TrainingPlan two_phase_plan() {
   Phase first;
@@ -91,14 +103,7 @@ inline TrainingPlan two_phase_plan() {
   plan.global_batch_size = 64;
   plan.num_steps = 100;
   plan.epochs = 4;
-  plan.workload = Workload{.name = "example.tsv",
-                           .num_samples = 1600,
-                           .tokens = 32,
-                           .longest_tokens = 48,
-                           .mean_tokens = 20,
-                           .global_batch_size = 64,
-                           .max_tokens = 48,
-                           .window_overlap = 8};
+  plan.workload = example_workload();
   plan.phases = {first, second};
   plan.provenance.model_name = "example";
   plan.provenance.model_fingerprint = fingerprint(chain_model(4));

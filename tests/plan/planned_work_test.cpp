@@ -31,18 +31,12 @@ TEST(PlannedWork, AnotherValueIsRefusedWithBothAndWhatToDo) {
 
 TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   TrainingPlan plan = two_phase_plan();  // time for 32 tokens, memory for 48
-  plan.workload = Workload{.name = "my.tsv",
-                           .num_samples = 640,
-                           .tokens = 32,
-                           .longest_tokens = 48,
-                           .mean_tokens = 20,
-                           .global_batch_size = 64};
   EXPECT_EQ(planned_longest_tokens(plan), 48);
   EXPECT_NO_THROW(require_planned_lengths(plan, 48, "other.tsv", "p.json"));
-  EXPECT_THAT(
-      message_of([&] { require_planned_lengths(plan, 49, "other.tsv", "p.json"); }),
-      AllOf(HasSubstr("other.tsv: has samples of 49 tokens"),
-            HasSubstr("p.json has memory for 48 at most, the longest of my.tsv"), HasSubstr("profile with this data")));
+  EXPECT_THAT(message_of([&] { require_planned_lengths(plan, 49, "other.tsv", "p.json"); }),
+              AllOf(HasSubstr("other.tsv: has samples of 49 tokens"),
+                    HasSubstr("p.json has memory for 48 at most, the longest of example.tsv"),
+                    HasSubstr("profile with this data")));
   plan.phases[1].longest_tokens = 0;  // as tokens
   EXPECT_EQ(planned_longest_tokens(plan), 32);
   plan.workload.reset();

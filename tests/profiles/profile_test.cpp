@@ -113,13 +113,8 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.model_path = "models/mini";
   profile.quick = true;
-  profile.workload = Workload{.name = "trec",
-                              .num_samples = 5452,
-                              .tokens = 16,
-                              .longest_tokens = 24,
-                              .global_batch_size = 64,
-                              .max_tokens = 24,
-                              .window_overlap = 0};
+  profile.workload = examples::example_workload();
+  profile.workload->window_overlap = 0;  // is not none
   profile.measurements[0].key.context_tokens = 1;
   profile.measurements[3].cost.forward_ns = 1'000'000'000'000'000;  // the largest
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "profiles/error.h"
+#include "tests/support/child_process.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
@@ -129,21 +129,12 @@ TEST_F(ActivationStoreTest, NeverShowsHalfAnEntryAndSurvivesAWriterThatDies) {
 }
 
 TEST_F(ActivationStoreTest, ADiskThatIsFullHoldsLessAndSaysSo) {
-  // As a full disk without being root: files end at 3,000 bytes. Only the child has that limit.
-  const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{3000, 3000};
-    setrlimit(RLIMIT_FSIZE, &limit);
+  EXPECT_TRUE(test::holds_with_files_of(3000, [&] {
     const auto store = ActivationStore::create(options(1024, 1 << 20), name_);
-    const bool ok = store->slots_in_memory() == 1 && store->slots_on_disk() >= 1 && store->slots_on_disk() <= 2 &&
-                    !store->note().empty() && store->write(1, kKey, pattern(1000, 1)) &&
-                    !store->write(3, kKey, pattern(1000, 1));
-    _exit(ok ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return store->slots_in_memory() == 1 && store->slots_on_disk() >= 1 && store->slots_on_disk() <= 2 &&
+           !store->note().empty() && store->write(1, kKey, pattern(1000, 1)) &&
+           !store->write(3, kKey, pattern(1000, 1));
+  }));
 }
 
 TEST_F(ActivationStoreTest, WithoutAFolderInMemoryTheDiskAloneHoldsEntriesAndItIsSaid) {
@@ -162,18 +153,11 @@ TEST_F(ActivationStoreTest, WithoutAFolderInMemoryTheDiskAloneHoldsEntriesAndItI
 }
 
 TEST_F(ActivationStoreTest, WithRoomForItsTableAloneEverythingIsAMissAndItIsSaid) {
-  // As a full /dev/shm: files there end at 200 bytes, and the table takes 64 + 4 x 24, rounded up.
-  const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{200, 200};
-    setrlimit(RLIMIT_FSIZE, &limit);
+  // The table takes 64 + 4 x 24 bytes, rounded up.
+  EXPECT_TRUE(test::holds_with_files_of(200, [&] {
     const auto store = ActivationStore::create(options(4096, 0), name_);
-    _exit(store->slots_in_memory() == 0 && !store->note().empty() && !store->write(0, kKey, pattern(1000, 1)) ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return store->slots_in_memory() == 0 && !store->note().empty() && !store->write(0, kKey, pattern(1000, 1));
+  }));
 }
 
 TEST_F(ActivationStoreTest, WithoutRoomEverythingIsAMiss) {

@@ -4,18 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "tests/support/child_process.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
 namespace {
 
+using test::holds_in_a_child;
 using testing::HasSubstr;
 using testing::StartsWith;
 using ProcessLimitsTest = test::ScratchFolderTest;
@@ -27,16 +25,6 @@ std::string refusal(const ProcessLimits& limits, const ProcessNeeds& needs) {
     return error.what();
   }
   return "";
-}
-
-/// Whether `works` holds in a process of its own.
-template <typename Works>
-bool holds_in_a_child(const Works& works) {
-  const pid_t child = fork();
-  if (child == 0) _exit(works() ? 0 : 1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 TEST_F(ProcessLimitsTest, WithoutLimitsAnythingGoes) {

@@ -1,0 +1,35 @@
+#pragma once
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace frostpipe::test {
+
+/// Whether `works` returns true in a process of its own, whose limits it may change. False also where it throws or dies
+/// of a signal.
+bool holds_in_a_child(const auto& works) {
+  const pid_t child = fork();
+  if (child == 0) {
+    bool holds = false;
+    try {
+      holds = works();
+    } catch (...) {
+    }
+    _exit(holds ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// holds_in_a_child, where every file ends at `bytes`: as on a full disk, without being root.
+bool holds_with_files_of(rlim_t bytes, const auto& works) {
+  return holds_in_a_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    return setrlimit(RLIMIT_FSIZE, &limit) == 0 && works();
+  });
+}
+
+}  // namespace frostpipe::test
