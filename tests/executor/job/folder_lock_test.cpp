@@ -52,6 +52,7 @@ TEST_F(FolderLockTest, GoesWithTheProcessThatIsKilled) {
     if (write(ready[1], "r", 1) == 1) pause();
     _exit(1);
   }
+  close(ready[1]);  // so that read() ends where the child does
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   EXPECT_THAT(refusal(), HasSubstr("process " + std::to_string(pid)));
@@ -59,7 +60,6 @@ TEST_F(FolderLockTest, GoesWithTheProcessThatIsKilled) {
   waitpid(pid, nullptr, 0);
   EXPECT_EQ(refusal(), "");
   close(ready[0]);
-  close(ready[1]);
 }
 
 TEST_F(FolderLockTest, IsNotInherited) {
