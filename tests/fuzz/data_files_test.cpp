@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "executor/data/images.h"
+#include "executor/data/squad.h"
+#include "executor/data/table.h"
+#include "executor/data/text_data.h"
+#include "profiles/error.h"
+#include "tests/fuzz/mutations.h"
+
+namespace frostpipe {
+namespace {
+
+using test::fuzz;
+using test::ScratchFolder;
+
+void fuzz_texts(const std::string& valid) {
+  const ScratchFolder folder;
+  fuzz(valid, [&](const std::string& text) {
+    const TextData data = read_texts(folder.write("texts", text));
+    if (data.texts.size() != data.labels.size()) throw std::logic_error("texts and labels differ in number");
+    std::string again = csv_line({"text", "label"});
+    for (std::size_t i = 0; i < data.texts.size(); ++i)
+      again += csv_line({data.texts[i], data.label_names.at(data.labels[i])});
+    try {
+      if (read_texts(folder.write("texts", again)).texts != data.texts)
+        throw std::logic_error("read, written and read again are other texts");
+    } catch (const InvalidInput& error) {
+      throw std::logic_error(error.what());
+    }
+  });
+}
+
+TEST(Fuzz, TextTables) {
+  fuzz_texts("text\tlabel\na fine film\tpositive\n\"dull\", they said\tnegative\nund s\xc3\xbc\xc3\x9f\tpositive\n");
+}
+
+TEST(Fuzz, TextTablesAsCsv) {
+  fuzz_texts(
+      "text,label\na fine film,positive\n\"dull, they said\",negative\r\n\"say \"\"so\"\"\nund "
+      "s\xc3\xbc\xc3\x9f\",positive\n");
+}
+
+TEST(Fuzz, Questions) {
+  const ScratchFolder folder;
+  fuzz(
+      R"({"data":[{"paragraphs":[{"context":"a fine film","qas":[{"id":"1","question":"what?",
+       "answers":[{"text":"fine","answer_start":2}]}]}]}]})",
+      [&](const std::string& text) {
+        const QuestionSet set = read_squad(folder.write("questions.json", text));
+        for (const Question& question : set.questions) {
+          if (set.contexts.at(question.context).find(question.answers.at(0)) == std::string::npos)
+            throw std::logic_error("an answer outside its context");
+        }
+      });
+}
+
+TEST(Fuzz, CifarRecords) {
+  const ScratchFolder folder;
+  std::string valid;
+  for (int record = 0; record < 2; ++record)
+    valid += std::string(1, static_cast<char>(record)) + std::string(3072, 'x');
+  fuzz(valid, [&](const std::string& text) {
+    const ImageData data = open_images(folder.write("cifar10.bin", text));
+    for (int i = 0; i < data.size(); ++i) {
+      if (data.load(i).pixels.size() != 3072 || data.label(i) < 0 || data.label(i) >= 10)
+        throw std::logic_error("not a picture of CIFAR");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/job/activation_store.h"
+#include "executor/job/checkpoint.h"
+#include "executor/job/safetensors.h"
+#include "tests/fuzz/mutations.h"
+#include "tests/fuzz/small_run.h"
+
+namespace frostpipe {
+namespace {
+
+using test::fuzz;
+using test::num_cases;
+using test::ScratchFolder;
+using test::small_plan;
+using test::small_run;
+
+TEST(Fuzz, Safetensors) {
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16",
+       "shape":[4],"data_offsets":[24,32]}})";
+  std::string valid(8, '\0');
+  valid[0] = static_cast<char>(header.size());
+  valid += header + std::string(32, 'x');
+  const ScratchFolder folder;
+  fuzz(valid, [&](const std::string& text) {
+    const SafetensorsFile file(folder.write("file.safetensors", text));
+    std::size_t sum = 0;
+    for (const auto& [name, tensor] : file.tensors()) {
+      for (const std::byte value : tensor.data) sum += static_cast<std::size_t>(value);
+    }
+    if (sum > 255 * text.size() * file.tensors().size()) throw std::logic_error("tensors hold more than the file");
+  });
+}
+
+TEST(Fuzz, Checkpoints) {
+  const ScratchFolder folder;
+  const Checkpoint checkpoint{.step = 3,
+                              .settings = {.num_steps = 20, .optimizer = "adamw", .dtype = "float32"},
+                              .freeze_rule = "paper",
+                              .freeze_state = {1, 2},
+                              .plan = small_plan(),
+                              .run = small_run()};
+  const CheckpointTexts texts = to_texts(checkpoint, {});
+  for (const auto& [name, content] : {std::pair("checkpoint.json", texts.checkpoint),
+                                      std::pair("plan.json", texts.plan), std::pair("run.json", texts.run)}) {
+    folder.write("checkpoint.json", texts.checkpoint);
+    folder.write("plan.json", texts.plan);
+    folder.write("run.json", texts.run);
+    fuzz(content, [&](const std::string& text) {
+      folder.write(name, text);
+      const Checkpoint read = read_checkpoint(folder.path());
+      if (read.plan != checkpoint.plan || read.run != checkpoint.run || read.step != checkpoint.step)
+        throw std::logic_error("a changed checkpoint was read as another one");
+    });
+  }
+}
+
+TEST(Fuzz, CacheEntries) {
+  const std::string name = "frostpipe_fuzz_store_" + std::to_string(getpid());
+  const auto store = ActivationStore::create({.entry_bytes = {256, 256}, .memory_bytes = 4096}, name);
+  const std::vector<std::byte> written(256, std::byte{3});
+  std::vector<std::byte> read(256);
+  const std::uint64_t key = 77;
+  const std::string path = store->files().shared;
+  ASSERT_TRUE(store->write(0, key, written));
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  std::mt19937_64 random(7);
+  const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path));
+  int missed = 0;
+  for (int i = 0; i < num_cases(); ++i) {
+    for (int change = 0; change < 3; ++change) {  // anywhere behind the header: tables and entries
+      file.seekp(16 + static_cast<std::streamoff>(random() % static_cast<std::uint64_t>(size - 16)));
+      file.put(static_cast<char>(random()));
+    }
+    file.flush();
+    const std::uint64_t found = store->read(0, std::span(&key, 1), read);
+    ASSERT_TRUE(found == 0 || (found == key && read == written)) << "case " << i << ": another entry than was written";
+    if (found == 0) {
+      ++missed;
+      ASSERT_TRUE(store->write(0, key, written));
+      ASSERT_EQ(store->read(0, std::span(&key, 1), read), key)
+          << "case " << i << ": a damaged entry cannot be written again";
+    }
+  }
+  EXPECT_GT(missed, 0);
+}
+
+}  // namespace
+}  // namespace frostpipe

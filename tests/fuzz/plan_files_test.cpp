@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/schedule.h"
+#include "plan/summary.h"
+#include "profiles/cluster.h"
+#include "profiles/profile.h"
+#include "tests/fuzz/mutations.h"
+#include "tests/fuzz/small_run.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+using test::fuzz;
+using test::small_plan;
+using test::small_run;
+
+TEST(Fuzz, Profiles) {
+  fuzz(to_json(test::synthetic_profile(2, std::vector<test::SyntheticLayer>(6))), [](const std::string& text) {
+    const Profile profile = profile_from_json(text, "profile.json");
+    if (profile_from_json(to_json(profile), "again") != profile)
+      throw std::logic_error("read, written and read again is another profile");
+  });
+}
+
+TEST(Fuzz, Clusters) {
+  Cluster cluster{.name = "c", .devices = {{}, {.memory_limit_bytes = 1 << 20}}};
+  fuzz(to_json(cluster), [](const std::string& text) {
+    const Cluster read = cluster_from_json(text, "cluster.json");
+    if (cluster_from_json(to_json(read), "again") != read)
+      throw std::logic_error("read, written and read again is another cluster");
+  });
+}
+
+TEST(Fuzz, PlansAndTheirValidation) {
+  const Model model = test::synthetic_model(2);
+  fuzz(to_json(small_plan()), [&](const std::string& text) {
+    const TrainingPlan plan = plan_from_json(text, "plan.json");
+    if (plan_from_json(to_json(plan), "again") != plan)
+      throw std::logic_error("read, written and read again is another plan");
+    validate(plan, model, "plan.json");
+  });
+}
+
+TEST(Fuzz, Runs) {
+  fuzz(to_json(small_run()),
+       [](const std::string& text) { run_from_json(to_json(run_from_json(text, "run.json")), "again"); });
+}
+
+TEST(Fuzz, SchedulesAsCsv) {
+  fuzz("0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n",
+       [](const std::string& text) { schedule_from_csv(text, "schedule.csv"); });
+}
+
+}  // namespace
+}  // namespace frostpipe
