@@ -7,8 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "executor/model_folder.h"
 #include "executor/rank_session.h"
@@ -32,6 +37,13 @@ struct Bounds {
 };
 Bounds bounds_of(const std::string& dtype) { return dtype == "float32" ? Bounds{1e-5, 1e-6} : Bounds{1e-10, 1e-13}; }
 
+/// What one process that knows no stages finds of a mini-batch.
+struct Expected {
+  double loss;
+  std::vector<at::Tensor> gradients;  // by layer
+  double norm;                        // of all gradients together
+};
+
 /// Whole job on one rank: its share of everything that the tests need.
 struct Job {
   explicit Job(const RankEnvironment& self) : Job(self, make_device("cpu", self.local_rank)) {}
@@ -45,11 +57,13 @@ struct Job {
   std::unique_ptr<ComputeDevice> device;
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<TransformerStageFactory>> factories;
+  std::map<std::tuple<std::size_t, std::string, int>, Expected> expected;  // see expected_of
 
   /// From now on; sessions of another model must have ended.
   void train_now(const TransformerConfig& other) {
     config = other;
     model = model_of(config, "small");
+    expected.clear();
   }
   MicroBatch whole(const Samples& data, const MiniBatch& batch, const std::string& dtype) const {
     return data.load(batch, batch.samples, layer_types_of(dtype).computed, /*with_input=*/true);
@@ -62,6 +76,25 @@ struct Job {
     return session;
   }
 };
+
+/// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
+const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, const std::string& dtype,
+                            int frozen_first_layer) {
+  const auto [found, is_new] = job.expected.try_emplace({batch.samples.size(), dtype, frozen_first_layer});
+  Expected& expected = found->second;
+  if (is_new) {
+    ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
+    if (frozen_first_layer > 0) reference.cut_tie();
+    expected.loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
+    double squares = 0;
+    for (int layer = 0; layer < 8; ++layer) {
+      expected.gradients.push_back(reference.gradient(layer));
+      if (layer >= frozen_first_layer) squares += std::pow(l2(expected.gradients.back()), 2);
+    }
+    expected.norm = std::sqrt(squares);
+  }
+  return expected;
+}
 
 void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer,
                      const std::string& dtype, int num_samples, const Recompute& recompute = std::nullopt) {
@@ -85,31 +118,26 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   const IterationResult result =
       session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
 
-  ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
-  if (frozen_first_layer > 0) reference.cut_tie();
-  const double expected_loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
-  double all = 0;
-  for (int layer = frozen_first_layer; layer < 8; ++layer) all += std::pow(l2(reference.gradient(layer)), 2);
-  all = std::sqrt(all);
+  const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
   const auto [relative, overall] = bounds_of(dtype);
   for (auto& [layer, state] : session.layers()) {
     CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
     if (!state.trains()) continue;
-    const at::Tensor expected = reference.gradient(layer);
+    const at::Tensor expected = reference.gradients[layer];
     std::int64_t offset = 0;
     for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
       const at::Tensor g0 = expected.narrow(0, offset, spec.count()),
                        g = state.gradients.narrow(0, offset, spec.count());
       const double error = l2(g - g0);
-      CHECK_RANK(error <= relative * l2(g0) + overall * all,
+      CHECK_RANK(error <= relative * l2(g0) + overall * reference.norm,
                  fmt::format("{}: layer {} {}: error {}, gradient {}, all {}", what, layer, spec.names[0], error,
-                             l2(g0), all));
+                             l2(g0), reference.norm));
       offset += spec.count();
     }
   }
   const double loss = agreed_loss(*job.communicator, result);
-  CHECK_RANK(std::abs(loss - expected_loss) <= relative * 10,
-             fmt::format("{}: loss {} instead of {}", what, loss, expected_loss));
+  CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,
+             fmt::format("{}: loss {} instead of {}", what, loss, reference.loss));
 }
 
 void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
