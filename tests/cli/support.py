@@ -9,6 +9,7 @@ from pathlib import Path
 
 FROSTPIPE = os.environ.get("FROSTPIPE", "frostpipe")
 NO_EXECUTOR = "the LibTorch executor, frostpipe-executor, is not beside this program"
+HANG_SECONDS = 120  # what has not come by then never will; less than ctest gives a test
 NUM_BLOCKS = 6
 MIB = 1 << 20
 
@@ -86,7 +87,7 @@ class CliTest(unittest.TestCase):
         """The finished process, whose exit code must be `code`."""
         environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE")}
         done = subprocess.run([FROSTPIPE, *map(str, arguments)], cwd=self.folder, env=environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
 

@@ -7,7 +7,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-from support import FROSTPIPE, NO_EXECUTOR, CliTest, has_executor
+from support import FROSTPIPE, HANG_SECONDS, NO_EXECUTOR, CliTest, has_executor
 
 COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench"]
 
@@ -79,7 +79,7 @@ class UsageTest(CliTest):
                                            (resource.RLIMIT_AS, 900 << 20, r"limit of memory that a process may map \(ulimit -v\): must be at least \d+ KiB .*, is 900 MiB$")]:
             for command in (["train", "plan.json", "--data", "d"], ["profile", "--model", "m", "-o", "p"], ["evaluate", "--model", "m", "--data", "d"]):
                 with self.subTest(value=value, command=command[0]):
-                    done = subprocess.run([FROSTPIPE, *command], cwd=self.folder, text=True, capture_output=True, timeout=60,
+                    done = subprocess.run([FROSTPIPE, *command], cwd=self.folder, text=True, capture_output=True, timeout=HANG_SECONDS,
                                           preexec_fn=lambda: resource.setrlimit(resource_kind, (value, value)))
                     self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
                     self.assertRegex(done.stderr, "^frostpipe: " + says)
@@ -90,13 +90,14 @@ class UsageTest(CliTest):
         alone = shutil.copy(FROSTPIPE, self.folder / "alone")
         (self.folder / "link").symlink_to(alone)
         self.assertNotIn(b"libtorch", Path(alone).read_bytes())
-        done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE, text=True, check=True,
+                              timeout=HANG_SECONDS)
         self.assertEqual(done.stdout, self.run_tool("schedule", "1F1B", "--format", "text").stdout)
-        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
         self.assertEqual((refused.returncode, NO_EXECUTOR in refused.stderr), (1, True), refused.stderr)
         Path(f"{alone}-executor").write_text("no program")
         Path(f"{alone}-executor").chmod(0o755)
-        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("alone-executor: cannot be started: Exec format error", refused.stderr)
 
@@ -138,7 +139,7 @@ class UsageTest(CliTest):
 
     def test_a_result_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdout", done.stderr)
 
@@ -149,7 +150,7 @@ class UsageTest(CliTest):
             with self.subTest(closed):
                 redirections = " ".join({0: "<&-", 1: ">&-", 2: "2>&-"}[stream] for stream in closed)
                 done = subprocess.run(f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static -o closed.json {redirections}',
-                                      shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                      shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(self.read("closed.json"), self.read("expected.json"))
                 self.assertEqual(done.stdout, "" if 1 in closed else expected.stdout.replace("expected.json", "closed.json"))
@@ -157,7 +158,7 @@ class UsageTest(CliTest):
     def test_pipes_that_a_user_names_are_read_and_written(self):
         plan = f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static --format json'
         def shell(command):
-            return subprocess.run(["bash", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, check=True, text=True, timeout=60).stdout
+            return subprocess.run(["bash", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, check=True, text=True, timeout=HANG_SECONDS).stdout
         self.plan("plan.json", "static")
         expected = self.run_tool("simulate", "plan.json").stdout
         simulate = f'"{FROSTPIPE}" simulate --profile profile.json --cluster cluster.json'

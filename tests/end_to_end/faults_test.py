@@ -161,7 +161,7 @@ class TorchrunTest(FaultTest):
     def test_trains_to_the_end(self):
         ranks = self.start_ranks("pipetransformer.json", "--epochs", 6)
         for rank in ranks:
-            self.assertEqual(rank.ended_within(60), 0, rank.stderr)
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
         self.assertEqual(self.read("run/summary.json")["num_steps"], 60)
         self.assertIn("accuracy", ranks[0].stdout)
         self.assertEqual(ranks[1].stdout, "")
@@ -191,7 +191,7 @@ class TorchrunTest(FaultTest):
     def test_a_world_of_another_size(self):
         arguments = self.train_arguments("static.json", "run")
         rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
-        self.assertEqual(rank.ended_within(20), 1, rank.stderr)
+        self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
         self.assertRegex(rank.stderr, r"frostpipe: static.json: world_size: must equal the number of ranks started \(3\), is 2")
 
     def test_variables_that_are_no_numbers_or_missing(self):

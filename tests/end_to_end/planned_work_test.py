@@ -34,7 +34,7 @@ class PlannedWorkTest(EndToEndTest):
 
     def test_the_length_of_samples_travels(self):
         self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--max-tokens", 6, "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "4,16", "--cluster", "cluster.json",
-                      "-o", "cut.json", timeout=120)
+                      "-o", "cut.json")
         self.assertEqual(self.read("cut.json")["workload"]["max_tokens"], 6)
         self.plan("cut-plan.json", "--epochs", 1, profile="cut.json")
         run = self.train("cut-plan.json", "run")
@@ -64,7 +64,7 @@ class ProfileTest(EndToEndTest):
     def test_a_quick_profile_says_so(self):
         """A part of the sizes, once each; oracle: the sizes in the file, and the marks that profile and plan make."""
         arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--cluster", "quick-cluster.json", "-o", "quick.json")
-        done = self.run_tool(*arguments, "--quick", timeout=120)
+        done = self.run_tool(*arguments, "--quick")
         profile = self.read("quick.json")
         self.assertTrue(profile["quick"])
         self.assertEqual({measurement["key"]["micro_batch_size"] for measurement in profile["measurements"]}, {1, 8, 16})

@@ -134,7 +134,7 @@ class LossBehindTheLastStepTest(RecoveryCase):
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 launcher = self.start(*self.train_arguments("elastic.json", "run", *self.OPTIONS))
-                self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None, 60, lambda: launcher.stderr)
+                self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
                 os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
                 run = self.assert_ended_well(launcher)
                 self.assertEqual([(one["step"], one["lost_steps"], one["world_size"]) for one in run["recoveries"]], [(reference["num_steps"], 0, 1)], launcher.stderr)
@@ -183,7 +183,7 @@ class LongLostRankTest(LostRankTest):
         reference = self.train("freezing.json", "reference", data="long.tsv")
         launcher = self.start(*self.train_arguments("freezing.json", "run", data="long.tsv"))
         scalars = self.folder / "run/scalars.jsonl"
-        self.wait_until(lambda: scalars.exists() and scalars.read_text().count("\n") > 20, 60, lambda: launcher.stderr)
+        self.wait_until(lambda: scalars.exists() and scalars.read_text().count("\n") > 20, HANG_SECONDS, lambda: launcher.stderr)
         os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
         run = self.assert_ended_well(launcher)
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1], launcher.stderr)

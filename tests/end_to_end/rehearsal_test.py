@@ -160,7 +160,7 @@ class LongRehearsalTest(RehearsalCase):
                 found[rank_of_process(pid)] = sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean:", "Private_Dirty:")))
             return found
 
-        self.wait_until(lambda: steps_done() >= 5000, 300, lambda: started.stderr)
+        self.wait_until(lambda: steps_done() >= 5000, HANG_SECONDS, lambda: started.stderr)
         before = private_kilobytes()
         self.wait_until(lambda: steps_done() >= 50000, 1200, lambda: started.stderr)
         after = private_kilobytes()

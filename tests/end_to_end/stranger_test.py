@@ -18,14 +18,14 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import GLOBAL_BATCH, NOT_FOR_USERS, processes_naming, rank_of_process
+from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, processes_naming, rank_of_process
 from faults_test import FaultTest
 from listening_sockets import listening_sockets
 
 NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
 HELD_AT_ONCE = 3000
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 60  # from the stranger to the end of the run
 SOME_STEPS = 200
 MANY_STEPS = 1000  # longer than the stranger needs
 
@@ -99,13 +99,13 @@ class DoorTest(FaultTest):
         return listening_sockets(processes_naming(self.folder))
 
     def wait_for_training(self, started):
-        self.wait_until(lambda: self.is_training(started) or started.ended_within(0) is not None, LIMIT_SECONDS,
+        self.wait_until(lambda: self.is_training(started) or started.ended_within(0) is not None, HANG_SECONDS,
                         lambda: started.stderr)
 
     def doors_until_the_end(self, started):
         """All that were ever seen."""
         seen = set()
-        until = time.monotonic() + LIMIT_SECONDS
+        until = time.monotonic() + HANG_SECONDS
         while started.ended_within(0.02) is None:
             self.assertLess(time.monotonic(), until, started.stderr)
             seen.update(self.doors())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
-from end_to_end import FROSTPIPE, EndToEndTest
+from end_to_end import FROSTPIPE, HANG_SECONDS, EndToEndTest
 
 NUM_BLOCKS = tiny_model.NUM_BLOCKS
 NUM_LAYERS = 2 * NUM_BLOCKS + 2
@@ -382,7 +382,7 @@ class OutputFolderTest(EndToEndTest):
 
     def test_with_closed_standard_streams_training_runs_to_its_end(self):
         arguments = " ".join(f"'{argument}'" for argument in (FROSTPIPE, *self.train_arguments("static.json", "run", "--epochs", 1)))
-        done = subprocess.run(["bash", "-c", f"{arguments} <&- >&- 2>&-"], cwd=self.folder, env=self.environment(), timeout=60)
+        done = subprocess.run(["bash", "-c", f"{arguments} <&- >&- 2>&-"], cwd=self.folder, env=self.environment(), timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.read("run/summary.json")["num_steps"], len(self.read("run/summary.json")["steps"]))
 
