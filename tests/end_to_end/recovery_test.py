@@ -426,6 +426,19 @@ class ChaosTest(RecoveryCase):
         self.write("four-ranks.json", cluster)
         return [("four.json", "--checkpoint-steps", 40, "--cluster", "four-ranks.json")]
 
+    def recoveries_of(self, launcher, plan, index, num_ranks):
+        """Of a run that was hit, which must end as the one that was not."""
+        code = launcher.ended_within(LIMIT_SECONDS + 30)
+        # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
+        if code == 1 and "while the others were ending" in launcher.stderr:
+            launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"), name=f"again-{index}")
+        run = self.assert_ended_well(launcher)
+        recoveries = run.get("recoveries", [])
+        same_layout = all(recovery["world_size"] == num_ranks for recovery in recoveries)
+        reference, weights = self.reference(plan, "--epochs", EPOCHS)
+        self.assert_same_run(run, reference, weights, bits=same_layout and not (recoveries and self.caches(plan)))
+        return recoveries
+
     def run_chaos(self, count, seed, number, jobs=None, num_ranks=2):
         numbers = random.Random(seed)
         spares_to_have = (0, 1) if jobs is None else (1,)
@@ -434,7 +447,7 @@ class ChaosTest(RecoveryCase):
         for index in range(count):
             plan, *options = jobs[index % len(jobs)]
             spares = numbers.choice(spares_to_have)
-            reference, weights = self.reference(plan, "--epochs", EPOCHS)
+            self.reference(plan, "--epochs", EPOCHS)  # before the machine has another run to do
             launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
             time.sleep(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0))
             ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < num_ranks}
@@ -447,16 +460,15 @@ class ChaosTest(RecoveryCase):
                 except ProcessLookupError:
                     pass
             with self.subTest(what):
-                code = launcher.ended_within(LIMIT_SECONDS + 30)
-                # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
-                if code == 1 and "while the others were ending" in launcher.stderr:
-                    launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"), name=f"again-{index}")
-                run = self.assert_ended_well(launcher)
-                for recovery in run.get("recoveries", []):
+                try:
+                    recoveries = self.recoveries_of(launcher, plan, index, num_ranks)
+                except Exception as error:  # said at once: hours of others may follow, or be interrupted
+                    print(f"\n{what}: FAILED\n{str(error)[:2000]}\n{launcher.stderr}", file=sys.stderr, flush=True)
+                    self.end_every_process()
+                    raise
+                for recovery in recoveries:
                     sources[recovery["source"].split(" step-")[0]] = sources.get(recovery["source"].split(" step-")[0], 0) + 1
                     slowest = max(slowest, (recovery["detection_ns"] + recovery["forming_ns"] + recovery["restoring_ns"]) / 1e9)
-                same_layout = all(recovery["world_size"] == num_ranks for recovery in run.get("recoveries", []))
-                self.assert_same_run(run, reference, weights, bits=same_layout and not (run.get("recoveries") and self.caches(plan)))
             shutil.rmtree(self.folder / "run", ignore_errors=True)
         print(f"\n{count} times {number.name}: recovered from {sources}; slowest recovery {slowest:.2f} s", file=sys.stderr)
 
