@@ -18,9 +18,11 @@ from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_nami
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30         # 300 steps, some 3 seconds on two cores
+FEWER_EPOCHS = 20   # of the unit tests: a signal after some 50 steps still comes long before the end
 
 
 class RecoveryCase(EndToEndTest):
+    epochs = EPOCHS
     references = {}
 
     def reference(self, plan, *options):
@@ -73,8 +75,10 @@ class RecoveryCase(EndToEndTest):
 
 
 class LostRankTest(RecoveryCase):
+    epochs = FEWER_EPOCHS
+
     def lose(self, victim, plan, *options, steps=50, number=signal.SIGKILL):
-        options = ("--epochs", EPOCHS, *options)
+        options = ("--epochs", self.epochs, *options)
         launcher = self.start_until(steps, plan, *options)
         os.kill(self.ranks_of(launcher)[victim], number)
         run = self.assert_ended_well(launcher)
@@ -83,7 +87,7 @@ class LostRankTest(RecoveryCase):
         return run, launcher
 
     def test_a_spare_restores_the_layout_from_a_checkpoint(self):
-        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        reference, weights = self.reference("static.json", "--epochs", self.epochs)
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 run, launcher = self.lose(victim, "static.json", "--checkpoint-steps", 20, "--spares", 1)
@@ -93,7 +97,7 @@ class LostRankTest(RecoveryCase):
                 shutil.rmtree(self.folder / "run")
 
     def test_a_replica_gives_what_was_lost_and_no_step_is_done_again(self):
-        reference, weights = self.reference("data-parallel.json", "--epochs", EPOCHS)
+        reference, weights = self.reference("data-parallel.json", "--epochs", self.epochs)
         run, _ = self.lose(0, "data-parallel.json", "--spares", 1)
         # Where the loss hit one rank before and the other behind its update, nobody has a common step.
         if run["recoveries"][0]["source"] == "the survivors' memory":
@@ -146,6 +150,8 @@ class LossBehindTheLastStepTest(RecoveryCase):
 
 
 class LongLostRankTest(LostRankTest):
+    epochs = EPOCHS
+
     test_a_spare_restores_the_layout_from_a_checkpoint = None
     test_a_replica_gives_what_was_lost_and_no_step_is_done_again = None
     test_a_rank_is_lost_before_the_others_have_joined = None
@@ -196,9 +202,9 @@ class LongLostRankTest(LostRankTest):
 
 
 class InterruptedCase(RecoveryCase):
-    def interrupt(self, plan, *options, steps=80):
+    def interrupt(self, plan, *options, steps=None):
         """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
-        launcher = self.start_until(steps, plan, "--epochs", EPOCHS, "--checkpoint-steps", 10, *options, name="interrupted")
+        launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs, "--checkpoint-steps", 10, *options, name="interrupted")
         checkpoints = self.folder / "run/checkpoints"
         self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
@@ -207,12 +213,12 @@ class InterruptedCase(RecoveryCase):
         self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
 
     def resume(self, plan, *options):
-        return self.train(plan, "run", "--epochs", EPOCHS, *options)
+        return self.train(plan, "run", "--epochs", self.epochs, *options)
 
     def go_on_to_the_bit(self, *plans):
         for plan in plans:
             with self.subTest(plan):
-                reference, weights = self.reference(plan, "--epochs", EPOCHS)
+                reference, weights = self.reference(plan, "--epochs", self.epochs)
                 self.interrupt(plan)
                 run = self.resume(plan)
                 self.assertGreater(run["recoveries"][0]["step"], 0)
@@ -221,6 +227,8 @@ class InterruptedCase(RecoveryCase):
 
 
 class ResumeTest(InterruptedCase):
+    epochs = FEWER_EPOCHS
+
     def test_the_next_start_goes_on_to_the_bit(self):
         self.go_on_to_the_bit("static.json", "pipetransformer.json")
 
@@ -243,14 +251,14 @@ class ResumeTest(InterruptedCase):
         ended. Ranks that the terminal interrupts too do not mind."""
         for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan):
-                reference, weights = self.reference(plan, "--epochs", EPOCHS)
-                launcher = self.start_until(50, plan, "--epochs", EPOCHS, "--checkpoint-minutes", 0)
+                reference, weights = self.reference(plan, "--epochs", self.epochs)
+                launcher = self.start_until(50, plan, "--epochs", self.epochs, "--checkpoint-minutes", 0)
                 send(launcher.pid, number)
                 self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
                 self.assert_no_process_within(1)
                 last = launcher.stderr.splitlines()[-1]
-                self.assertRegex(last, r"^frostpipe: stopped before step \d+ of 300: the same command again goes on from step \d+$")
+                self.assertRegex(last, rf"^frostpipe: stopped before step \d+ of {10 * self.epochs}: the same command again goes on from step \d+$")
                 self.assertFalse((self.folder / "run/summary.json").exists())
                 step = int(last.split()[-1])
                 self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()], [f"step-{step:08}"])
@@ -280,7 +288,7 @@ class ResumeTest(InterruptedCase):
                                           ("--label-smoothing", 0.2, "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
             named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)  # by its folder, and by itself
             with self.subTest(option):
-                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", EPOCHS, option, value), code=1)
+                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", self.epochs, option, value), code=1)
                 self.assertRegex(done.stderr, rf"{named[-1]}.*/step-\d+: is of another run: {difference}.*--resume no")
         run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
         self.assertEqual(run["num_steps"], 10)
