@@ -1,59 +1,15 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "executor/device.h"
+#include "executor/group.h"
 #include "executor/job/membership.h"
 #include "plan/layout.h"
 #include "profiles/cluster.h"
 
 namespace frostpipe {
-
-class LinkPacer;
-
-/// A transfer on its way. Its tensor is kept alive until wait() has returned.
-class Transfer {
- public:
-  Transfer() = default;
-  /// Blocks until done. Throws RuntimeFailure "rank 0: 0SEND_F3 to rank 1: ..." when the peer is gone.
-  void wait();
-  const at::Tensor& tensor() const;
-
- private:
-  friend class Group;
-  struct State;
-  std::shared_ptr<State> state_;
-};
-
-/// Some ranks of the job that talk to each other. Ranks are numbered as in the whole job. A default-made group has no
-/// ranks; a group of one does nothing in its collectives.
-class Group {
- public:
-  Group() = default;
-  const std::vector<int>& ranks() const { return ranks_; }
-  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until
-  /// the transfer is waited for, what is sent must not change.
-  Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
-  Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
-  /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.
-  void all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what);
-  void broadcast(at::Tensor tensor, int from_rank, const std::string& what);
-  void barrier();
-
- private:
-  friend class Communicator;
-  int index_of(int rank) const;
-  void paced_all_reduce(const std::vector<at::Tensor>& tensors);
-  int self_ = 0;
-  bool through_host_ = false;  // tensors of the device are copied to host memory and back
-  std::vector<int> ranks_;
-  struct Link;  // LibTorch's process group, kept out of this header
-  std::shared_ptr<Link> link_;
-  LinkPacer* pacer_ = nullptr;  // null: as fast as it goes
-};
 
 /// The groups of the ranks that train in a phase; built anew at each transformation.
 struct ActiveGroups {
