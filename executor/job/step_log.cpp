@@ -1,24 +1,20 @@
 #include "executor/job/step_log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <map>
 #include <optional>
+
+#include "profiles/files.h"
 
 namespace frostpipe {
 
 bool StepLog::write(const std::vector<StepRecord>& steps) {
   std::error_code none;
   std::filesystem::create_directories(path_.parent_path(), none);
-  const int descriptor = open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0) return false;
-  std::string text = line_may_be_torn_ && lseek(descriptor, 0, SEEK_END) > 0 ? "\n" : "";
+  const bool has_lines = std::filesystem::exists(path_, none) && std::filesystem::file_size(path_, none) > 0;
+  std::string text = line_may_be_torn_ && has_lines ? "\n" : "";
   for (const StepRecord& step : steps) text += to_json_line(step) + "\n";
-  const ssize_t written = ::write(descriptor, text.data(), text.size());  // in one piece
-  line_may_be_torn_ = written != std::ssize(text);
-  close(descriptor);
+  line_may_be_torn_ = !append_to_file(path_, text);  // in one piece
   if (line_may_be_torn_) return false;
   has_written_ = true;
   return true;
