@@ -84,7 +84,8 @@ class LocalGroup final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
-    const at::Tensor flat = tensors.at(0).reshape({-1});
+    FROSTPIPE_CHECK(tensors.at(0).is_contiguous(), "a sum is in place");
+    const at::Tensor flat = tensors.at(0).view({-1});
     return static_cast<std::int64_t>(flat.nbytes()) <= kLargestWholeExchange ? exchange_whole(flat)
                                                                              : exchange_parts(flat);
   }

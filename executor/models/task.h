@@ -14,10 +14,11 @@ at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch
 int answer_size(Task task);
 
 /// What a model says to each sample, on the host, [samples, answer_size] float64:
-///   classification  the class, and its probability (softmax of the logits)
-///   answers         first and last token of the best span of the second segment with at most 30 tokens, its score (sum
-///   of both logits); -1, -1, -inf without one causal          the loss of the text, tokens foretold, tokens foretold
-///   rightly
+///
+/// - Classification: the class, and its probability (softmax of the logits).
+/// - Questions: first and last token of the best span of the second segment with at most 30 tokens, and its score (sum
+///   of both logits); -1, -1, -inf without one.
+/// - Causal: the loss of the text, the number of predicted tokens, and how many of them are right.
 at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch);
 
 }  // namespace frostpipe
