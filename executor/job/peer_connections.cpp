@@ -299,8 +299,10 @@ PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets)
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
     State::Peer& peer = state_->peers[rank];
     peer.socket = std::move(sockets[rank]);
-    FROSTPIPE_CHECK(peer.socket.is_open() == (static_cast<int>(rank) != self), "one connection to each other rank");
-    if (!peer.socket.is_open()) continue;
+    if (!peer.socket.is_open()) {
+      peer.lost = "the launcher could not hand over the connection";
+      continue;
+    }
     if (setsockopt(peer.socket.number(), SOL_SOCKET, SO_SNDBUFFORCE, &kSocketBufferBytes, sizeof kSocketBufferBytes) ==
         0)
       continue;

@@ -41,7 +41,7 @@ class Message {
 /// is stored on the way. A thread of this object moves the bytes. All functions may be called from any thread.
 class PeerConnections {
  public:
-  /// `sockets`: by rank; none for `self`.
+  /// `sockets`: by rank; none for `self`. A rank without one is lost from the beginning.
   PeerConnections(int self, std::vector<Descriptor> sockets);
   /// What is still on its way is lost.
   ~PeerConnections();

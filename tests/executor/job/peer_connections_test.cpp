@@ -161,6 +161,16 @@ TEST(PeerConnections, BytesThatAreNoMessagesLoseTheConnectionAndNothingElse) {
   }
 }
 
+TEST(PeerConnections, ARankWithoutASocketIsLostFromTheBeginning) {
+  PeerConnections rank(0, std::vector<Descriptor>(2));
+  ByteString bytes(10);
+  EXPECT_EQ(error_of(rank.receive(1, {1, 0}, bytes, nullptr)), "the launcher could not hand over the connection");
+  EXPECT_EQ(error_of(rank.send(1, {1, 0}, bytes, nullptr)), "the launcher could not hand over the connection");
+  rank.post("step 1");
+  EXPECT_EQ(rank.posted(), "step 1");
+  rank.sever();
+}
+
 TEST(PeerConnections, ALineIsSeenByAllAndTheLastOneStays) {
   const auto ranks = connected(3);
   EXPECT_EQ(ranks[0]->posted(), "");
