@@ -203,7 +203,8 @@ TEST_F(Files, ADescriptorThatLeadsToAFileIsWrittenWhereItStands) {
 }
 
 TEST_F(Files, ADeviceThatIsFullIsAnErrorToo) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  if (!fs::exists("/dev/full"))
+    GTEST_SKIP() << "needs the device /dev/full, as Linux has it: mknod -m 666 /dev/full c 1 7";
   try {
     write_named_file("/dev/full", "content");
     ADD_FAILURE() << "was written";

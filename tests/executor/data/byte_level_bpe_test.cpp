@@ -217,9 +217,8 @@ TEST_F(ByteLevelBpeTest, WholeFilesGetTheIdsOfTransformersWithGpt2sVocabulary) {
   const char* const folder = std::getenv("FROSTPIPE_GPT2_FOLDER");
   const char* const texts = std::getenv("FROSTPIPE_TEXT_FOLDER");
   if (folder == nullptr || *folder == '\0' || texts == nullptr || *texts == '\0')
-    GTEST_SKIP()
-        << "whole texts are NOT tested: set FROSTPIPE_GPT2_FOLDER as above, and FROSTPIPE_TEXT_FOLDER to a folder with "
-           "tinyshakespeare.txt and wikitext-2-valid.txt";
+    GTEST_SKIP() << "whole texts are NOT tested: set FROSTPIPE_GPT2_FOLDER to a folder with GPT-2's vocab.json and "
+                    "merges.txt, and FROSTPIPE_TEXT_FOLDER to one with tinyshakespeare.txt and wikitext-2-valid.txt";
   const ByteLevelBpe b(folder);
   EXPECT_EQ(test::reference_data("byte_level_bpe_reference.json").at("files").size(), 2u);
   for (const Json& one : test::reference_data("byte_level_bpe_reference.json").at("files")) {

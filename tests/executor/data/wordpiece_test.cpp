@@ -357,7 +357,8 @@ TEST(WordPieceReference, BothVocabularyFilesOfAFolderSayTheSame) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
   if (!std::filesystem::exists(*folder / "tokenizer.json"))
-    GTEST_SKIP() << *folder << " has no tokenizer.json to compare vocab.txt with";
+    GTEST_SKIP() << *folder
+                 << " has no tokenizer.json to compare vocab.txt with: set FROSTPIPE_MODEL_DIR to a folder with both";
   const WordPiece from_lines(*folder / "vocab.txt");
   const WordPiece from_json(wordpiece_vocabulary_in(*folder));
   const Json cases = test::reference_data("wordpiece_reference.json").at("cases");
