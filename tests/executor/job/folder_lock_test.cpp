@@ -52,6 +52,7 @@ TEST_F(FolderLockTest, GoesWithTheProcessThatIsKilled) {
     if (write(ready[1], "r", 1) == 1) pause();
     _exit(1);
   }
+  ASSERT_GT(pid, 0);
   close(ready[1]);  // so that read() ends where the child does
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
@@ -69,6 +70,7 @@ TEST_F(FolderLockTest, IsNotInherited) {
     execlp("sleep", "sleep", "30", nullptr);
     _exit(127);
   }
+  ASSERT_GT(pid, 0);
   // A child holds what it was forked with until it has become another program.
   lock.reset();
   for (int i = 0; i < 500 && !refusal().empty(); ++i) usleep(10'000);
