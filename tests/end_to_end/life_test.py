@@ -12,6 +12,7 @@ not leave there.
 
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import random
@@ -273,7 +274,8 @@ class LifeTest(RecoveryCase):
             return what, "FAILED", [], error
         finally:
             for pid in self.processes(out):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ends just now
+                    os.kill(pid, signal.SIGKILL)
             shutil.rmtree(self.folder / out, ignore_errors=True)
 
     def test_random_faults(self):
