@@ -1,0 +1,103 @@
+"""Writes what the runs start from into a folder: models, with weights drawn from a fixed seed where they are not
+MiniLM's, and made-up data of the right shapes. frostpipe and its peers then start from the same weights.
+
+  minilm/          MiniLM with a classifier for the labels of the sections
+  long-texts.tsv   random words, more than fit into 128 tokens
+  vit/, pictures.bin             a small ViT, and random pictures in CIFAR-10's format
+  gpt2/, plain-text.txt          a small GPT-2 that reads bytes, with GPT-2's 50,257 tokens, and random letters
+"""
+import argparse
+import json
+import pathlib
+import random
+import shutil
+
+import torch
+import transformers
+
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+WORDS_PER_TEXT = 140  # each at least a token
+TOKENS_PER_BLOCK = 64
+SHARE_TO_TRAIN = 0.8
+
+
+def labels_of(sections):
+    with open(sections, encoding="utf-8") as file:
+        return sorted({line.rstrip("\n").split("\t")[1] for line in list(file)[1:]})
+
+
+def write_minilm(source, labels, folder):
+    numbered = dict(enumerate(labels))
+    config = transformers.AutoConfig.from_pretrained(
+        source, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, id2label=numbered,
+        label2id={label: number for number, label in numbered.items()}, problem_type="single_label_classification")
+    transformers.BertForSequenceClassification.from_pretrained(source, config=config).save_pretrained(folder)
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+
+
+def write_long_texts(source, labels, num_samples, path):
+    words = [word for word in (source / "vocab.txt").read_text(encoding="utf-8").split("\n")
+             if word.isascii() and word.isalpha() and len(word) > 2]
+    draw = random.Random(1)
+    rows = (f"{' '.join(draw.choices(words, k=WORDS_PER_TEXT))}\t{labels[i % len(labels)]}\n"
+            for i in range(num_samples))
+    path.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
+
+
+def write_vit(folder):
+    config = transformers.ViTConfig(hidden_size=192, num_hidden_layers=6, num_attention_heads=3, intermediate_size=768,
+                                    image_size=32, patch_size=4, num_labels=10, hidden_dropout_prob=0.0,
+                                    attention_probs_dropout_prob=0.0)
+    transformers.ViTForImageClassification(config).save_pretrained(folder)
+
+
+def write_pictures(num_samples, path):
+    draw = random.Random(2)
+    path.write_bytes(b"".join(bytes([i % 10]) + draw.randbytes(3 * 32 * 32) for i in range(num_samples)))
+
+
+def symbols_of_bytes():
+    """GPT-2 writes each byte as a character that can be seen: itself, or one from U+0100 on."""
+    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = iter(range(0x100, 0x200))
+    return [chr(byte if byte in seen else next(hidden)) for byte in range(256)]
+
+
+def write_gpt2(folder):
+    config = transformers.GPT2Config(n_embd=128, n_layer=4, n_head=4, n_positions=128, vocab_size=50257,
+                                     resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=256,
+                                     eos_token_id=256, use_cache=False)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    tokens = [*symbols_of_bytes(), "<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "GPT2Tokenizer"}\n', encoding="utf-8")
+
+
+def write_plain_text(num_blocks, path):
+    draw = random.Random(3)
+    letters = "abcdefghijklmnopqrstuvwxyz    \n"
+    path.write_text("".join(draw.choices(letters, k=num_blocks * TOKENS_PER_BLOCK)), encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minilm", type=pathlib.Path, required=True, help="folder of MiniLM")
+    parser.add_argument("--sections", required=True, help="texts and labels that the classifier is for")
+    parser.add_argument("--samples", type=int, required=True, help="of made-up data that are trained on")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(1)
+    labels, count = labels_of(options.sections), int(options.samples / SHARE_TO_TRAIN + 0.5)
+    write_minilm(options.minilm, labels, options.out / "minilm")
+    write_long_texts(options.minilm, labels, count, options.out / "long-texts.tsv")
+    write_vit(options.out / "vit")
+    write_pictures(count, options.out / "pictures.bin")
+    write_gpt2(options.out / "gpt2")
+    write_plain_text(count, options.out / "plain-text.txt")
+
+
+main()
