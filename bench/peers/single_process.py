@@ -1,0 +1,87 @@
+"""The job in plain PyTorch and transformers: one process, which uses all threads."""
+import job
+import torch
+import workloads
+
+
+class Cache:
+    """A dictionary with what the frozen layers gave for each sample's own tokens: {sample: (layers, activation)}."""
+
+    def __init__(self, bert):
+        self.bert, self.known = bert, {}
+
+    def frozen(self, samples, batch, layers):
+        """Input of layer number `layers`; what is known of a sample is gone on from."""
+        ids, mask = batch["input_ids"], batch["attention_mask"]
+        rows_at = {}
+        for row, sample in enumerate(samples):
+            rows_at.setdefault(self.known.get(sample, (0, None))[0], []).append(row)
+        hidden = torch.zeros(*ids.shape, self.bert.model.config.hidden_size)
+        with torch.no_grad():
+            for depth, rows in rows_at.items():
+                if depth > 0:
+                    for row in rows:
+                        activation = self.known[samples[row]][1]
+                        hidden[row, :len(activation)] = activation
+                if depth < layers:
+                    begin = hidden[rows] if depth > 0 else ids[rows]
+                    hidden[rows] = self.bert.run(depth, layers, begin, mask[rows])
+                    for row in rows:
+                        self.known[samples[row]] = (layers, hidden[row, :int(mask[row].sum())].clone())
+        return hidden
+
+
+def evaluated(model, workload):
+    """(correct answers, all answers)"""
+    model.eval()
+    by_length = sorted(workload.test, key=workload.length)
+    correct = total = 0
+    with torch.no_grad():
+        for begin in range(0, len(by_length), 64):
+            batch = workload.batch(by_length[begin:begin + 64])
+            right, count = workload.correct(model(**{k: v for k, v in batch.items() if k != "labels"}).logits, batch)
+            correct, total = correct + right, total + count
+    return correct, total
+
+
+def main():
+    parser = job.parser(__doc__)
+    parser.add_argument("--freeze", type=job.freezing, default={}, metavar="STEP:LAYERS,...",
+                        help="from each step on, so many layers are frozen (texts)")
+    parser.add_argument("--cache", action="store_true", help="keep what the frozen layers give, per sample (texts)")
+    parser.add_argument("--no-evaluation", action="store_true")
+    options = parser.parse_args()
+    if (options.freeze or options.cache) and options.kind != "texts":
+        parser.error("--freeze and --cache: are of --kind texts")
+    torch.set_num_threads(options.threads)
+    workload = workloads.KINDS[options.kind](options.model, options.data, options.seed)
+    model = workload.model().train()
+    optimizer = job.optimizer_of(model.parameters())
+    bert = job.Bert(model) if options.kind == "texts" else None
+    cache = Cache(bert)
+    steps = job.mini_batches(workload, options)
+    frozen = 0
+    clock = job.Clock()
+    for step, samples in enumerate(steps):
+        if step in options.freeze:
+            frozen = options.freeze[step]
+            bert.freeze(frozen)
+        for group in optimizer.param_groups:
+            group["lr"] = job.learning_rate(step, options)
+        batch = workload.batch(samples)
+        optimizer.zero_grad()
+        if frozen and options.cache:
+            hidden = cache.frozen(samples, batch, frozen)
+            logits = bert.run(frozen, len(bert.modules), hidden, batch["attention_mask"])
+            loss = torch.nn.functional.cross_entropy(logits, batch["labels"])
+        else:
+            loss = model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_((p for p in model.parameters() if p.grad is not None), job.MAX_GRADIENT_NORM)
+        optimizer.step()
+        clock.step_done(loss.item())
+    correct = None if options.no_evaluation else evaluated(model, workload)
+    clock.report(sum(map(len, steps)), workload.test, correct)
+
+
+main()
