@@ -1,0 +1,81 @@
+"""From the figures of runs to tables: medians, ratios between runs of one round, and how far rounds are apart."""
+import statistics
+
+COMPARED_STEPS = 10  # behind them rounding has grown into differences that mean nothing
+LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
+
+
+def step_seconds(run):
+    """Median time of a step, the first ones left out where others remain."""
+    steps = run["step_seconds"]
+    return statistics.median(steps[LEFT_OUT_STEPS:] or steps)
+
+
+def time_of(job, run):
+    return run["seconds"] if job.whole_run else step_seconds(run)
+
+
+def with_spread(values, digits):
+    if not values:
+        return ""
+    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low}..{high})"
+
+
+def ratios(job, runs, name):
+    """By round: of a whole run, how many times as long it takes as the reference; of a step, how many times as fast
+    it is."""
+    found = []
+    for number, run in sorted(runs.get(name, {}).items()):
+        reference = runs.get(job.reference, {}).get(number)
+        if reference:
+            ratio = time_of(job, run) / time_of(job, reference)
+            found.append(ratio if job.whole_run else 1 / ratio)
+    return found
+
+
+def losses_apart(runs, name):
+    """Largest difference to the plain process's losses in the first steps; None without both."""
+    plain, own = ([*runs.get(row, {}).values()] for row in ("plain", name))
+    if not plain or not own:
+        return None
+    pairs = zip(plain[0]["losses"][:COMPARED_STEPS], own[0]["losses"][:COMPARED_STEPS])
+    return max(abs(a - b) for a, b in pairs)
+
+
+def row_of(job, runs, name):
+    done = [run for _, run in sorted(runs[name].items())]
+    times = [time_of(job, run) for run in done]
+    accuracies = [run["accuracy"] for run in done if run.get("accuracy") is not None]
+    apart = losses_apart(runs, name)
+    return {
+        "name": name,
+        "times": times,
+        "samples_per_second": [run["samples_per_second"] for run in done],
+        "ratios": ratios(job, runs, name),
+        "accuracies": accuracies,
+        "losses_apart": apart,
+    }
+
+
+def table(job, runs):
+    """(rows as values, lines of text)"""
+    rows = [row_of(job, runs, row.name) for row in job.rows if runs.get(row.name)]
+    if job.whole_run:
+        head = ["run", "training [s]", "samples/s", f"times as long as {job.reference}", "accuracy [%]"]
+    else:
+        head = ["run", "step [ms]", "samples/s", f"times as fast as {job.reference}"]
+    head.append(f"losses of {COMPARED_STEPS} steps apart")
+    cells = []
+    for row in rows:
+        times = [time * (1 if job.whole_run else 1000) for time in row["times"]]
+        cell = [row["name"], with_spread(times, 1), with_spread(row["samples_per_second"], 1),
+                with_spread(row["ratios"], 2)]
+        if job.whole_run:
+            cell.append(with_spread([100 * accuracy for accuracy in row["accuracies"]], 1))
+        cell.append("" if row["losses_apart"] is None else f"{row['losses_apart']:.0e}")
+        cells.append(cell)
+    widths = [max(len(line[i]) for line in [head, *cells]) for i in range(len(head))]
+    text = ["| " + " | ".join(value.ljust(width) for value, width in zip(line, widths)) + " |"
+            for line in [head, ["-" * width for width in widths], *cells]]
+    return rows, [job.title, "", *text, ""]

@@ -1,0 +1,83 @@
+"""What is compared: the jobs, and the rows of each. A new row is a new entry here and nothing else.
+
+A peer's row names a program of this folder and its arguments. With `like`, it does what this plan of ours says: a
+single process freezes as the plan does, a pipeline has its cut and its number of micro-batches.
+One of frostpipe's rows says how its plan is made and trained; `profile` names one of PROFILES.
+"""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    program: str
+    arguments: tuple = ()
+    like: str = ""
+
+
+@dataclass(frozen=True)
+class Ours:
+    name: str
+    profile: str
+    plan: tuple
+    train: tuple = ()
+    freezes_like: str = ""  # a plan of ours whose freezes must be the run's
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    title: str
+    kind: str  # of workloads.py
+    model: str  # folders and files that prepare.py and scripts/bench-peers write
+    data: str
+    batch: int
+    rows: tuple
+    reference: str  # the row that the others are compared with
+    profile: tuple = ()  # arguments of `frostpipe profile` for these data
+    profiled_as: str = ""  # another job, whose profiles are this one's too
+    whole_run: bool = False  # trains for epochs and is tested; otherwise a few steps are timed
+
+
+# Arguments of `frostpipe profile`: the ranks that measure.
+PROFILES = {
+    "two_ranks": ("--nproc-per-node", "2", "--memory-limit", "384MiB"),
+    "one_rank": ("--nproc-per-node", "1"),
+}
+
+TRAIN = ("--seed", "1", "--learning-rate", "2e-4")
+NO_LIMIT = "--ignore-memory-limit"
+
+PLAIN = Peer("plain", "single_process.py")
+PIPELINES = tuple(Peer(f"pytorch-{schedule}", "pipelining.py", ("--schedule", schedule), like="static_pipeline")
+                  for schedule in ("1F1B", "GPipe"))
+CACHED = ("--cache",)
+
+ONE_RANK = Ours("one_rank", "one_rank", ("--method", "data-parallel", NO_LIMIT))
+DATA_PARALLEL = Ours("data_parallel", "two_ranks", ("--method", "data-parallel", NO_LIMIT))
+STEP_ROWS = (ONE_RANK, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", ("--method", "static", NO_LIMIT)))
+
+JOBS = (
+    Job("main", "The main job: MiniLM on package descriptions", "texts", "minilm", "sections.tsv", 64,
+        rows=(
+            PLAIN,
+            Peer("plain-frozen", "single_process.py", like="elastic"),
+            Peer("plain-frozen-cached", "single_process.py", CACHED, like="elastic"),
+            Peer("plain-frozen-cached-grouped", "single_process.py", (*CACHED, "--group-by-length", "8"),
+                 like="elastic"),
+            *PIPELINES,
+            ONE_RANK,
+            DATA_PARALLEL,
+            Ours("static_pipeline", "two_ranks", ("--method", "static")),
+            Ours("elastic", "two_ranks", ("--method", "pipetransformer"), ("--freeze", "cap"), freezes_like="elastic"),
+        ), reference="elastic", whole_run=True),
+    Job("sections", "A step, nothing frozen: MiniLM on package descriptions", "texts", "minilm", "sections.tsv", 64,
+        rows=(PLAIN, *PIPELINES, *STEP_ROWS), reference="plain", profiled_as="main"),
+    Job("long-texts", "A step, nothing frozen: MiniLM on texts of 128 tokens", "texts", "minilm", "long-texts.tsv", 64,
+        rows=(PLAIN, *PIPELINES, *STEP_ROWS), reference="plain"),
+    Job("pictures", "A step: ViT (6 blocks, hidden 192, patches of 4) on pictures of 32 x 32", "pictures", "vit",
+        "pictures.bin", 64, rows=(PLAIN, *STEP_ROWS), reference="plain"),
+    Job("plain-text", "A step: GPT-2 (4 blocks, hidden 128, 50,257 tokens) on blocks of 64 tokens", "plain-text",
+        "gpt2", "plain-text.txt", 32, rows=(PLAIN, *STEP_ROWS), reference="plain",
+        profile=("--max-tokens", "64")),
+)
