@@ -61,13 +61,7 @@ int steps_of(const PlanCommandOptions& options, const Profile& profile) {
 
 int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
   if (options.tokens > 0) return options.tokens;
-  const Workload& workload = workload_for(options, profile, "--tokens");
-  if (workload.global_batch_size != options.plan.global_batch_size) {
-    print_note(fmt::format(
-        "the padded length of {} tokens was measured for mini-batches of {}, not {}; --tokens gives another",
-        workload.tokens, workload.global_batch_size, options.plan.global_batch_size));
-  }
-  return workload.tokens;
+  return workload_for(options, profile, "--tokens").tokens;
 }
 
 /// 0 where the profile does not know its data: nothing can come again then.

@@ -6,6 +6,7 @@
 #include <array>
 #include <future>
 #include <optional>
+#include <utility>
 
 #include "executor/job/activation_store.h"
 #include "executor/job/hash.h"
@@ -83,35 +84,38 @@ CachedRows ActivationCache::read(const Request& request) const {
   CachedRows rows;
   const auto count = static_cast<std::int64_t>(request.samples.size());
   rows.layers.assign(request.samples.size(), 0);
+  std::int64_t all_tokens = 0;
+  for (const int sample : request.samples) all_tokens += data_.tokens(sample);
   at::Tensor host;
+  std::int64_t end = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const int sample = request.samples[i];
+    const std::int64_t tokens = data_.tokens(sample), begin = std::exchange(end, end + tokens);
     if (slot_of_sample_[sample] < 0) continue;
     std::vector<std::uint64_t> keys;
     for (const CacheBoundary& boundary : boundaries_) {
       if (boundary.layer <= request.deepest_layer) keys.push_back(entry_key(boundary, sample));
     }
-    const std::int64_t tokens = data_.tokens(sample);
     const at::Tensor entry = at::empty({tokens, hidden_size_}, stored_);
     const std::uint64_t found = store_->read(slot_of_sample_[sample], keys, bytes_of(entry));
     if (found == 0) continue;
     // boundaries_ ascend, and so do the usable ones: keys[k] belongs to boundaries_[k]
     rows.layers[i] = boundaries_[std::find(keys.begin(), keys.end(), found) - keys.begin()].layer;
-    if (!host.defined()) host = at::zeros({count, request.tokens, hidden_size_}, compute_.device(at::kCPU));
-    host.select(0, i).narrow(0, 0, tokens).copy_(entry);
+    if (!host.defined()) host = at::zeros({all_tokens, hidden_size_}, compute_.device(at::kCPU));
+    host.narrow(0, begin, tokens).copy_(entry);
   }
   if (host.defined()) rows.activations = host.to(compute_.device());
   return rows;
 }
 
-void ActivationCache::read_ahead(std::span<const int> samples, int tokens, int deepest_layer) {
+void ActivationCache::read_ahead(std::span<const int> samples, int deepest_layer) {
   reader_->forget();
   if (boundaries_.empty()) return;
-  reader_->start({{samples.begin(), samples.end()}, tokens, deepest_layer}, *this);
+  reader_->start({{samples.begin(), samples.end()}, deepest_layer}, *this);
 }
 
-CachedRows ActivationCache::take(std::span<const int> samples, int tokens, int deepest_layer) {
-  const Request request{{samples.begin(), samples.end()}, tokens, deepest_layer};
+CachedRows ActivationCache::take(std::span<const int> samples, int deepest_layer) {
+  const Request request{{samples.begin(), samples.end()}, deepest_layer};
   std::optional<CachedRows> ready = reader_->take(request);
   CachedRows rows = ready ? std::move(*ready) : read(request);
   for (const int layer : rows.layers) ++counts_.found[layer];
@@ -120,13 +124,14 @@ CachedRows ActivationCache::take(std::span<const int> samples, int tokens, int d
 
 void ActivationCache::write(std::span<const int> samples, const at::Tensor& activations) {
   const at::Tensor host = activations.detach().to(at::kCPU);
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const int sample = samples[i], slot = slot_of_sample_[sample];
+  std::int64_t end = 0;
+  for (const int sample : samples) {
+    const std::int64_t tokens = data_.tokens(sample), begin = std::exchange(end, end + tokens);
+    const int slot = slot_of_sample_[sample];
     if (slot < 0) continue;
     const std::uint64_t key = entry_key(boundaries_.back(), sample);
     if (store_->holds(slot, key)) continue;
-    const std::int64_t tokens = data_.tokens(sample);
-    const at::Tensor entry = host.select(0, static_cast<std::int64_t>(i)).narrow(0, 0, tokens).to(stored_).contiguous();
+    const at::Tensor entry = host.narrow(0, begin, tokens).to(stored_).contiguous();
     if (store_->write(slot, key, bytes_of(entry))) ++counts_.written;
   }
 }

@@ -23,7 +23,7 @@ struct CacheBoundary {
 
 /// Samples' activations as far as they were found.
 struct CachedRows {
-  at::Tensor activations;   // [samples, tokens, hidden], 0 where padded or not found; undefined if nothing was found
+  at::Tensor activations;   // packed, [tokens, hidden], 0 where not found; undefined if nothing was found
   std::vector<int> layers;  // per sample: the layer that its row is the input of, 0 = not found
 };
 
@@ -35,9 +35,8 @@ struct CacheCounts {
 
 /// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.
 ///
-/// Only a sample's tokens are stored, not its padding, which no later layer looks at. An entry's key is made of the
-/// boundary and of the sample's own: there is no other way to change what the prefix gives. Not for data whose view of
-/// a sample changes between epochs.
+/// An entry's key is made of the boundary and of the sample's own: there is no other way to change what the prefix
+/// gives. Not for data whose view of a sample changes between epochs.
 class ActivationCache {
  public:
   /// `store`: null if no sample has a slot. `slot_of_sample`: the sample's number in the store, -1 = has none. The
@@ -54,10 +53,10 @@ class ActivationCache {
 
   /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not
   /// taken.
-  void read_ahead(std::span<const int> samples, int tokens, int deepest_layer);
+  void read_ahead(std::span<const int> samples, int deepest_layer);
   /// The rows of these samples: as read ahead, or read now where others were.
-  CachedRows take(std::span<const int> samples, int tokens, int deepest_layer);
-  /// Stores rows of [samples, tokens, hidden] at the boundary, but for those that are there.
+  CachedRows take(std::span<const int> samples, int deepest_layer);
+  /// Stores the samples' packed rows, [tokens, hidden], at the boundary, but for those that are there.
   void write(std::span<const int> samples, const at::Tensor& activations);
 
   /// Bytes that a sample of so many tokens takes in a store.
@@ -68,7 +67,6 @@ class ActivationCache {
  private:
   struct Request {
     std::vector<int> samples;
-    int tokens = 0;
     int deepest_layer = 0;
     bool operator==(const Request&) const = default;
   };

@@ -10,8 +10,7 @@ BatchLoader::~BatchLoader() {
 }
 
 bool BatchLoader::Request::operator==(const Request& other) const {
-  return samples == other.samples && batch.tokens == other.batch.tokens && batch.epoch == other.batch.epoch &&
-         batch.dropout_seed == other.batch.dropout_seed;
+  return samples == other.samples && batch.epoch == other.batch.epoch && batch.dropout_seed == other.batch.dropout_seed;
 }
 
 BatchLoader::Request BatchLoader::request_for(const MiniBatch& batch, SampleRange share) {

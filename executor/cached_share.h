@@ -1,5 +1,7 @@
 #pragma once
+#include <numeric>
 #include <span>
+#include <vector>
 
 #include "executor/activation_cache.h"
 #include "plan/batch.h"
@@ -18,16 +20,19 @@ class CachedShare {
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) {
     if (!cache_) return;
     share_ = share;
-    rows_ = cache_->take(samples_of(batch, share), batch.tokens, deepest_layer_);
-    if (next) cache_->read_ahead(samples_of(*next, next_share), next->tokens, deepest_layer_);
+    lengths_ = lengths_of(batch, share);
+    rows_ = cache_->take(samples_of(batch, share), deepest_layer_);
+    if (next) cache_->read_ahead(samples_of(*next, next_share), deepest_layer_);
   }
 
   /// Of samples `range` of the mini-batch, which lie in the share.
   CachedRows rows(SampleRange range) const {
-    const int offset = range.begin - share_.begin, count = range.end - range.begin;
-    CachedRows rows;
-    rows.layers.assign(rows_.layers.begin() + offset, rows_.layers.begin() + offset + count);
-    if (rows_.activations.defined()) rows.activations = rows_.activations.narrow(0, offset, count);
+    const auto begin = lengths_.begin() + (range.begin - share_.begin), end = begin + (range.end - range.begin);
+    const auto layers = rows_.layers.begin() + (range.begin - share_.begin);
+    CachedRows rows{.activations = {}, .layers = {layers, layers + (range.end - range.begin)}};
+    if (rows_.activations.defined())
+      rows.activations = rows_.activations.narrow(0, std::accumulate(lengths_.begin(), begin, std::int64_t{0}),
+                                                  std::accumulate(begin, end, std::int64_t{0}));
     return rows;
   }
 
@@ -36,9 +41,14 @@ class CachedShare {
   }
 
  private:
+  static std::vector<std::int64_t> lengths_of(const MiniBatch& batch, SampleRange range) {
+    return {batch.lengths.begin() + range.begin, batch.lengths.begin() + range.end};
+  }
+
   ActivationCache* cache_;
   int deepest_layer_;
   SampleRange share_{};
+  std::vector<std::int64_t> lengths_;  // of the share's samples
   CachedRows rows_;
 };
 

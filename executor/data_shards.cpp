@@ -42,6 +42,18 @@ std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int n
   return shards;
 }
 
+void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shards,
+                    const std::function<int(int sample)>& length_of) {
+  for (std::size_t begin = 0; begin < order.size(); begin += static_cast<std::size_t>(global_batch_size)) {
+    const int size = static_cast<int>(std::min<std::size_t>(global_batch_size, order.size() - begin));
+    for (const SampleRange& part : split_evenly(size, num_shards)) {
+      const auto first = order.begin() + static_cast<std::ptrdiff_t>(begin);
+      std::stable_sort(first + part.begin, first + part.end,
+                       [&](int a, int b) { return length_of(a) < length_of(b); });
+    }
+  }
+}
+
 std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
                                      std::uint64_t seed, int epoch) {
   const int num_shards = static_cast<int>(shards.size());

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,11 @@ std::vector<int> hosts_of_ranks(Communicator& communicator);
 
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
+
+/// Sorts each shard's part of each mini-batch by length, shorter samples first, equal ones as they stood. What a
+/// mini-batch consists of stays: its micro-batches then hold samples of similar length.
+void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shards,
+                    const std::function<int(int sample)>& length_of);
 
 /// The order of all samples in one epoch (counted from 0): random in each shard; of every mini-batch the first part is
 /// drawn from shard 0, the next from shard 1, and so on, as evenly as it goes, so that consecutive replicas find the

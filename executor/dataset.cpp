@@ -97,12 +97,10 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   const int most = longest(options, folder);
   if (folder.config.family == Family::bert) {
     const WordPiece tokenizer = wordpiece_of(folder);
-    encoded.padding_id = tokenizer.padding_id();
     for (const std::string& one : text.texts) encoded.token_ids.push_back(tokenizer.encode(one, most));
   } else {
     const ByteLevelBpe tokenizer = bpe_of(folder);
-    encoded.padding_id = tokenizer.end_of_text_id();
-    folder.config.padding_id = encoded.padding_id;
+    folder.config.padding_id = tokenizer.end_of_text_id();
     for (const std::string& one : text.texts) {
       std::vector<std::int32_t> ids = tokenizer.encode(one);
       if (ids.empty()) ids.push_back(tokenizer.end_of_text_id());
@@ -175,7 +173,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
       folder.config.family == Family::bert ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   dataset.split = split_by_context(source, dataset, num_train);
-  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.padding_id, .labels_per_sample = 2};
+  EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 2};
   for (const Window& window : dataset.windows) {
     encoded.token_ids.push_back(window.ids);
     encoded.labels.insert(encoded.labels.end(), {window.start_position, window.end_position});
@@ -200,7 +198,7 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
   Dataset dataset{.task = Task::causal_language_modeling};
   set_task(folder, dataset.task, {});
   const ByteLevelBpe tokenizer = bpe_of(folder);
-  EncodedData encoded{.token_ids = {}, .labels = {}, .padding_id = tokenizer.end_of_text_id(), .labels_per_sample = 0};
+  EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
   const int size = longest(options, folder);
   int num_train = add_blocks(source.data, tokenizer, size, encoded), num_all = num_train;
   if (!source.test_data.empty()) {

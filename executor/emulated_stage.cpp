@@ -50,8 +50,8 @@ class EmulatedStage final : public StageCompute {
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
-  at::Tensor make_activation(std::int64_t samples, int tokens) const override {
-    return at::zeros({samples, tokens, shrunk_hidden_size(profile_.model, shrink_)}, options_);
+  at::Tensor make_activation(std::int64_t tokens) const override {
+    return at::zeros({tokens, shrunk_hidden_size(profile_.model, shrink_)}, options_);
   }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
@@ -94,7 +94,7 @@ class EmulatedStage final : public StageCompute {
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
     Deadline deadline(entries_ns(profile_.cache->write, size - there));
-    writes_->write(CachedShare::samples_of(*batch_, range), make_activation(size, batch_->tokens));
+    writes_->write(CachedShare::samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
     deadline.wait();
   }
 
@@ -114,7 +114,7 @@ class EmulatedStage final : public StageCompute {
         deadline.extend(costs[layer - range_.begin].forward_ns);
     }
     const at::Tensor transient = shrunk_bytes(computed_again);
-    at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size, batch_->tokens) : at::Tensor();
+    at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size * tokens_per_sample()) : at::Tensor();
     deadline.wait();
     return input_gradient;
   }
@@ -134,12 +134,15 @@ class EmulatedStage final : public StageCompute {
     at::Tensor input, kept;
   };
 
+  /// Made-up samples are equally long.
+  std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
+
   /// A part of the stash, as a layer's output is, where it has room.
   at::Tensor output_of(const at::Tensor& stash, int size) const {
-    const std::vector<std::int64_t> sizes{size, batch_->tokens, shrunk_hidden_size(profile_.model, shrink_)};
-    const std::int64_t bytes = sizes[0] * sizes[1] * sizes[2] * static_cast<std::int64_t>(options_.dtype().itemsize());
-    if (!stash.defined() || stash.numel() < bytes) return make_activation(size, batch_->tokens);
-    return stash.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view(sizes).zero_();
+    const std::int64_t tokens = size * tokens_per_sample(), hidden = shrunk_hidden_size(profile_.model, shrink_);
+    const std::int64_t bytes = tokens * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
+    if (!stash.defined() || stash.numel() < bytes) return make_activation(tokens);
+    return stash.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
   }
 
   Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
@@ -153,11 +156,12 @@ class EmulatedStage final : public StageCompute {
 
   /// Of the stage's layers, for a micro-batch of so many samples.
   const std::vector<LayerCost>& costs_of(int size) {
-    auto [found, is_new] = costs_.try_emplace({size, batch_->tokens});
+    const int tokens = static_cast<int>(tokens_per_sample());
+    auto [found, is_new] = costs_.try_emplace({size, tokens});
     if (!is_new) return found->second;
     MeasurementKey key = key_;
     key.micro_batch_size = size;
-    key.tokens = batch_->tokens;
+    key.tokens = tokens;
     for (key.layer = range_.begin; key.layer < range_.end; ++key.layer) found->second.push_back(cost_of(profile_, key));
     return found->second;
   }
@@ -167,7 +171,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   Nanoseconds entries_ns(const Link& speed, std::int64_t entries) const {
-    const Bytes entry = Bytes{batch_->tokens} * profile_.model.hidden_size * bytes_per_value("float32");
+    const Bytes entry = Bytes{tokens_per_sample()} * profile_.model.hidden_size * bytes_per_value("float32");
     return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
   }
 

@@ -115,11 +115,12 @@ MicroBatch ImageSamples::load(const MiniBatch& batch, std::span<const int> sampl
     normalise(image, input_.mean, input_.deviation,
               {pixels.data_ptr<float>() + static_cast<std::size_t>(i) * values, values});
   }
-  return {with_input ? pixels.to(type) : pixels,
-          {},
-          at::ones({count, input_.tokens}, at::TensorOptions().dtype(type)),
-          labels,
-          dropout_keys(batch, samples)};
+  return {.lengths = std::vector<std::int64_t>(samples.size(), input_.tokens),
+          .input = with_input ? pixels.to(type) : pixels,
+          .token_types = {},
+          .labels = labels,
+          .dropout_keys = dropout_keys(batch, samples),
+          .type = type};
 }
 
 }  // namespace frostpipe

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace frostpipe {
@@ -21,17 +23,41 @@ LayerCost cost_from(const KindSamples& kept) {
           .workspace_bytes = kept.workspace_bytes};
 }
 
+std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                          std::int64_t most) {
+  if (data_lengths.empty()) return std::vector<std::int64_t>(samples, tokens);
+  std::vector<double> quantiles;  // the data's, in the middle of each sample's part of the distribution
+  for (int i = 0; i < samples; ++i) {
+    const double place = (i + 0.5) / samples * static_cast<double>(data_lengths.size());
+    quantiles.push_back(data_lengths[std::min(data_lengths.size() - 1, static_cast<std::size_t>(place))]);
+  }
+  const double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
+  const double scale = static_cast<double>(samples) * tokens / sum;
+  std::vector<std::int64_t> lengths;
+  double exact = 0;  // tokens of the samples so far
+  std::int64_t given = 0;
+  for (const double quantile : quantiles) {
+    exact += quantile * scale;
+    lengths.push_back(std::clamp<std::int64_t>(std::llround(exact) - given, 1, most));
+    given += lengths.back();
+  }
+  return lengths;
+}
+
 MicroBatch LayerBench::made_up_batch(int samples, int tokens) const {
-  const at::Device device = options_.device();
-  const auto random_tokens = [&] {
-    return at::randint(config_.vocab_size, {samples, tokens}, at::TensorOptions().dtype(at::kLong)).to(device);
-  };
-  const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(device);
+  const bool has_pictures = config_.family == Family::vit;
   MicroBatch batch;
-  batch.input = config_.family == Family::vit
+  batch.type = options_.dtype().toScalarType();
+  batch.lengths = has_pictures ? std::vector<std::int64_t>(samples, tokens)
+                               : made_up_lengths(samples, tokens, data_lengths_, config_.max_position_embeddings);
+  const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(options_.device());
+  const auto random_tokens = [&] {
+    return at::randint(config_.vocab_size, {batch.num_tokens()}, at::TensorOptions().dtype(at::kLong))
+        .to(options_.device());
+  };
+  batch.input = has_pictures
                     ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_)
                     : random_tokens();
-  batch.mask = at::ones({samples, tokens}, options_);
   switch (config_.task) {
     case Task::question_answering:
       batch.labels = at::zeros({samples, 2}, numbers);

@@ -2,8 +2,12 @@
 #include <ATen/core/TensorBody.h>
 
 #include <array>
+#include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "executor/device.h"
 #include "executor/layer_state.h"
@@ -35,16 +39,27 @@ using KindSamplesByKind = std::map<LayerKind, KindSamples>;
 /// Of one layer, as the means stand.
 LayerCost cost_from(const KindSamples& kept);
 
+/// Lengths of `samples` made-up samples with `tokens` tokens on average (rounding is spread over them), ascending,
+/// distributed as `data_lengths` (ascending); none longer than `most`, none shorter than 1.
+std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                          std::int64_t most);
+
 /// Times the layers of a model on this rank's device, one by one, as a training run touches them.
 class LayerBench {
  public:
-  /// `layers`: every layer, as it trains. All arguments must outlive the bench.
+  /// `layers`: every layer, as it trains. `data_lengths`: tokens of samples, ascending, whose distribution made-up
+  /// samples take; empty: all are equally long. What is given by reference must outlive the bench.
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-             ComputeDevice& device, at::TensorOptions options)
-      : config_(config), model_(model), layers_(layers), device_(device), options_(options) {}
+             ComputeDevice& device, at::TensorOptions options, std::vector<int> data_lengths)
+      : config_(config),
+        model_(model),
+        layers_(layers),
+        device_(device),
+        options_(options),
+        data_lengths_(std::move(data_lengths)) {}
 
-  /// A made-up micro-batch of that shape: forward of all layers, backward of all, then the rarer variants. Adds to
-  /// `samples`.
+  /// A made-up packed micro-batch of so many samples with `tokens` tokens on average: forward of all layers, backward
+  /// of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, KindSamplesByKind& samples);
   /// One optimizer step of every layer.
   void measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means);
@@ -60,6 +75,7 @@ class LayerBench {
   std::map<int, LayerState>& layers_;
   ComputeDevice& device_;
   at::TensorOptions options_;
+  std::vector<int> data_lengths_;
 };
 
 }  // namespace frostpipe

@@ -41,42 +41,38 @@ std::vector<int> suited_sizes(int global_batch_size, bool quick) {
   return sizes;
 }
 
-/// What the data asks of a run, and in `lengths` the two padded lengths to measure at: the 10th and the 90th percentile
-/// of the mini-batches' (farther apart where they are one, or where the longest sample would lie beyond twice the
-/// larger); the model takes `most_tokens`.
-Workload describe_data(const Dataset& dataset, const MeasureOptions& options, int most_tokens,
-                       std::vector<int>& lengths) {
-  const Samples& data = *dataset.samples;
-  const std::vector<int>& train = dataset.split.train;
-  std::vector<int> order = epoch_order(static_cast<int>(train.size()), options.seed, 0);
-  for (int& index : order) index = train[index];
-  std::vector<int> padded;
-  for (int index = 0; index * options.global_batch_size < static_cast<int>(order.size()); ++index) {
-    padded.push_back(mini_batch(data, order, options.global_batch_size, index).tokens);
-  }
-  double total_tokens = 0;
-  for (const int sample : train) total_tokens += static_cast<double>(data.tokens(sample));
-  std::sort(padded.begin(), padded.end());
-  int longest = padded.back();
+/// Tokens of the samples to train on, ascending.
+std::vector<int> lengths_of(const Dataset& dataset) {
+  std::vector<int> lengths;
+  for (const int sample : dataset.split.train) lengths.push_back(dataset.samples->tokens(sample));
+  std::sort(lengths.begin(), lengths.end());
+  return lengths;
+}
+
+/// What the data asks of a run; `lengths` of the samples to train on, ascending.
+Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, const MeasureOptions& options) {
+  int longest = lengths.back();
   if (options.test_data.empty())
-    longest = std::max(longest, longest_tokens(data, dataset.split.test));  // which another seed trains on
-  lengths = {padded[padded.size() / 10], padded[padded.size() - 1 - padded.size() / 10]};
-  if (padded.front() == longest) {  // pictures, or blocks of text
-    lengths.pop_back();
-  } else {
-    if (lengths[0] == lengths[1]) lengths[1] = std::min(most_tokens, lengths[1] + std::max(4, lengths[0] / 4));
-    if (lengths[0] == lengths[1]) lengths[0] = std::max(1, lengths[0] - std::max(4, lengths[0] / 4));
-    lengths[1] = std::max(lengths[1], (longest + 1) / 2);
-  }
+    longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // which another seed trains on
+  const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / static_cast<double>(lengths.size());
   Workload workload{.name = options.data->filename().string(),
-                    .num_samples = static_cast<int>(train.size()),
-                    .tokens = padded[padded.size() / 2],
+                    .num_samples = static_cast<int>(lengths.size()),
+                    .tokens = static_cast<int>(std::lround(mean)),
                     .longest_tokens = longest,
-                    .mean_tokens = static_cast<int>(std::ceil(total_tokens / static_cast<double>(train.size()))),
+                    .mean_tokens = static_cast<int>(std::ceil(mean)),
                     .global_batch_size = options.global_batch_size};
   if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
   if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
   return workload;
+}
+
+/// Tokens per sample to measure at: the data's mean, which times are predicted with, and one from which the longest
+/// sample, which memory is planned for, is not beyond twice; the model takes `most_tokens`.
+std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
+  const int mean = workload.tokens, longest = workload.longest_tokens;
+  if (mean == longest) return {mean};  // pictures, or blocks of text
+  const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
+  return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
 }
 
 }  // namespace
@@ -104,6 +100,7 @@ void check_inputs(const MeasureOptions& options) {
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
   ModelFolder folder = open_model_folder(options.model);
   std::optional<Workload> workload;
+  std::vector<int> data_lengths;
   std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
   const int most_tokens = folder.config.family == Family::vit ? static_cast<int>(image_tokens(folder.config))
                                                               : static_cast<int>(folder.config.max_position_embeddings);
@@ -111,9 +108,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   if (options.data) {
     const Dataset dataset =
         load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
-    std::vector<int> suited;
-    workload = describe_data(dataset, options, most_tokens, suited);
-    if (options.tokens.empty()) lengths = suited;
+    data_lengths = lengths_of(dataset);
+    workload = describe_data(dataset, data_lengths, options);
+    if (options.tokens.empty()) lengths = suited_tokens(*workload, most_tokens);
   }
   if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};
   const std::vector<int> sizes = options.micro_batch_sizes.empty()
@@ -150,7 +147,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   }
   // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
   const std::string optimizer = "adamw";
-  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options);
+  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, data_lengths);
   std::map<std::pair<int, int>, KindSamplesByKind> samples;  // by micro-batch size and tokens
   std::map<LayerKind, Mean> updates, unmeasured;
   const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };

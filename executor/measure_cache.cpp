@@ -49,7 +49,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
   if (notes > 0) return std::nullopt;
   const std::span<const int> own(samples.data() + static_cast<std::size_t>(communicator.rank()) * kSamplesPerRank,
                                  kSamplesPerRank);
-  const at::Tensor activations = at::randn({kSamplesPerRank, tokens, hidden_size}, compute);
+  const at::Tensor activations = at::randn({std::int64_t{kSamplesPerRank} * tokens, hidden_size}, compute);
   std::vector<double> reads, writes;
   for (int round = 0; round < kRounds; ++round) {
     cache.view().set_boundary({.layer = round + 1, .key = 1});  // a new boundary: every entry is written again
@@ -59,7 +59,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
     writes.push_back(seconds_since(begin) / kSamplesPerRank);
     communicator.everyone().barrier();
     begin = Clock::now();
-    cache.view().take(own, tokens, round + 1);
+    cache.view().take(own, round + 1);
     reads.push_back(seconds_since(begin) / kSamplesPerRank);
   }
   const std::vector<double> sums = communicator.sum({median(reads), median(writes)});

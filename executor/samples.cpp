@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 
 #include "executor/job/hash.h"
 
@@ -19,8 +21,25 @@ MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global
   const std::size_t begin = static_cast<std::size_t>(index) * static_cast<std::size_t>(global_batch_size);
   MiniBatch batch;
   batch.samples = order.subspan(begin, std::min<std::size_t>(global_batch_size, order.size() - begin));
-  for (const int sample : batch.samples) batch.tokens = std::max(batch.tokens, data.tokens(sample));
+  for (const int sample : batch.samples) batch.lengths.push_back(data.tokens(sample));
   return batch;
+}
+
+std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches) {
+  const int num_parts = data_parallel_size % batch.num_shards == 0 ? batch.num_shards : 1;
+  const int pieces_of_part = data_parallel_size / num_parts * num_micro_batches;
+  std::vector<SampleRange> pieces;
+  for (const SampleRange& part : split_evenly(static_cast<int>(batch.samples.size()), num_parts)) {
+    const std::span<const std::int64_t> lengths = std::span(batch.lengths).subspan(part.begin, part.end - part.begin);
+    for (const SampleRange& piece : split_by_length(lengths, pieces_of_part))
+      pieces.push_back({part.begin + piece.begin, part.begin + piece.end});
+  }
+  return pieces;
+}
+
+int mean_length(const MiniBatch& batch) {
+  const std::int64_t sum = std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0});
+  return static_cast<int>(std::lround(static_cast<double>(sum) / static_cast<double>(batch.lengths.size())));
 }
 
 at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples) {
@@ -52,32 +71,36 @@ std::uint64_t TokenSamples::fingerprint() const {
 
 MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                               bool with_input) const {
-  const auto count = static_cast<std::int64_t>(samples.size());
-  const bool has_types = !data_.first_segment_sizes.empty();
+  MicroBatch loaded;
+  loaded.type = type;
+  loaded.dropout_keys = dropout_keys(batch, samples);
+  for (const int sample : samples) loaded.lengths.push_back(tokens(sample));
+  const std::int64_t num_tokens = loaded.num_tokens(), count = loaded.size();
   const int per_sample = data_.labels_per_sample;
-  at::Tensor ids = with_input ? at::full({count, batch.tokens}, data_.padding_id, at::kLong) : at::Tensor();
-  at::Tensor types = has_types ? at::zeros({count, batch.tokens}, at::kLong) : at::Tensor();
-  at::Tensor mask = at::zeros({count, batch.tokens}, at::kFloat);
-  at::Tensor labels =
-      per_sample == 0 ? at::full({count, batch.tokens}, -100, at::kLong) : at::empty({count, per_sample}, at::kLong);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const int sample = samples[i];
-    const std::vector<std::int32_t>& tokens = data_.token_ids[sample];
-    if (with_input) std::copy(tokens.begin(), tokens.end(), ids.data_ptr<std::int64_t>() + i * batch.tokens);
-    std::fill_n(mask.data_ptr<float>() + i * batch.tokens, tokens.size(), 1.0f);
-    if (has_types) {
-      const auto first = static_cast<std::size_t>(data_.first_segment_sizes[sample]);
-      std::fill_n(types.data_ptr<std::int64_t>() + i * batch.tokens + first, tokens.size() - first, std::int64_t{1});
-    }
-    if (per_sample == 0) {
-      std::copy(tokens.begin(), tokens.end(), labels.data_ptr<std::int64_t>() + i * batch.tokens);
-    } else {
-      for (int k = 0; k < per_sample; ++k)
-        labels.data_ptr<std::int64_t>()[i * per_sample + k] = data_.labels[sample * per_sample + k];
+  at::Tensor ids = at::empty({with_input || per_sample == 0 ? num_tokens : 0}, at::kLong);
+  if (ids.numel() > 0) {
+    std::int64_t* next = ids.data_ptr<std::int64_t>();
+    for (const int sample : samples) next = std::copy(data_.token_ids[sample].begin(), data_.token_ids[sample].end(), next);
+  }
+  if (with_input) loaded.input = ids;
+  if (!data_.first_segment_sizes.empty()) {
+    loaded.token_types = at::empty({num_tokens}, at::kLong);
+    std::int64_t* next = loaded.token_types.data_ptr<std::int64_t>();
+    for (const int sample : samples) {
+      const int first = data_.first_segment_sizes[sample];
+      next = std::fill_n(next, first, std::int64_t{0});
+      next = std::fill_n(next, tokens(sample) - first, std::int64_t{1});
     }
   }
-  if (per_sample == 1) labels = labels.squeeze(1);
-  return {ids, types, mask.to(type), labels, dropout_keys(batch, samples)};
+  if (per_sample == 0) {
+    loaded.labels = ids;
+    return loaded;
+  }
+  loaded.labels = at::empty({count, per_sample}, at::kLong);
+  std::int64_t* label = loaded.labels.data_ptr<std::int64_t>();
+  for (const int sample : samples) label = std::copy_n(data_.labels.begin() + sample * per_sample, per_sample, label);
+  if (per_sample == 1) loaded.labels = loaded.labels.squeeze(1);
+  return loaded;
 }
 
 }  // namespace frostpipe

@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "plan/batch.h"
 
 namespace frostpipe {
 
 /// The samples of one optimizer step over all replicas, or of one step of an evaluation.
 struct MiniBatch {
-  std::span<const int> samples;    // numbers of Samples
-  int tokens = 0;                  // length of the longest: every micro-batch is padded to it
+  std::span<const int> samples;       // numbers of Samples
+  std::vector<std::int64_t> lengths;  // tokens of each
+  int num_shards = 1;                 // nodes whose own samples follow each other in it, equally many of each
   int epoch = -1;                  // of training: how images are changed depends on it; -1: as they are
   std::uint64_t dropout_seed = 0;  // of this step; 0: nothing is dropped
 };
@@ -27,23 +29,29 @@ class Samples {
   virtual std::uint64_t key(int sample) const = 0;
   /// Changes with any sample or answer.
   virtual std::uint64_t fingerprint() const = 0;
-  /// Some samples of a mini-batch, padded to its length, on the host. `type`: the model's; `with_input`: for a stage
-  /// that begins with the embedding.
+  /// Some samples of a mini-batch, packed, on the host. `type`: the model's; `with_input`: for a stage that begins with
+  /// the embedding.
   virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                           bool with_input) const = 0;
 };
 
-/// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short.
+/// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short. Of one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
+
+/// Tokens per sample, rounded.
+int mean_length(const MiniBatch& batch);
 
 /// Of these samples; 0 if there are none.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
-/// Texts as token ids, special tokens included, not padded.
+/// Every replica's micro-batches, replica 0's first: pieces of nearly equal length (split_by_length). Where the replicas
+/// are a multiple of the batch's shards, a replica's samples are of its own node.
+std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches);
+
+/// Texts as token ids, special tokens included.
 struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
-  std::vector<int> labels;  // labels_per_sample of each sample in turn
-  std::int32_t padding_id = 0;
+  std::vector<int> labels;    // labels_per_sample of each sample in turn
   int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
   std::vector<int> first_segment_sizes{};  // tokens of type 0, the others are of type 1; empty: all are of type 0
 };

@@ -19,8 +19,8 @@ class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  /// Uninitialised activation of so many samples, as neighbours exchange it.
-  virtual at::Tensor make_activation(std::int64_t samples, int tokens) const = 0;
+  /// Uninitialised packed activation of so many tokens, as neighbours exchange it.
+  virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
   /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the
   /// mini-batch after it, to read ahead (none at the end of the run). Both outlive the iteration.

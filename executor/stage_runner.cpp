@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "executor/memory_meter.h"
@@ -41,6 +42,7 @@ struct StageRunner::Iteration {
   UpdateRule rule;
   double gradient_clip = 0;
   bool apply_update = true;
+  std::vector<SampleRange> micro_batches{};  // this replica's
   IterationResult result{};
   std::optional<double> reduced_loss{};         // over the replicas, where it is not reduced with the norm
   std::map<int, at::Tensor> outputs{};          // by micro-batch, from F to SEND_F
@@ -49,6 +51,12 @@ struct StageRunner::Iteration {
   std::deque<Action> forward_receives{}, backward_receives{};                // not posted yet
   std::deque<std::pair<int, Transfer>> posted_forward{}, posted_backward{};  // micro-batch, transfer
   std::map<int, Transfer> forward_sends{}, backward_sends{};  // by micro-batch, until they are known to have arrived
+
+  SampleRange range_of(int micro_batch) const { return micro_batches[micro_batch]; }
+  std::int64_t num_tokens(int micro_batch) const {
+    const SampleRange range = range_of(micro_batch);
+    return std::accumulate(batch.lengths.begin() + range.begin, batch.lengths.begin() + range.end, std::int64_t{0});
+  }
 
   /// Undefined where nothing is received: at the ends of the pipeline.
   at::Tensor take_received(int micro_batch) {
@@ -88,21 +96,16 @@ int StageRunner::neighbour(int offset) const {
   return rank_of(phase_.layout, place_.position + offset, place_.replica);
 }
 
-SampleRange StageRunner::range_of(const Iteration& iteration, int micro_batch) const {
-  return micro_batch_samples(static_cast<int>(iteration.batch.samples.size()), phase_.layout.data_parallel_size,
-                             phase_.num_micro_batches, place_.replica, micro_batch);
-}
-
-SampleRange StageRunner::share_of(int num_samples) const {
-  const int replicas = phase_.layout.data_parallel_size, last = phase_.num_micro_batches - 1;
-  return {micro_batch_samples(num_samples, replicas, phase_.num_micro_batches, place_.replica, 0).begin,
-          micro_batch_samples(num_samples, replicas, phase_.num_micro_batches, place_.replica, last).end};
+std::vector<SampleRange> StageRunner::micro_batches_of(const MiniBatch& batch) const {
+  const std::vector<SampleRange> all = cut(batch, phase_.layout.data_parallel_size, phase_.num_micro_batches);
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(place_.replica) * phase_.num_micro_batches;
+  return {first, first + phase_.num_micro_batches};
 }
 
 void StageRunner::forward(Iteration& iteration, const Action& action) {
   const int micro_batch = *action.micro_batch;
   at::Tensor output =
-      compute_.forward(micro_batch, range_of(iteration, micro_batch), iteration.take_received(micro_batch));
+      compute_.forward(micro_batch, iteration.range_of(micro_batch), iteration.take_received(micro_batch));
   if (output.defined()) iteration.outputs[micro_batch] = std::move(output);
 }
 
@@ -135,8 +138,7 @@ void StageRunner::post_receives(Iteration& iteration, bool is_forward, std::size
   while (!waiting.empty() && posted.size() < up_to) {
     const Action action = waiting.front();
     waiting.pop_front();
-    const SampleRange range = range_of(iteration, *action.micro_batch);
-    at::Tensor into = compute_.make_activation(range.end - range.begin, iteration.batch.tokens);
+    at::Tensor into = compute_.make_activation(iteration.num_tokens(*action.micro_batch));
     posted.emplace_back(*action.micro_batch,
                         group.receive(into, neighbour(is_forward ? -1 : 1), tag_of(action), to_string(action)));
   }
@@ -243,9 +245,9 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::backward:
       return backward(iteration, action);
     case ActionKind::cache_read:
-      return compute_.cache_read(*action.micro_batch, range_of(iteration, *action.micro_batch));
+      return compute_.cache_read(*action.micro_batch, iteration.range_of(*action.micro_batch));
     case ActionKind::cache_write:
-      return compute_.cache_write(*action.micro_batch, range_of(iteration, *action.micro_batch));
+      return compute_.cache_write(*action.micro_batch, iteration.range_of(*action.micro_batch));
     case ActionKind::send_forward:
     case ActionKind::send_backward:
       return send(iteration, action);
@@ -266,11 +268,15 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
 
 IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule,
                                            double gradient_clip, Trace& trace, bool apply_update) {
-  Iteration iteration{
-      .batch = batch, .step = step, .rule = rule, .gradient_clip = gradient_clip, .apply_update = apply_update};
+  Iteration iteration{.batch = batch,
+                      .step = step,
+                      .rule = rule,
+                      .gradient_clip = gradient_clip,
+                      .apply_update = apply_update,
+                      .micro_batches = micro_batches_of(batch)};
   const auto is_empty = [&](const Action& action) {
     if (!action.micro_batch) return false;
-    const SampleRange range = range_of(iteration, *action.micro_batch);
+    const SampleRange range = iteration.range_of(*action.micro_batch);
     return range.begin == range.end;
   };
   for (const Action& action : body_) {
@@ -280,8 +286,11 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   }
   post_receives(iteration, true, receives_ahead_);
   post_receives(iteration, false, receives_ahead_);
-  const int num_next = next ? static_cast<int>(next->samples.size()) : 0;
-  compute_.begin_iteration(batch, share_of(static_cast<int>(batch.samples.size())), next, share_of(num_next));
+  const auto share_of = [](const std::vector<SampleRange>& micro_batches) {
+    return SampleRange{micro_batches.front().begin, micro_batches.back().end};
+  };
+  compute_.begin_iteration(batch, share_of(iteration.micro_batches), next,
+                           next ? share_of(micro_batches_of(*next)) : SampleRange{});
   std::vector<Action> performed;
   device_.first_mark();
   for (const Action& action : body_) {
@@ -304,14 +313,22 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
   const auto size = static_cast<std::size_t>(compute_.answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
+  // Samples of one length together: see attend().
+  std::vector<int> by_length(samples.size());  // index in `samples`
+  std::iota(by_length.begin(), by_length.end(), 0);
+  std::stable_sort(by_length.begin(), by_length.end(),
+                   [&](int a, int b) { return data.tokens(samples[a]) < data.tokens(samples[b]); });
+  std::vector<int> sorted;
+  for (const int index : by_length) sorted.push_back(samples[index]);
   std::deque<Transfer> sends;
   const int num_batches = (static_cast<int>(samples.size()) + batch_size - 1) / batch_size;
   for (int index = place_.replica; index < num_batches; index += phase_.layout.data_parallel_size) {
-    const MiniBatch batch = mini_batch(data, samples, batch_size, index);
+    const MiniBatch batch = mini_batch(data, sorted, batch_size, index);
     at::Tensor activation;
     const std::string what = "evaluation of batch " + std::to_string(index);
     if (place_.position > 0) {
-      activation = compute_.make_activation(static_cast<std::int64_t>(batch.samples.size()), batch.tokens);
+      activation =
+          compute_.make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
       groups_.forward.receive(activation, neighbour(-1), index, what).wait();
     }
     activation = compute_.evaluate(batch, std::move(activation));
@@ -323,8 +340,11 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
       }
       continue;
     }
-    const double* const found = activation.data_ptr<double>();
-    std::copy(found, found + activation.numel(), answers.begin() + static_cast<std::size_t>(index) * batch_size * size);
+    const double* found = activation.data_ptr<double>();
+    for (std::size_t i = 0; i < batch.samples.size(); ++i, found += size) {
+      const int place = by_length[static_cast<std::size_t>(index) * static_cast<std::size_t>(batch_size) + i];
+      std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(place * size));
+    }
   }
   for (Transfer& transfer : sends) transfer.wait();
   return answers;

@@ -68,9 +68,8 @@ class StageRunner {
   void optimizer_step(Iteration& iteration);
   /// Posts receives of one direction until `up_to` are under way.
   void post_receives(Iteration& iteration, bool is_forward, std::size_t up_to);
-  SampleRange range_of(const Iteration& iteration, int micro_batch) const;
-  /// This replica's samples of a mini-batch of that size.
-  SampleRange share_of(int num_samples) const;
+  /// This replica's micro-batches of a mini-batch.
+  std::vector<SampleRange> micro_batches_of(const MiniBatch& batch) const;
   int neighbour(int offset) const;
 
   const Model& model_;

@@ -90,13 +90,18 @@ void TrainingRun::work(const Formation& formation) {
 std::span<const int> TrainingRun::order_of(int epoch) {
   while (!orders_.empty() && orders_.begin()->first < epoch - 1) orders_.erase(orders_.begin());
   const auto [found, is_new] = orders_.try_emplace(epoch);
-  if (is_new) found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
+  if (is_new) {
+    found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
+    sort_by_length(found->second, options_.plan.global_batch_size, num_shards_,
+                   [&](int sample) { return dataset_.samples->tokens(sample); });
+  }
   return found->second;
 }
 
 MiniBatch TrainingRun::batch_of(int step) {
   MiniBatch batch = mini_batch(*dataset_.samples, order_of(step / steps_per_epoch_), options_.plan.global_batch_size,
                                step % steps_per_epoch_);
+  batch.num_shards = num_shards_;
   batch.epoch = step / steps_per_epoch_;
   const std::array<std::uint64_t, 2> parts{options_.seed, static_cast<std::uint64_t>(step)};
   if (options_.dropout > 0)
@@ -189,6 +194,7 @@ void TrainingRun::enter(const Phase& phase, int step) {
 void TrainingRun::run_step(int step) {
   if (last_step_end_ns_ == 0) last_step_end_ns_ = steady_now_ns();
   const MiniBatch batch = batch_of(step);
+  const int tokens = mean_length(batch);
   const std::optional<MiniBatch> next = step + 1 < num_steps_ ? std::optional(batch_of(step + 1)) : std::nullopt;
   const UpdateRule rule{.optimizer = options_.plan.optimizer,
                         .learning_rate = learning_rate_at(options_, step, num_steps_),
@@ -205,7 +211,7 @@ void TrainingRun::run_step(int step) {
                                                   .loss = result.loss,
                                                   .learning_rate = rule.learning_rate,
                                                   .samples = static_cast<int>(batch.samples.size()),
-                                                  .tokens = batch.tokens,
+                                                  .tokens = tokens,
                                                   .iteration_ns = end - last_step_end_ns_},
                                                  session_->speaks());
   if (!is_recorded && !std::exchange(has_said_unrecorded_, true)) {
@@ -220,7 +226,7 @@ void TrainingRun::run_step(int step) {
         {{"loss", result.loss},
          {"learning_rate", rule.learning_rate},
          {"samples_per_second", static_cast<double>(batch.samples.size()) * 1e9 / static_cast<double>(took)},
-         {"tokens", static_cast<double>(batch.tokens)},
+         {"tokens", static_cast<double>(tokens)},
          {"frozen_layers", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
   }
   last_step_end_ns_ = end;

@@ -45,9 +45,8 @@ class TransformerStage final : public StageCompute {
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
-  at::Tensor make_activation(std::int64_t samples, int tokens) const override {
-    return at::empty({samples, tokens, config_.hidden_size},
-                     at::TensorOptions().dtype(types_.computed).device(device_));
+  at::Tensor make_activation(std::int64_t tokens) const override {
+    return at::empty({tokens, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
   }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
@@ -157,16 +156,15 @@ class TransformerStage final : public StageCompute {
   at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
     const std::set<int> starts(rows.layers.begin(), rows.layers.end());
     if (starts.size() == 1) return run_range(*starts.begin(), end, rows.activations, batch);
-    at::Tensor result = make_activation(batch.size(), batch_->tokens);
+    at::Tensor result = make_activation(batch.num_tokens());
     for (const int start : starts) {
       std::vector<std::int64_t> members;
       for (std::size_t i = 0; i < rows.layers.size(); ++i) {
         if (rows.layers[i] == start) members.push_back(static_cast<std::int64_t>(i));
       }
-      const at::Tensor index = at::tensor(members, at::kLong).to(device_);
-      const MicroBatch part = batch.select(index);
-      const at::Tensor from = start > 0 ? rows.activations.index_select(0, index) : at::Tensor();
-      result.index_copy_(0, index, run_range(start, end, from, part));
+      const at::Tensor members_rows = rows_of_samples(batch.lengths, members).to(device_);
+      const at::Tensor from = start > 0 ? rows.activations.index_select(0, members_rows) : at::Tensor();
+      result.index_copy_(0, members_rows, run_range(start, end, from, batch.select(members)));
     }
     return result;
   }

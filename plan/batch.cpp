@@ -1,6 +1,7 @@
 #include "plan/batch.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiles/error.h"
 
@@ -18,7 +19,54 @@ SampleRange piece(int num_samples, int num_parts, int part) {
   return {begin, begin + size + (part < num_larger ? 1 : 0)};
 }
 
+/// Begins of the pieces, the last filled first, that are as long as `most` allows: no cut with such pieces begins its
+/// k-th earlier. Empty if num_parts pieces do not suffice.
+std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_parts, std::int64_t most) {
+  std::vector<int> begins(num_parts);
+  int sample = static_cast<int>(lengths.size());
+  for (int part = num_parts; part-- > 0;) {
+    for (std::int64_t sum = 0; sample > 0 && sum + lengths[sample - 1] <= most;) sum += lengths[--sample];
+    begins[part] = sample;
+  }
+  return sample == 0 ? begins : std::vector<int>();
+}
+
+/// Length of the longest piece in the best cut.
+std::int64_t shortest_bottleneck(std::span<const std::int64_t> lengths, int num_parts) {
+  std::int64_t low = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  std::int64_t high = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (earliest_begins(lengths, num_parts, middle).empty()) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 }  // namespace
+
+std::vector<SampleRange> split_by_length(std::span<const std::int64_t> lengths, int num_parts) {
+  FROSTPIPE_CHECK(num_parts >= 1, "a mini-batch is cut into at least one piece");
+  const int num_samples = static_cast<int>(lengths.size());
+  const std::int64_t most = shortest_bottleneck(lengths, num_parts);
+  const std::vector<int> begins = earliest_begins(lengths, num_parts, most);
+  std::int64_t left = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  std::vector<SampleRange> pieces;
+  int end = 0;
+  for (int part = 0; part < num_parts; ++part) {
+    const int begin = end, parts_left = num_parts - part;
+    const int needed = parts_left > 1 ? begins[part + 1] : num_samples;  // what follows has room for no more
+    std::int64_t sum = 0;
+    while (end < num_samples && (end < needed || sum * parts_left < left) && sum + lengths[end] <= most)
+      sum += lengths[end++];
+    left -= sum;
+    pieces.push_back({begin, end});
+  }
+  return pieces;
+}
 
 std::vector<SampleRange> split_evenly(int num_samples, int num_parts) {
   FROSTPIPE_CHECK(num_parts >= 1, "a mini-batch is cut into at least one piece");

@@ -44,7 +44,8 @@ std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positio
 class StageMemory {
  public:
   StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype);
-  /// `layers`: costs of all layers on the stage's device, for the largest micro-batch padded to the longest sample.
+  /// `layers`: costs of all layers on the stage's device, for as many of the longest samples as the largest micro-batch
+  /// has.
   RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
 
  private:
@@ -67,7 +68,8 @@ class StageMemory {
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
-/// `global_batch_size`, padded to the run's longest sample.
+/// `global_batch_size`, if all its samples were the run's longest: split_by_length makes no
+/// longer one.
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
 

@@ -54,9 +54,9 @@ struct Phase {
   Partition partition;        // one range per stage
   int num_micro_batches = 1;  // per replica
   std::string schedule = "1F1B";
-  /// Padded length per sample that the prediction holds for.
+  /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
   int tokens = 0;
-  /// Padded length of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
+  /// Tokens of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
   int longest_tokens = 0;
   CacheUse cache;
   Recompute recompute = std::nullopt;

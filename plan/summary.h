@@ -38,7 +38,7 @@ struct PhaseSummary {
   int num_micro_batches = 1;
   std::string schedule;
   std::string partition;                       // "[0,5) [5,14)"
-  int tokens = 0;                              // median padded length of the phase's mini-batches
+  int tokens = 0;                              // median over the phase's mini-batches of their samples' mean length
   Nanoseconds predicted_iteration_ns = 0;      // 0 until `compare` has filled it
   Nanoseconds measured_iteration_ns = 0;       // median over the phase's steps
   Nanoseconds measured_iteration_low_ns = 0;   // 10th percentile

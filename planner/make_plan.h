@@ -18,7 +18,7 @@ struct PlanOptions {
   std::string method = "pipetransformer";
   int global_batch_size = 64;
   int num_steps = 0;
-  int tokens = 0;  // padded length per sample; 0 = that of the profile's workload
+  int tokens = 0;  // per sample, on average; 0 = as the profile's workload
   std::string optimizer = "adamw";
   std::string dtype = "float32";
   std::string partitioner = "exact";  // exact | pipetransformer-greedy

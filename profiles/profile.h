@@ -11,7 +11,8 @@
 
 namespace frostpipe {
 
-/// What a measurement was taken for. `tokens` counts per sample, padding included.
+/// What a measurement was taken for. `tokens`: per sample, on average over the micro-batch, which is packed: it costs
+/// by its tokens, and nothing is padded.
 struct MeasurementKey {
   int layer = 0;
   std::string device_type = "cpu";
@@ -61,14 +62,14 @@ struct UpdateMeasurement {
 struct Workload {
   std::string name;
   int num_samples = 0;
-  /// Median over the global mini-batches of one epoch of the padded length.
+  /// Mean length of a sample, rounded: what times are predicted with.
   int tokens = 0;
   /// Length of the longest sample, also of those that were held out (another seed trains on them): what memory must be
   /// planned for.
   int longest_tokens = 0;
-  /// Mean length of a sample without padding, rounded up: what an activation cache stores; 0 = as `tokens`.
+  /// Mean length of a sample, rounded up: what an activation cache stores; 0 = as `tokens`.
   int mean_tokens = 0;
-  /// Mini-batch size that `tokens` holds for.
+  /// Mini-batch size that the profile was taken for.
   int global_batch_size = 0;
   /// How samples were made of texts (SampleOptions in executor/execute.h); none: not known, or pictures.
   std::optional<int> max_tokens = std::nullopt;

@@ -70,14 +70,12 @@ PairTokenizer pair_tokenizer(WordPiece tokenizer) {
   return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); },
           .before = {shared->classification_id()},
           .between = {shared->separator_id()},
-          .behind = {shared->separator_id()},
-          .padding_id = shared->padding_id()};
+          .behind = {shared->separator_id()}};
 }
 
 PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
   const auto shared = std::make_shared<const ByteLevelBpe>(std::move(tokenizer));
-  return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); },
-          .padding_id = shared->end_of_text_id()};
+  return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); }};
 }
 
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {

@@ -17,13 +17,12 @@ namespace frostpipe {
 struct PairTokenizer {
   std::function<SpannedTokens(std::string_view)> encode;
   std::vector<std::int32_t> before{}, between{}, behind{};
-  std::int32_t padding_id = 0;
 };
 
 /// BERT's: [CLS] question [SEP] context [SEP].
 PairTokenizer pair_tokenizer(WordPiece tokenizer);
 
-/// GPT-2's: nothing stands between, before or behind them. Padding is <|endoftext|>.
+/// GPT-2's: nothing stands between, before or behind them.
 PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer);
 
 /// A question with as much of its context as the model can see at once, as PairTokenizer has it.

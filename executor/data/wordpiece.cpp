@@ -212,7 +212,6 @@ WordPiece::WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOpti
                          "without it among " + std::to_string(vocabulary_size_) + " tokens");
     return found->second;
   };
-  padding_id_ = id_of(kPaddingToken);
   unknown_id_ = id_of(kUnknownToken);
   classification_id_ = id_of(kClassificationToken);
   separator_id_ = id_of(kSeparatorToken);

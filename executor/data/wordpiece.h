@@ -50,7 +50,6 @@ class WordPiece {
   SpannedTokens encode_with_spans(std::string_view utf8) const;
 
   int vocabulary_size() const { return vocabulary_size_; }
-  std::int32_t padding_id() const { return padding_id_; }
   std::int32_t unknown_id() const { return unknown_id_; }
   std::int32_t classification_id() const { return classification_id_; }
   std::int32_t separator_id() const { return separator_id_; }
@@ -78,7 +77,6 @@ class WordPiece {
   PieceTable continuation_;  // further on; the keys lack their "##"
   std::vector<SpecialToken> special_tokens_;
   int vocabulary_size_ = 0;
-  std::int32_t padding_id_ = 0;
   std::int32_t unknown_id_ = 0;
   std::int32_t classification_id_ = 0;
   std::int32_t separator_id_ = 0;

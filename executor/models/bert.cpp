@@ -46,9 +46,9 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
   const at::Tensor types =
-      batch.token_types.defined() ? at::embedding(p[2].value, batch.token_types) : p[2].value.select(0, 0);
-  const at::Tensor sum = look_up(p[0], batch.input) + p[1].value.narrow(0, 0, batch.input.size(1)) + types;
-  return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.mask.scalar_type()), batch);
+      batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
+  const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device())) + types;
+  return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -66,7 +66,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                 const MicroBatch& batch) {
   if (c.task == Task::question_answering) return project(x, p[0], p[1]);
-  const at::Tensor pooled = at::tanh(project(x.select(1, 0), p[0], p[2]));
+  const at::Tensor pooled = at::tanh(project(first_tokens(x, batch), p[0], p[2]));
   return project(drop(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
 }
 

@@ -68,21 +68,67 @@ struct EmbeddingFunction : Function<EmbeddingFunction> {
   }
 };
 
-/// 1 where a value stays, 0 where it is dropped.
-at::Tensor kept(const at::Tensor& x, const at::Tensor& keys, std::uint64_t place, double rate) {
+/// 1 where a value stays, 0 where it is dropped. The values of sample i are the next counts[i] of `x`, and its random
+/// numbers those of key i.
+at::Tensor kept(const at::Tensor& x, const at::Tensor& keys, std::span<const std::int64_t> counts, std::uint64_t place,
+                double rate) {
   at::Tensor result = at::empty(x.sizes(), at::kFloat);
-  const std::int64_t samples = x.size(0), values = x.numel() / std::max<std::int64_t>(1, samples);
   const auto threshold = static_cast<std::uint32_t>(rate * 4294967296.0);
-  for (std::int64_t sample = 0; sample < samples; ++sample) {
+  float* out = result.data_ptr<float>();
+  for (std::size_t sample = 0; sample < counts.size(); ++sample) {
     const std::uint64_t key = mixed(static_cast<std::uint64_t>(keys.data_ptr<std::int64_t>()[sample]) + place);
-    float* const out = result.data_ptr<float>() + sample * values;
-    for (std::int64_t i = 0; i < values; i += 2) {  // two values of 32 bits from each number
+    for (std::int64_t i = 0; i < counts[sample]; i += 2) {  // two values of 32 bits from each number
       const std::uint64_t random = mixed(key + static_cast<std::uint64_t>(i));
       out[i] = static_cast<std::uint32_t>(random) >= threshold;
-      if (i + 1 < values) out[i + 1] = static_cast<std::uint32_t>(random >> 32) >= threshold;
+      if (i + 1 < counts[sample]) out[i + 1] = static_cast<std::uint32_t>(random >> 32) >= threshold;
     }
+    out += counts[sample];
   }
   return result.to(x.options());
+}
+
+at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
+                   const at::Tensor& keys, std::span<const std::int64_t> counts) {
+  const std::uint64_t place = mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site));
+  return x * (kept(x, keys, counts, place, config.dropout) / (1 - config.dropout));
+}
+
+/// Consecutive samples of one length.
+struct EqualLengths {
+  std::int64_t first_sample = 0, samples = 0, length = 0;
+};
+
+std::vector<EqualLengths> groups_of(const MicroBatch& batch) {
+  std::vector<EqualLengths> groups;
+  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
+    if (groups.empty() || groups.back().length != batch.lengths[sample])
+      groups.push_back({sample, 0, batch.lengths[sample]});
+    ++groups.back().samples;
+  }
+  return groups;
+}
+
+/// Of one group: [tokens, 3 hidden] -> [tokens, hidden]
+at::Tensor attend_equal(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
+                        const EqualLengths& group, const at::Tensor& dropout_keys, bool is_causal) {
+  const std::int64_t heads = config.num_attention_heads, size = config.hidden_size / heads, tokens = group.length;
+  const at::Tensor qkv = query_key_value.view({group.samples, tokens, 3, heads, size}).permute({2, 0, 3, 1, 4});
+  at::Tensor mixed_values;
+  if (dropout_keys.defined() && config.dropout > 0) {
+    at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
+    if (is_causal) {
+      const at::Tensor later = at::ones({tokens, tokens}, scores.options().dtype(at::kBool)).triu(1);
+      scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+    }
+    const std::vector<std::int64_t> counts(group.samples, heads * tokens * tokens);
+    const at::Tensor keys = dropout_keys.narrow(0, group.first_sample, group.samples);
+    mixed_values =
+        at::matmul(dropped(config, layer, DropoutSite::attention, scores.softmax(-1), keys, counts), qkv[2]);
+  } else {
+    mixed_values = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                                    is_causal);
+  }
+  return mixed_values.transpose(1, 2).reshape({group.samples * tokens, config.hidden_size});
 }
 
 }  // namespace
@@ -107,39 +153,49 @@ at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, cons
                         config.layer_norm_eps);
 }
 
+at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
+  std::vector<std::int64_t> places;
+  places.reserve(batch.num_tokens());
+  for (const std::int64_t length : batch.lengths) {
+    for (std::int64_t place = 0; place < length; ++place) places.push_back(place);
+  }
+  return at::tensor(places, at::kLong).to(device);
+}
+
+at::Tensor first_tokens(const at::Tensor& x, const MicroBatch& batch) {
+  std::vector<std::int64_t> rows = batch.offsets();
+  rows.pop_back();
+  return x.index_select(0, at::tensor(rows, at::kLong).to(x.device()));
+}
+
+at::Tensor last_tokens(const at::Tensor& x, const MicroBatch& batch) {
+  std::vector<std::int64_t> rows = batch.offsets();
+  rows.erase(rows.begin());
+  return x.index_select(0, (at::tensor(rows, at::kLong) - 1).to(x.device()));
+}
+
 at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
                   const MicroBatch& batch, bool is_causal) {
-  const std::int64_t samples = query_key_value.size(0), tokens = query_key_value.size(1),
-                     heads = config.num_attention_heads, size = config.hidden_size / heads;
-  const at::Tensor qkv = query_key_value.view({samples, tokens, 3, heads, size}).permute({2, 0, 3, 1, 4});
-  // 0 for a token, the lowest finite value for padding, as transformers does it. [samples, 1, 1, tokens]
-  at::Tensor bias;
-  if (!is_causal)
-    bias = ((1 - batch.mask) * std::numeric_limits<float>::lowest())
-               .view({samples, 1, 1, tokens})
-               .expand({samples, heads, tokens, tokens});
-  at::Tensor mixed_values;
-  if (batch.dropout_keys.defined() && config.dropout > 0) {
-    at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
-    if (is_causal) {
-      const at::Tensor later = at::ones({tokens, tokens}, scores.options().dtype(at::kBool)).triu(1);
-      scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
-    } else {
-      scores = scores + bias;
-    }
-    mixed_values = at::matmul(drop(config, layer, DropoutSite::attention, scores.softmax(-1), batch), qkv[2]);
-  } else {
-    mixed_values = at::scaled_dot_product_attention(
-        qkv[0], qkv[1], qkv[2], bias.defined() ? std::optional(bias) : std::nullopt, /*dropout_p=*/0.0, is_causal);
-  }
-  return mixed_values.transpose(1, 2).reshape({samples, tokens, config.hidden_size});
+  const std::vector<EqualLengths> groups = groups_of(batch);
+  if (groups.size() == 1)
+    return attend_equal(config, layer, query_key_value, groups.front(), batch.dropout_keys, is_causal);
+  std::vector<std::int64_t> sizes;
+  for (const EqualLengths& group : groups) sizes.push_back(group.samples * group.length);
+  std::vector<at::Tensor> parts = query_key_value.split_with_sizes(sizes);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    parts[i] = attend_equal(config, layer, parts[i], groups[i], batch.dropout_keys, is_causal);
+  return at::cat(parts);
 }
 
 at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                 const MicroBatch& batch) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
-  const std::uint64_t place = mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site));
-  return x * (kept(x, batch.dropout_keys, place, config.dropout) / (1 - config.dropout));
+  const std::int64_t row = x.numel() / std::max<std::int64_t>(1, x.size(0));
+  std::vector<std::int64_t> counts(batch.size(), row);
+  if (x.size(0) != batch.size()) {
+    for (std::size_t sample = 0; sample < counts.size(); ++sample) counts[sample] *= batch.lengths[sample];
+  }
+  return dropped(config, layer, site, x, batch.dropout_keys, counts);
 }
 
 }  // namespace frostpipe

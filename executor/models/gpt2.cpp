@@ -63,8 +63,8 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 }
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
-  const at::Tensor sum = look_up(p[0], batch.input) + p[1].value.narrow(0, 0, batch.input.size(1));
-  return drop(c, 0, DropoutSite::output, sum.to(batch.mask.scalar_type()), batch);
+  const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device()));
+  return drop(c, 0, DropoutSite::output, sum.to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -86,9 +86,7 @@ at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, c
     return project(layer_norm(c, x, p[1], p[2]), p[0], c.task == Task::question_answering ? p[3] : Parameter{});
   }
   // The last token has seen them all.
-  const at::Tensor last = batch.mask.sum(1, /*keepdim=*/false, at::kDouble).to(at::kLong) - 1;
-  const at::Tensor pooled = x.gather(1, last.view({-1, 1, 1}).expand({-1, 1, c.hidden_size})).squeeze(1);
-  return project(layer_norm(c, pooled, p[1], p[2]), p[0], Parameter{});
+  return project(layer_norm(c, last_tokens(x, batch), p[1], p[2]), p[0], Parameter{});
 }
 
 }  // namespace

@@ -16,29 +16,44 @@ at::Tensor precise(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
 
-/// Losses of the tokens foretold, each where its logits are; 0 elsewhere. [samples, tokens] Labels move, not logits:
-/// those are large, and are not copied.
-at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing) {
-  const at::Tensor said = at::constant_pad_nd(labels.narrow(1, 1, labels.size(1) - 1), {0, 1}, kIgnored);
-  return at::cross_entropy_loss(precise(logits).flatten(0, 1), said.flatten(), {}, at::Reduction::None, kIgnored,
-                                label_smoothing)
-      .view_as(labels);
+/// The token that each token is to predict: the next one of its sample; kIgnored after the last. [tokens] Labels move,
+/// not logits: those are large, and are not copied.
+at::Tensor next_tokens(const MicroBatch& batch) {
+  at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.num_tokens() - 1), {0, 1}, kIgnored);
+  std::vector<std::int64_t> ends = batch.offsets();
+  ends.erase(ends.begin());
+  return next.index_fill_(0, (at::tensor(ends, at::kLong) - 1).to(next.device()), kIgnored);
 }
 
-at::Tensor num_foretold(const at::Tensor& labels) {
-  return (labels.narrow(1, 1, labels.size(1) - 1) != kIgnored).sum(1).clamp_min(1);
+/// Tokens of a sample that are predicted; 1 where there are none, as a divisor.
+std::int64_t num_predicted(std::int64_t length) { return std::max<std::int64_t>(1, length - 1); }
+
+/// Sum over the samples of the mean loss of their predicted tokens.
+at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, double label_smoothing) {
+  const at::Tensor losses = at::cross_entropy_loss(precise(logits), next_tokens(batch), {}, at::Reduction::None,
+                                                   kIgnored, label_smoothing);
+  std::vector<double> weights;
+  for (const std::int64_t length : batch.lengths)
+    weights.insert(weights.end(), length, 1.0 / static_cast<double>(num_predicted(length)));
+  return (losses * at::tensor(weights, at::kDouble).to(losses.options())).sum();
 }
 
-/// Loss, tokens foretold, tokens foretold rightly. One sample after the other: beside all logits there is room for
+/// Loss, tokens predicted, tokens predicted rightly. One sample after the other: beside all logits there is room for
 /// one's losses only.
-at::Tensor causal_answers(const at::Tensor& logits, const at::Tensor& labels) {
-  const at::Tensor counts = num_foretold(labels), foretold = logits.narrow(1, 0, labels.size(1) - 1).argmax(2);
-  const at::Tensor hits = (foretold == labels.narrow(1, 1, labels.size(1) - 1)).sum(1);
-  std::vector<at::Tensor> losses;
-  for (std::int64_t i = 0; i < labels.size(0); ++i)
-    losses.push_back(token_losses(logits.narrow(0, i, 1), labels.narrow(0, i, 1), 0).sum(1));
-  return at::stack({(at::cat(losses) / counts).to(at::kDouble), counts.to(at::kDouble), hits.to(at::kDouble)}, 1)
-      .to(at::kCPU);
+at::Tensor causal_answers(const at::Tensor& logits, const MicroBatch& batch) {
+  const at::Tensor labels = next_tokens(batch), hits = (logits.argmax(1) == labels).to(at::kDouble);
+  const std::vector<std::int64_t> offsets = batch.offsets();
+  at::Tensor answers = at::empty({batch.size(), 3}, at::kDouble);
+  double* answer = answers.data_ptr<double>();
+  for (std::int64_t i = 0; i < batch.size(); ++i) {
+    const std::int64_t begin = offsets[i], length = batch.lengths[i], count = num_predicted(length);
+    const at::Tensor loss = at::cross_entropy_loss(precise(logits.narrow(0, begin, length)),
+                                                   labels.narrow(0, begin, length), {}, at::Reduction::Sum, kIgnored);
+    *answer++ = loss.item<double>() / static_cast<double>(count);
+    *answer++ = static_cast<double>(count);
+    *answer++ = hits.narrow(0, begin, length).sum().item<double>();
+  }
+  return answers;
 }
 
 /// The class of the highest logit, and its probability.
@@ -48,9 +63,20 @@ at::Tensor best_classes(const at::Tensor& logits) {
   return at::cat({classes.to(at::kDouble), probabilities.to(at::kDouble)}, 1).to(at::kCPU);
 }
 
+/// [samples, tokens of the longest, 2]: the lowest finite value where a sample has no token.
+at::Tensor padded_ends(const at::Tensor& logits, const MicroBatch& batch) {
+  const std::int64_t longest = *std::max_element(batch.lengths.begin(), batch.lengths.end());
+  std::vector<std::int64_t> rows;
+  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
+    for (std::int64_t token = 0; token < batch.lengths[sample]; ++token) rows.push_back(sample * longest + token);
+  }
+  return at::full({batch.size() * longest, 2}, std::numeric_limits<float>::lowest(), logits.options())
+      .index_copy(0, at::tensor(rows, at::kLong).to(logits.device()), logits)
+      .view({batch.size(), longest, 2});
+}
+
 at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
-  const at::Tensor masked =
-      precise(logits).masked_fill(batch.mask.unsqueeze(2) == 0, std::numeric_limits<float>::lowest());
+  const at::Tensor masked = padded_ends(precise(logits), batch);
   return (at::cross_entropy_loss(masked.select(2, 0), batch.labels.select(1, 0), {}, at::Reduction::None) +
           at::cross_entropy_loss(masked.select(2, 1), batch.labels.select(1, 1), {}, at::Reduction::None)) /
          2;
@@ -60,14 +86,15 @@ at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
 at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is_closed) {
   const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(),
                    types = batch.token_types.to(at::kCPU);
-  const std::int64_t samples = ends.size(0), tokens = ends.size(1);
+  const std::vector<std::int64_t> offsets = batch.offsets();
+  const std::int64_t samples = batch.size();
   at::Tensor best = at::empty({samples, 3}, at::kDouble);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
-    const double* const logit = ends.data_ptr<double>() + sample * tokens * 2;
-    const std::int64_t* const type = types.data_ptr<std::int64_t>() + sample * tokens;
+    const std::int64_t tokens = batch.lengths[sample];
+    const double* const logit = ends.data_ptr<double>() + offsets[sample] * 2;
+    const std::int64_t* const type = types.data_ptr<std::int64_t>() + offsets[sample];
     const std::int64_t begin = std::find(type, type + tokens, 1) - type;
-    const std::int64_t end =
-        std::find(type + begin, type + tokens, 0) - type - (is_closed ? 1 : 0);  // padding is of type 0
+    const std::int64_t end = std::find(type + begin, type + tokens, 0) - type - (is_closed ? 1 : 0);
     double* const answer = best.data_ptr<double>() + sample * 3;
     answer[0] = answer[1] = -1;
     answer[2] = -std::numeric_limits<double>::infinity();
@@ -91,7 +118,7 @@ at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch
     case Task::question_answering:
       return end_losses(logits, batch).sum();
     case Task::causal_language_modeling:
-      return (token_losses(logits, batch.labels, label_smoothing).sum(1) / num_foretold(batch.labels)).sum();
+      return causal_loss_sum(logits, batch, label_smoothing);
     default:
       return at::cross_entropy_loss(precise(logits), batch.labels, {}, at::Reduction::Sum, kIgnored, label_smoothing);
   }
@@ -106,7 +133,7 @@ at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits,
     case Task::question_answering:
       return best_spans(logits, batch, config.family == Family::bert);
     case Task::causal_language_modeling:
-      return causal_answers(logits, batch.labels);
+      return causal_answers(logits, batch);
     default:
       return best_classes(logits);
   }

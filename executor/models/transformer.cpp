@@ -106,21 +106,56 @@ Model model_of(const TransformerConfig& config, std::string name) {
   return model;
 }
 
-MicroBatch MicroBatch::select(const at::Tensor& index) const {
-  const auto of = [&](const at::Tensor& all) {
-    return all.defined() ? all.index_select(0, index.to(all.device())) : all;
-  };
-  return {of(input), of(token_types), of(mask), of(labels), of(dropout_keys)};
+std::int64_t MicroBatch::num_tokens() const {
+  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+}
+
+std::vector<std::int64_t> MicroBatch::offsets() const {
+  std::vector<std::int64_t> offsets{0};
+  for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
+  return offsets;
 }
 
 MicroBatch MicroBatch::narrow(std::int64_t begin, std::int64_t count) const {
-  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, begin, count) : all; };
-  return {of(input), of(token_types), of(mask), of(labels), of(dropout_keys)};
+  const std::vector<std::int64_t> offset = offsets();
+  const std::int64_t first = offset[begin], tokens = offset[begin + count] - first;
+  const auto of_tokens = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, first, tokens) : all; };
+  const auto of_samples = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, begin, count) : all; };
+  const auto of = [&](const at::Tensor& all) { return is_by_token(all) ? of_tokens(all) : of_samples(all); };
+  return {{lengths.begin() + begin, lengths.begin() + begin + count},
+          of(input),
+          of_tokens(token_types),
+          of(labels),
+          of_samples(dropout_keys),
+          type};
+}
+
+MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
+  const at::Tensor rows = rows_of_samples(lengths, samples);
+  const at::Tensor numbers = at::tensor(at::ArrayRef<std::int64_t>(samples.data(), samples.size()), at::kLong);
+  const auto at_index = [](const at::Tensor& all, const at::Tensor& index) {
+    return all.defined() ? all.index_select(0, index.to(all.device())) : all;
+  };
+  const auto of = [&](const at::Tensor& all) { return at_index(all, is_by_token(all) ? rows : numbers); };
+  std::vector<std::int64_t> selected;
+  for (const std::int64_t sample : samples) selected.push_back(lengths[sample]);
+  return {std::move(selected),    of(input), at_index(token_types, rows), of(labels), at_index(dropout_keys, numbers),
+          type};
 }
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto of = [&](const at::Tensor& all) { return all.defined() ? all.to(device) : all; };
-  return {of(input), of(token_types), of(mask), of(labels), dropout_keys};
+  return {lengths, of(input), of(token_types), of(labels), dropout_keys, type};
+}
+
+at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples) {
+  std::vector<std::int64_t> offsets{0};
+  for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t sample : samples) {
+    for (std::int64_t row = offsets[sample]; row < offsets[sample + 1]; ++row) rows.push_back(row);
+  }
+  return at::tensor(rows, at::kLong);
 }
 
 MicroBatch MicroBatch::without_dropout() const {

@@ -66,23 +66,37 @@ std::int64_t tied_parameter_count(const TransformerConfig& config);
 /// head.
 Model model_of(const TransformerConfig& config, std::string name);
 
-/// Samples of a micro-batch, padded behind to one length. What a stage does not look at may be undefined: the input
-/// behind the first stage, labels before the last.
+/// Samples of a micro-batch, packed: the tokens of all samples one after another, without padding. `tokens` below is
+/// their number. What a stage does not look at may be undefined: the input after the first stage, labels before the
+/// last.
 struct MicroBatch {
-  at::Tensor
-      input;  // token ids [samples, tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
-  at::Tensor token_types;   // [samples, tokens] int64; undefined: all 0
-  at::Tensor mask;          // [samples, tokens], 1 for a token, 0 for padding, in the model's dtype
-  at::Tensor labels;        // int64; classes [samples], first and last token of the answer [samples, 2], or the tokens
-                            // themselves [samples, tokens], -100 where padded
-  at::Tensor dropout_keys;  // [samples] int64: of this sample in this step; undefined: nothing is dropped
-  std::int64_t size() const { return mask.defined() ? mask.size(0) : 0; }
-  /// The samples at these places; `index` on the batch's device.
-  MicroBatch select(const at::Tensor& index) const;
+  std::vector<std::int64_t> lengths;  // tokens of each sample
+  at::Tensor input;        // token ids [tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
+  at::Tensor token_types;  // [tokens] int64; undefined: all 0
+  at::Tensor labels;       // int64; classes [samples], first and last token of the answer (counted in the sample)
+                           // [samples, 2], or the tokens themselves [tokens]
+  at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
+  at::ScalarType type = at::kFloat;  // that the model computes in
+
+  std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
+  std::int64_t num_tokens() const;
+  /// Index of each sample's first token; one more entry: num_tokens().
+  std::vector<std::int64_t> offsets() const;
+  /// Consecutive samples.
   MicroBatch narrow(std::int64_t begin, std::int64_t count) const;
+  /// The samples with these numbers. `device`: where input and labels are.
+  MicroBatch select(std::span<const std::int64_t> samples) const;
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
   MicroBatch without_dropout() const;
+
+ private:
+  /// Inputs and labels of one dimension belong to tokens, if they are as many; where each sample has one token, both are
+  /// the same.
+  bool is_by_token(const at::Tensor& all) const { return all.defined() && all.dim() == 1 && all.size(0) == num_tokens(); }
 };
+
+/// Rows of packed activations that belong to these samples, in their order. [tokens of the samples] int64 on the host
+at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples);
 
 /// A tensor of a layer as its forward uses it. `gradient` is where the backward adds; undefined while the layer is
 /// frozen.
@@ -90,9 +104,9 @@ struct Parameter {
   at::Tensor value, gradient;
 };
 
-/// Runs layer number `layer`. `input` is the activation of the layer before, [samples, tokens, hidden]; undefined for
-/// the embedding. Returns [samples, tokens, hidden], or the head's logits: classes [samples, labels], start and end of
-/// the answer [samples, tokens, 2], the vocabulary [samples, tokens, vocabulary].
+/// Runs layer number `layer`. `input` is the activation of the layer before, [tokens, hidden]; undefined for the
+/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels], start and end of the answer
+/// [tokens, 2], the vocabulary [tokens, vocabulary].
 ///
 /// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.

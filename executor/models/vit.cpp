@@ -53,7 +53,7 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
                                  .reshape({samples, side * side, -1});
   const at::Tensor tokens = at::cat(
       {p[2].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}), project(patches, p[0], p[3])}, 1);
-  return drop(c, 0, DropoutSite::output, (tokens + p[1].value).to(batch.input.scalar_type()), batch);
+  return drop(c, 0, DropoutSite::output, (tokens + p[1].value).flatten(0, 1).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -70,8 +70,9 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
   return x + drop(c, layer, DropoutSite::output, added, batch);
 }
 
-at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x, const MicroBatch&) {
-  return project(layer_norm(c, x.select(1, 0), p[2], p[3]), p[0], p[1]);
+at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
+                const MicroBatch& batch) {
+  return project(layer_norm(c, first_tokens(x, batch), p[2], p[3]), p[0], p[1]);
 }
 
 }  // namespace

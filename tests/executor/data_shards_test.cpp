@@ -33,6 +33,16 @@ TEST(DataShards, OneShardIsTheEpochOrder) {
   EXPECT_EQ(sharded_epoch_order(data_shards(samples, 1), 8, 3, 2), expected);
 }
 
+TEST(SortByLength, KeepsEachShardsPartOfEachMiniBatch) {
+  // Mini-batches of 6 and 4 samples from two shards; a sample's length is its last digit.
+  Ints order{13, 11, 12, 29, 25, 25, 7, 3, 9, 1};
+  sort_by_length(order, 6, 2, [](int sample) { return sample % 10; });
+  EXPECT_EQ(order, (Ints{11, 12, 13, 25, 25, 29, 3, 7, 1, 9}));
+  Ints stable{21, 11, 31};
+  sort_by_length(stable, 3, 1, [](int sample) { return sample % 10; });
+  EXPECT_EQ(stable, (Ints{21, 11, 31}));
+}
+
 TEST(DataShards, EveryMiniBatchIsDrawnShardByShard) {
   // 22 samples, even ones in shard 0: mini-batches of 8 start with 4 even ones; the last one of 6 with 3.
   Ints samples(22);

@@ -10,6 +10,7 @@
 
 #include "executor/layer_state.h"
 #include "executor/model_folder.h"
+#include "tests/executor/padded_batch.h"
 #include "tests/support/reference_data.h"
 
 namespace frostpipe {
@@ -27,20 +28,15 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
   if (!minilm) GTEST_SKIP() << test::kNoMinilm;
   const nlohmann::json& reference = test::reference_data("minilm_reference.json");
   const auto& sentences = reference["sentences"];
-  const auto count = static_cast<std::int64_t>(sentences.size()),
-             tokens = reference["batch_shape"][1].get<std::int64_t>();
-  MicroBatch batch{.input = at::full({count, tokens}, reference["padding_id"].get<std::int64_t>(), at::kLong),
-                   .token_types = {},
-                   .mask = at::zeros({count, tokens}),
-                   .labels = {},
-                   .dropout_keys = {}};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto ids = sentences[i]["input_ids"].get<std::vector<std::int64_t>>();
-    for (std::size_t t = 0; t < ids.size(); ++t) {
-      batch.input[i][static_cast<std::int64_t>(t)] = ids[t];
-      batch.mask[i][static_cast<std::int64_t>(t)] = 1;
-    }
+  const auto count = static_cast<std::int64_t>(sentences.size());
+  MicroBatch batch;
+  std::vector<std::int64_t> all_ids;
+  for (const nlohmann::json& sentence : sentences) {
+    const auto ids = sentence["input_ids"].get<std::vector<std::int64_t>>();
+    batch.lengths.push_back(static_cast<std::int64_t>(ids.size()));
+    all_ids.insert(all_ids.end(), ids.begin(), ids.end());
   }
+  batch.input = at::tensor(all_ids, at::kLong);
   const ModelFolder folder = open_model_folder(*minilm);
   const WeightFiles weights(folder.path);
   const Model model = model_of(folder.config, folder.name);
@@ -52,6 +48,7 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
     load_layer(folder, weights, layer, 0, state);
     x = forward_layer(folder.config, layer, state.parameters, x, batch);
   }
+  x = test::padded(x, batch.lengths);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string what = sentences[i]["text"].get<std::string>().substr(0, 30);
     const auto length = static_cast<std::int64_t>(sentences[i]["input_ids"].size());

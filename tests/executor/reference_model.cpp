@@ -57,7 +57,7 @@ at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, int scale) con
          value(layer, scale + 1);
 }
 
-at::Tensor ReferenceModel::attended(const at::Tensor& qkv, const MicroBatch& batch) const {
+at::Tensor ReferenceModel::attended(const at::Tensor& qkv, const PaddedBatch& batch) const {
   const std::int64_t samples = qkv.size(0), tokens = qkv.size(1), heads = config_.num_attention_heads,
                      size = config_.hidden_size / heads;
   std::vector<at::Tensor> parts;
@@ -71,7 +71,7 @@ at::Tensor ReferenceModel::attended(const at::Tensor& qkv, const MicroBatch& bat
   return scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({samples, tokens, config_.hidden_size});
 }
 
-at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const MicroBatch& batch) const {
+at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const {
   const auto v = [&](int i) -> const at::Tensor& { return value(layer, i); };
   const bool is_attention = layer % 2 == 1;
   switch (config_.family) {
@@ -87,7 +87,7 @@ at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const Micr
   }
 }
 
-at::Tensor ReferenceModel::head(const at::Tensor& x, const MicroBatch& batch) const {
+at::Tensor ReferenceModel::head(const at::Tensor& x, const PaddedBatch& batch) const {
   const int layer = static_cast<int>(layers_.size()) - 1;
   const auto v = [&](int i) -> const at::Tensor& { return value(layer, i); };
   if (config_.family == Family::bert) {
@@ -102,7 +102,7 @@ at::Tensor ReferenceModel::head(const at::Tensor& x, const MicroBatch& batch) co
   return product(normed(at::stack(last), layer, 1), v(0));
 }
 
-at::Tensor ReferenceModel::logits(const MicroBatch& batch, int first_trainable_layer) {
+at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_layer) {
   for (int layer = 0; layer < static_cast<int>(layers_.size()); ++layer) {
     for (Tensor& tensor : layers_[layer])
       tensor.value = tensor.value.detach().requires_grad_(layer >= first_trainable_layer);
@@ -127,7 +127,8 @@ at::Tensor ReferenceModel::logits(const MicroBatch& batch, int first_trainable_l
   return head(x, batch);
 }
 
-double ReferenceModel::loss_and_gradients(const MicroBatch& batch, int first_trainable_layer) {
+double ReferenceModel::loss_and_gradients(const MicroBatch& packed, int first_trainable_layer) {
+  const PaddedBatch batch(packed);
   const at::Tensor said = logits(batch, first_trainable_layer);
   at::Tensor loss;
   if (config_.task == Task::question_answering) {

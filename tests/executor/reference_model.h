@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "tests/executor/padded_batch.h"
 
 namespace frostpipe::test {
 
@@ -16,7 +17,7 @@ class ReferenceModel {
   ReferenceModel(const TransformerConfig& config, std::uint64_t seed, at::ScalarType dtype);
 
   /// Mean of the samples' losses; gradients of all layers from `first_trainable_layer` on are left in place.
-  double loss_and_gradients(const MicroBatch& batch, int first_trainable_layer);
+  double loss_and_gradients(const MicroBatch& packed, int first_trainable_layer);
   /// Flat, in parameters_of's order; zeros where there is none. The tied matrix's whole gradient stands at both ends.
   at::Tensor gradient(int layer) const;
   at::Tensor weights(int layer) const;
@@ -30,11 +31,11 @@ class ReferenceModel {
     at::Tensor value, first_moment, second_moment;
     bool matrix;
   };
-  at::Tensor logits(const MicroBatch& batch, int first_trainable_layer);
+  at::Tensor logits(const PaddedBatch& batch, int first_trainable_layer);
   at::Tensor normed(const at::Tensor& x, int layer, int scale) const;
-  at::Tensor attended(const at::Tensor& qkv, const MicroBatch& batch) const;
-  at::Tensor block_half(const at::Tensor& x, int layer, const MicroBatch& batch) const;
-  at::Tensor head(const at::Tensor& x, const MicroBatch& batch) const;
+  at::Tensor attended(const at::Tensor& qkv, const PaddedBatch& batch) const;
+  at::Tensor block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const;
+  at::Tensor head(const at::Tensor& x, const PaddedBatch& batch) const;
   const at::Tensor& value(int layer, int i) const { return layers_[layer][i].value; }
   bool is_tied() const { return is_tied_; }
 

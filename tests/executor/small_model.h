@@ -58,7 +58,7 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     return std::make_unique<ImageSamples>(std::vector<ImageData>{std::move(images)},
                                           ImageInput{.size = side, .tokens = static_cast<int>(image_tokens(config))});
   }
-  EncodedData data{.token_ids = {}, .labels = {}, .padding_id = 0};
+  EncodedData data{.token_ids = {}, .labels = {}};
   for (int i = 0; i < num_samples; ++i) {
     std::vector<std::int32_t> ids;
     for (int t = 0; t < 3 + i * 5 % 7; ++t) ids.push_back(1 + (i * 13 + t * 7) % 39);

@@ -205,7 +205,6 @@ TEST_F(WordPieceTest, KnowsTheIdsOfItsVocabulary) {
   EXPECT_EQ(w.separator_id(), 1);
   EXPECT_EQ(w.classification_id(), 2);
   EXPECT_EQ(w.unknown_id(), 3);
-  EXPECT_EQ(w.padding_id(), 4);
   EXPECT_FALSE(w.options().lowercase);
   EXPECT_EQ(w.encode("a b", 10), (Ids{2, 0, 3, 1}));
 }
@@ -224,7 +223,7 @@ TEST_F(WordPieceTest, VocabularyErrorsNameTheLine) {
   EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", "[PAD]\n[UNK]\n[SEP]\na\n")); }),
             "v.txt: must contain [CLS], is without it among 4 tokens");
   EXPECT_EQ(message_of([&] { WordPiece(file("v.txt", "")); }),
-            "v.txt: must contain [PAD], is without it among 0 tokens");
+            "v.txt: must contain [UNK], is without it among 0 tokens");
   EXPECT_NE(message_of([&] { WordPiece(folder_ / "missing.txt"); }), "no InvalidInput");
 }
 
