@@ -45,22 +45,24 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 }
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
-  const at::Tensor types =
-      batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
+  const at::Tensor types = batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
   const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device())) + types;
   return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch) {
-  const at::Tensor joined = attend(c, layer, project(x, p[0], p[2]), batch, /*is_causal=*/false);
-  return layer_norm(c, drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch) + x, p[4], p[5]);
+  const NeededTokens needed(c, layer, batch, x.device());
+  const at::Tensor joined = self_attention(c, layer, x, p[0], p[2], batch, needed, /*is_causal=*/false);
+  const at::Tensor added = drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
+  return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                const MicroBatch& batch) {
-  const at::Tensor added = project(at::gelu(project(x, p[0], p[2])), p[1], p[3]);
-  return layer_norm(c, drop(c, layer, DropoutSite::output, added, batch) + x, p[4], p[5]);
+  const NeededTokens needed(c, layer, batch, x.device());
+  const at::Tensor from = needed.of(x), added = project(at::gelu(project(from, p[0], p[2])), p[1], p[3]);
+  return needed.spread(layer_norm(c, drop(c, layer, DropoutSite::output, added, batch) + from, p[4], p[5]));
 }
 
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,

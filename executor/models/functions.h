@@ -25,6 +25,31 @@ at::Tensor positions(const MicroBatch& batch, const at::Device& device);
 at::Tensor first_tokens(const at::Tensor& x, const MicroBatch& batch);
 at::Tensor last_tokens(const at::Tensor& x, const MicroBatch& batch);
 
+/// Tokens that a half of a block has to compute: where a class is told from one token (BERT's and ViT's first, GPT-2's
+/// last), nothing looks at the others that the last block makes.
+class NeededTokens {
+ public:
+  NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch, const at::Device& device);
+  /// False: one token of each sample.
+  bool all() const { return !rows_.defined(); }
+  /// Their rows of a packed activation. [tokens, hidden] -> [needed tokens, hidden]
+  at::Tensor of(const at::Tensor& x) const;
+  /// Back to where they were, beside zeros. [needed tokens, hidden] -> [tokens, hidden]
+  at::Tensor spread(const at::Tensor& x) const;
+
+ private:
+  at::Tensor rows_;  // undefined: all
+  std::int64_t num_tokens_;
+};
+
+/// Whether a layer of the last block makes one token of each sample: its NeededTokens are not all.
+bool makes_one_token(const TransformerConfig& config, int layer);
+
+/// Multi-headed attention of the needed tokens, [tokens, hidden] -> [needed tokens, hidden]. `weight` and `bias`
+/// project to query, key and value side by side.
+at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
+                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal);
+
 /// Multi-headed attention of query, key and value side by side, [tokens, 3 hidden] -> [tokens, hidden]: a token sees
 /// its own sample, or, causal, of it itself and those before it. Consecutive samples of one length are computed
 /// together, so a batch that is sorted by length takes fewest calls.
@@ -35,8 +60,8 @@ at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& 
 enum class DropoutSite { attention = 0, output = 1 };
 
 /// Zeroes values at random and scales the others up, if the batch says so: which ones depends on nothing but the
-/// sample's key, the layer, the site and the value's place in the sample, so that every layout drops the same. `x` has a
-/// row for each token, or one for each sample: [tokens or samples, ...]
+/// sample's key, the layer, the site and the value's place in the sample, so that every layout drops the same. `x` has
+/// a row for each token, or one for each sample: [tokens or samples, ...]
 at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                 const MicroBatch& batch);
 

@@ -30,8 +30,8 @@ std::int64_t num_predicted(std::int64_t length) { return std::max<std::int64_t>(
 
 /// Sum over the samples of the mean loss of their predicted tokens.
 at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, double label_smoothing) {
-  const at::Tensor losses = at::cross_entropy_loss(precise(logits), next_tokens(batch), {}, at::Reduction::None,
-                                                   kIgnored, label_smoothing);
+  const at::Tensor losses =
+      at::cross_entropy_loss(precise(logits), next_tokens(batch), {}, at::Reduction::None, kIgnored, label_smoothing);
   std::vector<double> weights;
   for (const std::int64_t length : batch.lengths)
     weights.insert(weights.end(), length, 1.0 / static_cast<double>(num_predicted(length)));

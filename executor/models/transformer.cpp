@@ -106,9 +106,7 @@ Model model_of(const TransformerConfig& config, std::string name) {
   return model;
 }
 
-std::int64_t MicroBatch::num_tokens() const {
-  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-}
+std::int64_t MicroBatch::num_tokens() const { return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}); }
 
 std::vector<std::int64_t> MicroBatch::offsets() const {
   std::vector<std::int64_t> offsets{0};
@@ -139,8 +137,8 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
   const auto of = [&](const at::Tensor& all) { return at_index(all, is_by_token(all) ? rows : numbers); };
   std::vector<std::int64_t> selected;
   for (const std::int64_t sample : samples) selected.push_back(lengths[sample]);
-  return {std::move(selected),    of(input), at_index(token_types, rows), of(labels), at_index(dropout_keys, numbers),
-          type};
+  return {
+      std::move(selected), of(input), at_index(token_types, rows), of(labels), at_index(dropout_keys, numbers), type};
 }
 
 MicroBatch MicroBatch::to(const at::Device& device) const {

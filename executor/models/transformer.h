@@ -71,10 +71,10 @@ Model model_of(const TransformerConfig& config, std::string name);
 /// last.
 struct MicroBatch {
   std::vector<std::int64_t> lengths;  // tokens of each sample
-  at::Tensor input;        // token ids [tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
-  at::Tensor token_types;  // [tokens] int64; undefined: all 0
-  at::Tensor labels;       // int64; classes [samples], first and last token of the answer (counted in the sample)
-                           // [samples, 2], or the tokens themselves [tokens]
+  at::Tensor input;  // token ids [tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
+  at::Tensor token_types;   // [tokens] int64; undefined: all 0
+  at::Tensor labels;        // int64; classes [samples], first and last token of the answer (counted in the sample)
+                            // [samples, 2], or the tokens themselves [tokens]
   at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
   at::ScalarType type = at::kFloat;  // that the model computes in
 
@@ -90,9 +90,11 @@ struct MicroBatch {
   MicroBatch without_dropout() const;
 
  private:
-  /// Inputs and labels of one dimension belong to tokens, if they are as many; where each sample has one token, both are
-  /// the same.
-  bool is_by_token(const at::Tensor& all) const { return all.defined() && all.dim() == 1 && all.size(0) == num_tokens(); }
+  /// Inputs and labels of one dimension belong to tokens, if they are as many; where each sample has one token, both
+  /// are the same.
+  bool is_by_token(const at::Tensor& all) const {
+    return all.defined() && all.dim() == 1 && all.size(0) == num_tokens();
+  }
 };
 
 /// Rows of packed activations that belong to these samples, in their order. [tokens of the samples] int64 on the host

@@ -59,15 +59,18 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
+  const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined =
-      attend(c, layer, project(layer_norm(c, x, p[3], p[4]), p[0], bias), batch, /*is_causal=*/false);
-  return x + drop(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch);
+      self_attention(c, layer, layer_norm(c, x, p[3], p[4]), p[0], bias, batch, needed, /*is_causal=*/false);
+  return needed.spread(needed.of(x) + drop(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                const MicroBatch& batch) {
-  const at::Tensor added = project(at::gelu(project(layer_norm(c, x, p[4], p[5]), p[0], p[2])), p[1], p[3]);
-  return x + drop(c, layer, DropoutSite::output, added, batch);
+  const NeededTokens needed(c, layer, batch, x.device());
+  const at::Tensor from = needed.of(x);
+  const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2])), p[1], p[3]);
+  return needed.spread(from + drop(c, layer, DropoutSite::output, added, batch));
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
