@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,10 +22,12 @@
 #include "planner/make_plan.h"
 #include "planner/replan.h"
 #include "profiles/config_shape.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
+#include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
@@ -32,8 +35,9 @@ namespace {
 struct PlanCommandOptions {
   std::string profile, cluster, output;
   int epochs = 3;
-  int num_steps = 0;  // 0 = from the epochs
-  int tokens = 0;     // 0 = the workload's
+  int num_steps = 0;         // 0 = from the epochs
+  int tokens = 0;            // 0 = the workload's
+  int threads_per_rank = 0;  // 0 = the best of those measured, or 1: see threads_to_plan
   std::string cache = "auto", recompute, deadline;
   PlanLimits limits;
   double memory_reserve = kMemoryReserve;
@@ -107,15 +111,77 @@ std::string advice_on_memory(double reserve) {
       reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * reserve) : "");
 }
 
+/// Threads per rank to plan with: those asked for, or all that were measured, where the method is to find the fastest
+/// layout and nothing of it is given.
+std::vector<int> threads_to_plan(const PlanCommandOptions& options, const Profile& profile, const Cluster& cluster) {
+  const std::vector<int> measured = measured_threads(profile, cluster);
+  if (options.threads_per_rank > 0) {
+    if (std::find(measured.begin(), measured.end(), options.threads_per_rank) == measured.end())
+      throw InvalidInput(
+          "--threads-per-rank",
+          fmt::format("must be a number that {} has measured for the devices of {}: {}", options.profile,
+                      options.cluster, measured.empty() ? "none" : fmt::format("{}", fmt::join(measured, ", "))),
+          std::to_string(options.threads_per_rank));
+    return {options.threads_per_rank};
+  }
+  const PlanOptions& plan = options.plan;
+  const bool finds_fastest = plan.method == "auto" || plan.method == "pipetransformer";
+  const bool is_free = plan.pipeline_parallel_size == 0 && plan.tensor_parallel_size == 1 &&
+                       plan.data_parallel_size == 0 && plan.max_devices == 0 && plan.placement.empty() &&
+                       plan.partition.empty() && plan.pins.empty();
+  return finds_fastest && is_free && !measured.empty() ? measured : std::vector<int>{1};
+}
+
+/// What the planner answers, and what it has to say beside the plan.
+struct Planned {
+  std::variant<AutoPlan, Infeasible> result = AutoPlan();
+  std::string explanation;
+};
+
+Planned plan_on(const Profile& profile, const Cluster& cluster, const PlanCommandOptions& options) {
+  Planned planned;
+  std::string& explanation = planned.explanation;
+  const auto keep = [&](PlanResult made) {
+    if (auto* none = std::get_if<Infeasible>(&made)) {
+      planned.result = std::move(*none);
+    } else {
+      std::get<AutoPlan>(planned.result).plan = std::get<TrainingPlan>(std::move(made));
+    }
+  };
+  if (!options.deadline.empty()) {
+    const std::string& method = options.plan.method;
+    if (method != "freeze-only" && !method.starts_with("pipetransformer"))
+      throw UsageError(
+          fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
+    auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
+    if (auto* plan = std::get_if<DeadlinePlan>(&made)) {
+      explanation = deadline_text(*plan, options.deadline);
+      keep(std::move(plan->plan));
+    } else {
+      keep(std::get<Infeasible>(std::move(made)));
+    }
+  } else if (options.plan.method == "auto") {
+    planned.result = make_auto_plan(profile, cluster, options.plan);
+  } else {
+    ReplanObserver observe;
+    if (options.explain)
+      observe = [&](const ReplanRequest& request, const ReplanResult& considered) {
+        explanation += explanation_of(request, considered, profile.model);
+      };
+    keep(make_plan(profile, cluster, options.plan, observe));
+  }
+  return planned;
+}
+
 int run_plan(PlanCommandOptions& options) {
   if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
   const std::string cluster_content = read_named_file(options.cluster);
   const Cluster whole = cluster_from_json(cluster_content, options.cluster);
-  const Cluster cluster = with_memory_reserve(whole, options.memory_reserve);
+  const Cluster devices = with_memory_reserve(whole, options.memory_reserve);
   if (!options.model.empty())
     options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
   const std::string profile_content =
-      options.model.empty() ? read_named_file(options.profile) : estimated_profile(options, cluster);
+      options.model.empty() ? read_named_file(options.profile) : estimated_profile(options, devices);
   const Profile profile = profile_from_json(profile_content, options.profile);
   if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
   require_writable(options.output);  // found out before the planning, not after it
@@ -131,36 +197,29 @@ int run_plan(PlanCommandOptions& options) {
   options.plan.forecast =
       parse_forecast(options.limits.forecast, profile.model, options.plan.num_steps, options.plan.freeze);
 
-  std::string explanation;
-  std::variant<AutoPlan, Infeasible> result = AutoPlan();
-  const auto keep = [&](PlanResult made) {
-    if (auto* none = std::get_if<Infeasible>(&made)) {
-      result = std::move(*none);
-    } else {
-      std::get<AutoPlan>(result).plan = std::get<TrainingPlan>(std::move(made));
+  Planned best;
+  Cluster cluster;
+  int chosen_threads = 1;
+  std::string weighed;  // what the ways to group the cores would take
+  const std::vector<int> thread_counts = threads_to_plan(options, profile, devices);
+  for (const int threads : thread_counts) {
+    const Cluster grouped = with_threads_per_rank(devices, threads);
+    Planned planned = plan_on(profile, grouped, options);
+    const auto* const fits = std::get_if<AutoPlan>(&planned.result);
+    const auto* const fitted = std::get_if<AutoPlan>(&best.result);
+    if (thread_counts.size() > 1)
+      weighed += fmt::format("  {}: {}\n", ranks_text(static_cast<int>(grouped.devices.size()), threads),
+                             fits ? format_duration(predicted_run_ns(fits->plan)) : "does not fit");
+    const bool is_first = threads == thread_counts.front();
+    if (is_first || (fits && (!fitted || predicted_run_ns(fits->plan) < predicted_run_ns(fitted->plan)))) {
+      best = std::move(planned);
+      cluster = grouped;
+      chosen_threads = threads;
     }
-  };
-  if (!options.deadline.empty()) {
-    const std::string& method = options.plan.method;
-    if (method != "freeze-only" && !method.starts_with("pipetransformer"))
-      throw UsageError(
-          fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
-    auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
-    if (const auto* plan = std::get_if<DeadlinePlan>(&made)) explanation = deadline_text(*plan, options.deadline);
-    if (auto* plan = std::get_if<DeadlinePlan>(&made))
-      keep(std::move(plan->plan));
-    else
-      keep(std::get<Infeasible>(std::move(made)));
-  } else if (options.plan.method == "auto") {
-    result = make_auto_plan(profile, cluster, options.plan);
-  } else {
-    ReplanObserver observe;
-    if (options.explain)
-      observe = [&](const ReplanRequest& request, const ReplanResult& considered) {
-        explanation += explanation_of(request, considered, profile.model);
-      };
-    keep(make_plan(profile, cluster, options.plan, observe));
   }
+  std::variant<AutoPlan, Infeasible>& result = best.result;
+  std::string& explanation = best.explanation;
+  if (!weighed.empty()) explanation += fmt::format("predicted with the cores as\n{}", weighed);
   if (const auto* none = std::get_if<Infeasible>(&result)) {
     print_note(fmt::format("no {} plan fits: {}{}", options.plan.method, none->reason,
                            none->lacks_memory ? "\n" + advice_on_memory(options.memory_reserve) : ""));
@@ -180,7 +239,8 @@ int run_plan(PlanCommandOptions& options) {
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
   } else {
-    print_result(plan_text(plan, profile, whole, options.output) + plan_answer_text(answer) + explanation +
+    print_result(plan_text(plan, profile, with_threads_per_rank(whole, chosen_threads), options.output) +
+                 plan_answer_text(answer) + explanation +
                  (options.explain ? stage_terms_text(plan.phases.front(), profile, cluster, options.plan) : ""));
   }
   return 0;
@@ -235,7 +295,7 @@ Command add_plan_command(CLI::App& app) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N")
       ->excludes(epochs);
-  command->add_option("--tokens", options->tokens, "Padded length of a sample; default: the profile's workload")
+  command->add_option("--tokens", options->tokens, "Mean tokens of a sample; default: the profile's workload")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command
@@ -268,6 +328,12 @@ Command add_plan_command(CLI::App& app) {
       ->type_name("WHEN")
       ->capture_default_str();
   add_cache_options(*command, options->plan.cache);
+  command
+      ->add_option("--threads-per-rank", options->threads_per_rank,
+                   "Compute threads of a rank on the CPU, as measured: the cluster's devices in groups of so many; "
+                   "default: the fastest (auto, pipetransformer, where no part of the layout is given), or 1")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
   command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -57,11 +60,15 @@ Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, 
   const Source source = load_source("cluster", plan.provenance.cluster_path, plan.provenance.cluster_fingerprint,
                                     overrides.cluster, plan_path);
   Cluster cluster = cluster_from_json(source.content, source.path);
-  if (static_cast<int>(cluster.devices.size()) != plan.world_size) {
+  const int threads = plan.threads_per_rank / threads_of(cluster.devices.front().type);
+  if (static_cast<int>(cluster.devices.size()) != plan.world_size * std::max(1, threads)) {
     throw InvalidInput(source.path + ": devices",
-                       fmt::format("must be {}, the world size of {}", plan.world_size, plan_path),
+                       threads > 1 ? fmt::format("must be {}, for the {} ranks of {} with {} threads each",
+                                                 plan.world_size * threads, plan.world_size, plan_path, threads)
+                                   : fmt::format("must be {}, the world size of {}", plan.world_size, plan_path),
                        std::to_string(cluster.devices.size()));
   }
+  if (threads > 1) cluster = with_threads_per_rank(cluster, threads);
   return cluster;
 }
 

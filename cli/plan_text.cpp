@@ -48,17 +48,25 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
 
 }  // namespace
 
+std::string ranks_text(int ranks, int threads) {
+  return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
+                     threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));
+}
+
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
                       const std::string& path) {
   const Nanoseconds total = predicted_run_ns(plan);
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
-      "{}: {} plan of {} steps of mini-batch {} on {} ranks, {} tokens per sample\n\n{}\n"
-      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n",
-      path, plan.method, plan.num_steps, plan.global_batch_size, plan.world_size, plan.phases.front().tokens,
-      phases_text(plan, profile), memory_limits(cluster, plan.memory_limited), format_duration(total),
-      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
-      profile.quick ? "; roughly, since the profile is a quick one" : "");
+      "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
+      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}",
+      path, plan.method, plan.num_steps, plan.global_batch_size, ranks_text(plan.world_size, plan.threads_per_rank),
+      plan.phases.front().tokens, phases_text(plan, profile), memory_limits(cluster, plan.memory_limited),
+      format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
+      profile.quick ? "; roughly, since the profile is a quick one" : "",
+      plan.world_size == 1 && plan.threads_per_rank > 1 ? "one process on all cores: what freezes is not computed, and "
+                                                          "its activations are cached, without a pipeline\n"
+                                                        : "");
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {

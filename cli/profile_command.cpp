@@ -67,10 +67,10 @@ class MeanTime {
   int count_ = 0;
 };
 
-/// Rows: length, kind of layer, what it does; columns: micro-batch sizes.
+/// Rows: device, length, kind of layer, what it does; columns: micro-batch sizes.
 std::string layers_text(const Profile& profile) {
   constexpr const char* kWork[] = {"forward", "backward", "frozen forward"};
-  std::map<std::tuple<int, LayerKind, int>, std::map<int, MeanTime>> rows;
+  std::map<std::tuple<std::string, int, LayerKind, int>, std::map<int, MeanTime>> rows;
   std::set<int> sizes;
   for (const Measurement& measurement : profile.measurements) {
     if (measurement.key.tensor_parallel_size != profile.measurements.front().key.tensor_parallel_size) continue;
@@ -80,15 +80,17 @@ std::string layers_text(const Profile& profile) {
                                  cost.frozen_forward_ns};
     const int size = measurement.key.micro_batch_size;
     sizes.insert(size);
-    for (int work = 0; work < 3; ++work) rows[{measurement.key.tokens, kind, work}][size].add(times[work]);
+    for (int work = 0; work < 3; ++work)
+      rows[{measurement.key.device_type, measurement.key.tokens, kind, work}][size].add(times[work]);
   }
   using enum Table::Align;
-  std::vector<Table::Column> columns = {{"tokens", right}, {"layer", left}, {"ms per layer at micro-batch size", left}};
+  std::vector<Table::Column> columns = {
+      {"device", left}, {"tokens", right}, {"layer", left}, {"ms per layer at micro-batch size", left}};
   for (const int size : sizes) columns.push_back({std::to_string(size), right});
   Table table(columns);
   for (auto& [key, times] : rows) {
-    const auto& [tokens, kind, work] = key;
-    std::vector<std::string> cells = {std::to_string(tokens), std::string(to_string(kind)), kWork[work]};
+    const auto& [device, tokens, kind, work] = key;
+    std::vector<std::string> cells = {device, std::to_string(tokens), std::string(to_string(kind)), kWork[work]};
     for (const int size : sizes) cells.push_back(times[size].text());
     table.add_row(cells);
   }
@@ -96,16 +98,17 @@ std::string layers_text(const Profile& profile) {
 }
 
 std::string updates_text(const Profile& profile) {
-  std::map<std::pair<LayerKind, std::string>, std::pair<int, Nanoseconds>> updates;
+  std::map<std::tuple<std::string, LayerKind, std::string>, std::pair<int, Nanoseconds>> updates;
   for (const UpdateMeasurement& update : profile.updates) {
-    auto& [layers, sum] = updates[{profile.model.layers.at(update.layer).kind, update.optimizer}];
+    auto& [layers, sum] = updates[{update.device_type, profile.model.layers.at(update.layer).kind, update.optimizer}];
     ++layers;
     sum += update.update_ns;
   }
   using enum Table::Align;
-  Table table({{"layer", left}, {"optimizer", left}, {"update [ms]", right}});
+  Table table({{"device", left}, {"layer", left}, {"optimizer", left}, {"update [ms]", right}});
   for (const auto& [key, value] : updates) {
-    table.add_row({std::string(to_string(key.first)), key.second, in_milliseconds(value.second / value.first)});
+    const auto& [device, kind, optimizer] = key;
+    table.add_row({device, std::string(to_string(kind)), optimizer, in_milliseconds(value.second / value.first)});
   }
   return table.to_string();
 }
@@ -270,6 +273,13 @@ Command add_profile_command(CLI::App& app) {
                    "Ranks to start, which all measure at the same time; with --like and --import: devices of each node")
       ->check(CLI::Range(1, 1024).description(""));
   command
+      ->add_option("--threads-per-rank", options->measure.threads_per_rank,
+                   "Threads that each rank computes with on the CPU; default: one, and then fewer ranks with several "
+                   "each on the same cores, so that plan can choose")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N")
+      ->needs(model);
+  command
       ->add_option("--memory-limit", options->memory_limit,
                    "Limit on each rank's tensors, for the cluster file: 384MiB")
       ->check(CLI::Validator(check_bytes, ""))
@@ -282,7 +292,7 @@ Command add_profile_command(CLI::App& app) {
   add_counts_option(*command, "--micro-batch-sizes", options->measure.micro_batch_sizes,
                     "Sizes to measure; default: powers of two up to the mini-batch");
   add_counts_option(*command, "--tokens", options->measure.tokens,
-                    "Padded lengths to measure; default: around the data's");
+                    "Mean lengths to measure; default: the data's, and one towards the longest");
   command
       ->add_option("--test-data", options->measure.test_data,
                    "The file that training will test on, instead of a part of --data")

@@ -389,6 +389,11 @@ Command add_train_command(CLI::App& app) {
   add_learning_options(*command, options->train);
   add_sample_options(*command, options->samples);
   command
+      ->add_option("--threads-per-rank", options->train.threads_per_rank,
+                   "Compute threads of each rank on the CPU; default: as planned")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
+  command
       ->add_option("--nproc-per-node", options->ranks_per_node,
                    "Ranks to start, with --nodes for each node; in all the plan's world size, which is the default")
       ->check(CLI::Range(1, 1024).description(""))

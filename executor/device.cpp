@@ -13,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "executor/memory_meter.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -47,14 +48,21 @@ void keep_freed_memory() {
 
 class CpuDevice : public ComputeDevice {
  public:
-  CpuDevice() {
-    at::set_num_threads(1);
+  explicit CpuDevice(int threads) {
+    CpuDevice::set_num_threads(threads);
     MemoryMeter::install();
     keep_freed_memory();
   }
-  std::string type() const override { return "cpu"; }
-  std::string description() const override { return processor_name() + ", one thread per rank"; }
+  std::string type() const override { return device_type_with_threads("cpu", threads_); }
+  std::string description() const override {
+    return processor_name() +
+           (threads_ == 1 ? ", one thread per rank" : fmt::format(", {} threads per rank", threads_));
+  }
   at::Device torch_device() const override { return at::kCPU; }
+  void set_num_threads(int threads) override {
+    threads_ = threads;
+    at::set_num_threads(threads);
+  }
   bool is_shared() const override { return false; }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                int size) override {
@@ -78,12 +86,13 @@ class CpuDevice : public ComputeDevice {
   void release_kept_memory() override { malloc_trim(0); }
 
  private:
+  int threads_ = 1;
   std::vector<Nanoseconds> marks_;
 };
 
 class EmulatedDevice final : public CpuDevice {
  public:
-  explicit EmulatedDevice(int shrink) : shrink_(shrink) {}
+  explicit EmulatedDevice(int shrink) : CpuDevice(1), shrink_(shrink) {}
   std::string type() const override { return "emulated"; }
   std::string description() const override { return fmt::format("emulated, tensors 1/{}", shrink_); }
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
@@ -120,8 +129,8 @@ std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank) {
-  if (type == "cpu") return std::make_unique<CpuDevice>();
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads) {
+  if (type == "cpu") return std::make_unique<CpuDevice>(threads);
   if (type == "cuda") return load_cuda_device(local_rank);
   throw InvalidInput("device", "must be cpu or cuda", type);
 }

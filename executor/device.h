@@ -20,11 +20,13 @@ namespace frostpipe {
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
-  /// "cpu", "cuda": MeasurementKey::device_type.
+  /// "cpu", "cpu x 2", "cuda": MeasurementKey::device_type.
   virtual std::string type() const = 0;
   /// Processor and threads, for people.
   virtual std::string description() const = 0;
   virtual at::Device torch_device() const = 0;
+  /// Compute threads from now on, and with them the type. Only on CPUs.
+  virtual void set_num_threads(int threads) = 0;
   /// Another rank computes on it too, which NCCL does not serve: then all ranks talk through host memory.
   virtual bool is_shared() const = 0;
   /// A process group over `size` ranks, called by all of them with a store that only they share.
@@ -47,9 +49,10 @@ class ComputeDevice {
   virtual void release_kept_memory() = 0;
 };
 
-/// `type` is "cpu" or "cuda". One compute thread per rank. Throws RuntimeFailure when there is no such device here:
-/// CUDA lives in libfrostpipe_cuda.so beside the tool, which is loaded only when asked for.
-std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank);
+/// `type` is "cpu" or "cuda". `threads`: that a rank on the CPU computes with (device_type.h). Throws RuntimeFailure
+/// when there is no such device here: CUDA lives in libfrostpipe_cuda.so beside the tool, which is loaded only when
+/// asked for.
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1);
 
 /// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole
 /// bytes.

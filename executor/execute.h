@@ -111,6 +111,7 @@ struct TrainOptions {
   double label_smoothing = 0;
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
+  int threads_per_rank = 0;            // on the CPU; 0 = the plan's
   std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
   /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":
@@ -159,7 +160,10 @@ struct MeasureOptions {
   std::uint64_t seed = 1;
   double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
   SampleOptions samples;
-  bool quick = false;                  // one round of fewer sizes: for a first look
+  bool quick = false;  // one round of fewer sizes: for a first look
+  /// Each rank computes with so many on the CPU. 0: one, and then fewer ranks with several each, so that a plan may
+  /// choose.
+  int threads_per_rank = 0;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
   std::string dtype = "float32";

@@ -9,9 +9,11 @@
 #include <numeric>
 #include <vector>
 
+#include "executor/models/functions.h"
+
 namespace frostpipe {
 
-LayerCost cost_from(const KindSamples& kept) {
+LayerCost cost_from(const LayerSamples& kept) {
   const Nanoseconds backward = kept.backward.value();
   const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
   return {.forward_ns = kept.forward.value(),
@@ -21,6 +23,10 @@ LayerCost cost_from(const KindSamples& kept) {
           .output_activation_bytes = kept.output_bytes,
           .stashed_bytes = kept.stashed_bytes,
           .workspace_bytes = kept.workspace_bytes};
+}
+
+LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
+  return {model.layers[layer].kind, makes_one_token(config, layer)};
 }
 
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
@@ -87,12 +93,12 @@ at::Tensor LayerBench::run(int layer, const at::Tensor& input, const MicroBatch&
   return output;
 }
 
-void LayerBench::measure(int micro_batch_size, int tokens, KindSamplesByKind& samples) {
+void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {
   const MicroBatch batch = made_up_batch(micro_batch_size, tokens);
   const int num_layers = static_cast<int>(model_.layers.size());
   std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
   for (int layer = 0; layer < num_layers; ++layer) {
-    KindSamples& kept = samples[model_.layers[layer].kind];
+    LayerSamples& kept = samples[class_of(config_, model_, layer)];
     if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
     const Bytes before = device_.live_bytes();
     device_.reset_peak();
@@ -103,7 +109,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, KindSamplesByKind& sa
   }
   at::Tensor gradient;
   for (int layer = num_layers - 1; layer >= 0; --layer) {
-    KindSamples& kept = samples[model_.layers[layer].kind];
+    LayerSamples& kept = samples[class_of(config_, model_, layer)];
     const Bytes before = device_.live_bytes();
     device_.reset_peak();
     const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
@@ -113,17 +119,18 @@ void LayerBench::measure(int micro_batch_size, int tokens, KindSamplesByKind& sa
     if (layer > 0) gradient = inputs[layer].grad();
     outputs[layer] = at::Tensor();
   }
-  for (const int layer : {1, 2, num_layers - 1}) {
+  std::map<LayerClass, int> last_of_class;
+  for (int layer = 1; layer < num_layers; ++layer) last_of_class[class_of(config_, model_, layer)] = layer;
+  for (const auto& [layer_class, layer] : last_of_class) {
     const at::Tensor input = inputs[layer].detach();
     const at::Tensor output = run(layer, input, batch);
     const at::Tensor ones = at::ones_like(output);
-    samples[model_.layers[layer].kind].backward_without_input.add(
-        time([&] { torch::autograd::backward({output}, {ones}); }));
+    samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
   }
   const at::NoGradGuard no_grad;
   for (int layer = 0; layer < num_layers; ++layer) {
     const at::Tensor input = layer > 0 ? inputs[layer].detach() : at::Tensor();
-    samples[model_.layers[layer].kind].frozen_forward.add(time([&] { run(layer, input, batch); }));
+    samples[class_of(config_, model_, layer)].frozen_forward.add(time([&] { run(layer, input, batch); }));
   }
   for (auto& [layer, state] : layers_) state.gradients.zero_();
 }

@@ -28,16 +28,25 @@ struct Mean {
   Nanoseconds value() const { return static_cast<Nanoseconds>(count > 0 ? sum_ns / count : 0); }
 };
 
-/// Layers of one kind have one shape and share their measurements: more samples for each.
-struct KindSamples {
+/// Layers that do the same work: those of one kind, but the last block's apart where they make one token of each sample
+/// (makes_one_token).
+struct LayerClass {
+  LayerKind kind;
+  bool makes_one_token = false;
+  auto operator<=>(const LayerClass&) const = default;
+};
+LayerClass class_of(const TransformerConfig& config, const Model& model, int layer);
+
+/// Layers of one class share their measurements: more samples for each.
+struct LayerSamples {
   Mean forward, backward, backward_without_input, frozen_forward;
   Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
   std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
 };
-using KindSamplesByKind = std::map<LayerKind, KindSamples>;
+using SamplesByClass = std::map<LayerClass, LayerSamples>;
 
 /// Of one layer, as the means stand.
-LayerCost cost_from(const KindSamples& kept);
+LayerCost cost_from(const LayerSamples& kept);
 
 /// Lengths of `samples` made-up samples with `tokens` tokens on average (rounding is spread over them), ascending,
 /// distributed as `data_lengths` (ascending); none longer than `most`, none shorter than 1.
@@ -60,7 +69,7 @@ class LayerBench {
 
   /// A made-up packed micro-batch of so many samples with `tokens` tokens on average: forward of all layers, backward
   /// of all, then the rarer variants. Adds to `samples`.
-  void measure(int micro_batch_size, int tokens, KindSamplesByKind& samples);
+  void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// One optimizer step of every layer.
   void measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means);
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include "executor/dataset.h"
 #include "executor/execute.h"
@@ -21,12 +23,52 @@ namespace {
 
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-/// Sums each mean's terms over all ranks: what a rank of the job takes, not what rank 0 takes.
-void average_over_ranks(Communicator& communicator, const std::vector<Mean*>& means) {
+/// What was measured on one type of device.
+struct Timings {
+  std::map<std::pair<int, int>, SamplesByClass> layers;  // by micro-batch size and tokens
+  std::map<LayerKind, Mean> updates;
+};
+
+/// Sums each mean's terms over all ranks that took part: what a rank of the job takes, not what rank 0 takes.
+void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& classes, Timings& timings) {
+  std::vector<Mean*> means;
+  for (const LayerClass& one : classes) {
+    timings.updates[one.kind];  // also on a rank that took no part
+    for (auto& [shape, samples] : timings.layers) {
+      for (Mean* mean : samples[one].times()) means.push_back(mean);
+    }
+  }
+  for (auto& [kind, mean] : timings.updates) means.push_back(&mean);
   std::vector<double> terms;
   for (const Mean* mean : means) terms.insert(terms.end(), {mean->sum_ns, mean->count});
   terms = communicator.sum(std::move(terms));
   for (std::size_t i = 0; i < means.size(); ++i) *means[i] = {terms[2 * i], terms[2 * i + 1]};
+}
+
+void add_to(Profile& profile, const TransformerConfig& config, const std::string& device_type, const std::string& dtype,
+            const std::string& optimizer, const Timings& timings) {
+  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
+    const LayerKind kind = profile.model.layers[layer].kind;
+    profile.updates.push_back({layer, device_type, dtype, optimizer, timings.updates.at(kind).value()});
+    for (const auto& [shape, classes] : timings.layers) {
+      profile.measurements.push_back({{.layer = layer,
+                                       .device_type = device_type,
+                                       .dtype = dtype,
+                                       .micro_batch_size = shape.first,
+                                       .tokens = shape.second},
+                                      cost_from(classes.at(class_of(config, profile.model, layer)))});
+    }
+  }
+}
+
+/// Threads per rank, ascending; with several, that many ranks' cores are one rank's.
+std::vector<int> threads_to_measure(const MeasureOptions& options, int world_size) {
+  if (options.threads_per_rank > 0) return {options.threads_per_rank};
+  std::vector<int> counts;
+  for (int threads = 1; threads <= (options.device == "cpu" ? world_size : 1); ++threads) {
+    if (world_size % threads == 0) counts.push_back(threads);
+  }
+  return counts;
 }
 
 /// Small micro-batches are quick to measure and most disturbed by what else the machine does.
@@ -118,7 +160,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
                                      : options.micro_batch_sizes;
   const int num_rounds = options.quick ? 1 : 3;
 
-  const std::unique_ptr<ComputeDevice> device = make_device(options.device, self.local_rank);
+  const std::unique_ptr<ComputeDevice> device =
+      make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank));
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   const LayerTypes types = layer_types_of(options.dtype);
   const at::TensorOptions tensor_options = at::TensorOptions().dtype(types.computed).device(device->torch_device());
@@ -148,50 +191,45 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
   const std::string optimizer = "adamw";
   LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, data_lengths);
-  std::map<std::pair<int, int>, KindSamplesByKind> samples;  // by micro-batch size and tokens
-  std::map<LayerKind, Mean> updates, unmeasured;
+  const std::vector<int> thread_counts = threads_to_measure(options, communicator->world_size());
+  std::map<std::string, Timings> timings;  // by type of device
   const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };
   double work_done = 0, work = 0;
   for (const int tokens : lengths) {
-    for (const int size : sizes) work += num_rounds * work_of(size, tokens);
+    for (const int size : sizes) work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(size, tokens);
   }
-  bench.measure_updates(optimizer, unmeasured);  // first touch of memory and code
-  KindSamplesByKind first_touch;
-  bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch);
+  Timings first_touch;
+  bench.measure_updates(optimizer, first_touch.updates);  // of memory and code
+  bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch.layers[{}]);
   const Nanoseconds begin = now_ns();
   for (int round = 0; round < num_rounds; ++round) {
-    communicator->everyone().barrier();
-    bench.measure_updates(optimizer, updates);
-    for (const int tokens : lengths) {
-      for (const int size : sizes) {
-        for (int pass = 0; pass < passes_of(size); ++pass) bench.measure(size, tokens, samples[{size, tokens}]);
-        work_done += work_of(size, tokens);
-        if (self.rank != 0) continue;
-        progress(work_done / work,
-                 fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}", round + 1, num_rounds, size,
-                             tokens, time_left(now_ns() - begin, work_done / work)));
+    for (const int threads : thread_counts) {
+      // The ranks between compute nothing: their cores are this one's.
+      const bool takes_part = self.rank % (threads / thread_counts.front()) == 0;
+      communicator->everyone().barrier();
+      device->set_num_threads(threads);
+      Timings& here = timings[device->type()];
+      if (takes_part) bench.measure_updates(optimizer, here.updates);
+      for (const int tokens : lengths) {
+        for (const int size : sizes) {
+          SamplesByClass& samples = here.layers[{size, tokens}];
+          for (int pass = 0; takes_part && pass < passes_of(size); ++pass) bench.measure(size, tokens, samples);
+          work_done += work_of(size, tokens);
+          if (self.rank != 0) continue;
+          progress(work_done / work,
+                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}", round + 1, num_rounds,
+                               size, tokens, threads > 1 ? fmt::format(", {} threads", threads) : "",
+                               time_left(now_ns() - begin, work_done / work)));
+        }
       }
     }
   }
-  std::vector<Mean*> means;
-  for (auto& [kind, mean] : updates) means.push_back(&mean);
-  for (auto& [shape, kinds] : samples) {
-    for (auto& [kind, kept] : kinds) {
-      for (Mean* mean : kept.times()) means.push_back(mean);
-    }
-  }
-  average_over_ranks(*communicator, means);
-  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    const LayerKind kind = profile.model.layers[layer].kind;
-    profile.updates.push_back({layer, device->type(), options.dtype, optimizer, updates.at(kind).value()});
-    for (const auto& [shape, kinds] : samples) {
-      profile.measurements.push_back({{.layer = layer,
-                                       .device_type = device->type(),
-                                       .dtype = options.dtype,
-                                       .micro_batch_size = shape.first,
-                                       .tokens = shape.second},
-                                      cost_from(kinds.at(kind))});
-    }
+  std::set<LayerClass> classes;
+  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer)
+    classes.insert(class_of(folder.config, profile.model, layer));
+  for (auto& [type, here] : timings) {
+    average_over_ranks(*communicator, classes, here);
+    add_to(profile, folder.config, type, options.dtype, optimizer, here);
   }
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });

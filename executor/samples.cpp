@@ -80,7 +80,8 @@ MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> sampl
   at::Tensor ids = at::empty({with_input || per_sample == 0 ? num_tokens : 0}, at::kLong);
   if (ids.numel() > 0) {
     std::int64_t* next = ids.data_ptr<std::int64_t>();
-    for (const int sample : samples) next = std::copy(data_.token_ids[sample].begin(), data_.token_ids[sample].end(), next);
+    for (const int sample : samples)
+      next = std::copy(data_.token_ids[sample].begin(), data_.token_ids[sample].end(), next);
   }
   if (with_input) loaded.input = ids;
   if (!data_.first_segment_sizes.empty()) {

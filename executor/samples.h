@@ -14,8 +14,8 @@ struct MiniBatch {
   std::span<const int> samples;       // numbers of Samples
   std::vector<std::int64_t> lengths;  // tokens of each
   int num_shards = 1;                 // nodes whose own samples follow each other in it, equally many of each
-  int epoch = -1;                  // of training: how images are changed depends on it; -1: as they are
-  std::uint64_t dropout_seed = 0;  // of this step; 0: nothing is dropped
+  int epoch = -1;                     // of training: how images are changed depends on it; -1: as they are
+  std::uint64_t dropout_seed = 0;     // of this step; 0: nothing is dropped
 };
 
 /// What a run learns from, sample by sample. Loading is thread-safe.
@@ -44,8 +44,8 @@ int mean_length(const MiniBatch& batch);
 /// Of these samples; 0 if there are none.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
-/// Every replica's micro-batches, replica 0's first: pieces of nearly equal length (split_by_length). Where the replicas
-/// are a multiple of the batch's shards, a replica's samples are of its own node.
+/// Every replica's micro-batches, replica 0's first: pieces of nearly equal length (split_by_length). Where the
+/// replicas are a multiple of the batch's shards, a replica's samples are of its own node.
 std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches);
 
 /// Texts as token ids, special tokens included.

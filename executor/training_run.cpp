@@ -27,6 +27,10 @@ double learning_rate_at(const TrainOptions& options, int step, int num_steps) {
   return options.learning_rate * (options.decay == "cosine" ? (1 - std::cos(std::numbers::pi * rest)) / 2 : rest);
 }
 
+int threads_of_a_rank(const TrainOptions& options) {
+  return options.threads_per_rank > 0 ? options.threads_per_rank : options.plan.threads_per_rank;
+}
+
 /// The same layout with more layers frozen; the cache holds what it held.
 Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
   phase.first_trainable_layer = first_trainable_layer;
@@ -50,7 +54,7 @@ TrainingRun::TrainingRun(Membership& membership, const TrainOptions& options, co
       steps_per_epoch_(steps_per_epoch(static_cast<int>(dataset_.split.train.size()), options.plan.global_batch_size)),
       num_steps_(options.plan.num_steps),
       device_(options.emulation ? make_emulated_device(options.emulation->shrink)
-                                : make_device(options.device, membership.local_rank())),
+                                : make_device(options.device, membership.local_rank(), threads_of_a_rank(options))),
       recorder_(*device_, model_, options.plan, options.plan.world_size, options.output),
       scalars_(options.output),
       controller_(options.freeze, num_blocks(model_), num_steps_) {}
@@ -92,8 +96,9 @@ std::span<const int> TrainingRun::order_of(int epoch) {
   const auto [found, is_new] = orders_.try_emplace(epoch);
   if (is_new) {
     found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
-    sort_by_length(found->second, options_.plan.global_batch_size, num_shards_,
-                   [&](int sample) { return dataset_.samples->tokens(sample); });
+    const auto length_of = [&](int sample) { return dataset_.samples->tokens(sample); };
+    const int batch_size = options_.plan.global_batch_size;
+    sort_by_length(found->second, batch_size, num_shards_, length_of);
   }
   return found->second;
 }

@@ -85,6 +85,7 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("method", plan.method);
   archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
+  archive("threads_per_rank", plan.threads_per_rank, json::MayBeMissing());
   archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMostSamples));
   archive("num_steps", plan.num_steps, json::at_least(0));
   archive("epochs", plan.epochs, json::MayBeMissing());
@@ -282,6 +283,7 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
     if (value < minimum) throw InvalidInput(at(member), fmt::format("must be >= {}", minimum), std::to_string(value));
   };
   require_positive("world_size", plan.world_size, 1);
+  require_positive("threads_per_rank", plan.threads_per_rank, 1);
   require_positive("global_batch_size", plan.global_batch_size, 1);
   require_positive("num_steps", plan.num_steps, 0);
   require_positive("epochs", plan.epochs, 0);

@@ -98,6 +98,8 @@ struct CacheLimits {
 struct TrainingPlan {
   std::string method;  // data-parallel, static, pipetransformer
   int world_size = 1;
+  /// That each rank computes with, on CPUs.
+  int threads_per_rank = 1;
   int global_batch_size = 1;
   /// Optimizer steps of the run, of all phases together.
   int num_steps = 0;

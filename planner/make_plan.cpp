@@ -15,6 +15,7 @@
 #include "planner/published_layouts.h"
 #include "planner/replan.h"
 #include "planner/run_planner.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 
@@ -319,6 +320,7 @@ TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanO
   TrainingPlan plan;
   plan.method = options.method;
   plan.world_size = static_cast<int>(cluster.devices.size());
+  plan.threads_per_rank = threads_of(cluster.devices.front().type);
   plan.global_batch_size = options.global_batch_size;
   plan.num_steps = options.num_steps;
   plan.optimizer = options.optimizer;

@@ -91,6 +91,7 @@ class CudaDevice final : public ComputeDevice {
     return std::string(device.name) + ", " + in_gib(device.totalGlobalMem) + ", " +
            std::to_string(device.multiProcessorCount) + " SMs";
   }
+  void set_num_threads(int) override {}
   at::Device torch_device() const override { return {at::kCUDA, index_}; }
   bool is_shared() const override { return is_shared_; }
 

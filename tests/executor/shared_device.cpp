@@ -13,6 +13,7 @@ class SharedDevice final : public ComputeDevice {
   std::string type() const override { return device_->type(); }
   std::string description() const override { return device_->description(); }
   at::Device torch_device() const override { return device_->torch_device(); }
+  void set_num_threads(int threads) override { device_->set_num_threads(threads); }
   bool is_shared() const override { return true; }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                int size) override {
