@@ -342,6 +342,12 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
       ->capture_default_str();
   add_number("--dropout", train.dropout, 0, 0.99,
              "Fraction of values to drop in layers that train; the same ones in every layout");
+  command
+      .add_option("--group-by-length", train.group_by_length,
+                  "Mini-batches of samples of similar length: an epoch's order is sorted within so many neighbouring "
+                  "mini-batches, whose order is random. They then consist of other samples than without")
+      ->check(CLI::Range(2, kLargestCount).description(""))
+      ->type_name("N");
   add_number("--label-smoothing", train.label_smoothing, 0, 0.99,
              "So much of a target is spread over all classes or tokens");
   add_count_option(command, "--crop-padding", train.samples.crop_padding,

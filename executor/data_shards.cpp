@@ -42,14 +42,41 @@ std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int n
   return shards;
 }
 
+void group_by_length(std::vector<int>& order, int global_batch_size, int num_shards, int num_mini_batches,
+                     std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of) {
+  const std::size_t batch = static_cast<std::size_t>(global_batch_size);
+  const std::size_t all_batches = (order.size() + batch - 1) / batch;
+  for (std::size_t first = 0; first < all_batches; first += static_cast<std::size_t>(num_mini_batches)) {
+    const int count = static_cast<int>(std::min<std::size_t>(num_mini_batches, all_batches - first));
+    const std::vector<int> turns = epoch_order(count, seed + first, epoch);  // the k-th shortest is mini-batch turns[k]
+    for (int shard = 0; shard < num_shards; ++shard) {
+      const auto part_of = [&](int turn) {
+        const std::size_t begin = (first + static_cast<std::size_t>(turn)) * batch;
+        const int size = static_cast<int>(std::min(batch, order.size() - begin));
+        const SampleRange part = split_evenly(size, num_shards)[shard];
+        return std::span(order).subspan(begin + static_cast<std::size_t>(part.begin),
+                                        static_cast<std::size_t>(part.end - part.begin));
+      };
+      std::vector<int> samples;
+      for (const int turn : turns) samples.insert(samples.end(), part_of(turn).begin(), part_of(turn).end());
+      std::stable_sort(samples.begin(), samples.end(), [&](int a, int b) { return length_of(a) < length_of(b); });
+      auto next = samples.begin();
+      for (const int turn : turns) {
+        const std::span<int> part = part_of(turn);
+        std::copy_n(next, part.size(), part.begin());
+        next += static_cast<std::ptrdiff_t>(part.size());
+      }
+    }
+  }
+}
+
 void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shards,
                     const std::function<int(int sample)>& length_of) {
   for (std::size_t begin = 0; begin < order.size(); begin += static_cast<std::size_t>(global_batch_size)) {
     const int size = static_cast<int>(std::min<std::size_t>(global_batch_size, order.size() - begin));
     for (const SampleRange& part : split_evenly(size, num_shards)) {
       const auto first = order.begin() + static_cast<std::ptrdiff_t>(begin);
-      std::stable_sort(first + part.begin, first + part.end,
-                       [&](int a, int b) { return length_of(a) < length_of(b); });
+      std::stable_sort(first + part.begin, first + part.end, [&](int a, int b) { return length_of(a) < length_of(b); });
     }
   }
 }

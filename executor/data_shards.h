@@ -18,6 +18,12 @@ std::vector<int> hosts_of_ranks(Communicator& communicator);
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
 
+/// Groups samples by length: within every `num_mini_batches` neighbouring mini-batches, each shard's samples are dealt
+/// out anew, so that each mini-batch holds samples of similar length; which of them gets the short ones is random, a
+/// function of seed and epoch. Mini-batches keep their sizes, and each shard its places in them.
+void group_by_length(std::vector<int>& order, int global_batch_size, int num_shards, int num_mini_batches,
+                     std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of);
+
 /// Sorts each shard's part of each mini-batch by length, shorter samples first, equal ones as they stood. What a
 /// mini-batch consists of stays: its micro-batches then hold samples of similar length.
 void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shards,

@@ -109,6 +109,7 @@ struct TrainOptions {
   std::string decay = "linear";  // of the learning rate behind the warm-up, to 0: linear or cosine
   double dropout = 0;
   double label_smoothing = 0;
+  int group_by_length = 0;  // mini-batches of an epoch within which samples are grouped by length; 0 = they are not
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
   int threads_per_rank = 0;            // on the CPU; 0 = the plan's

@@ -40,7 +40,8 @@ RunSettings TrainingRun::settings_now() const {
           .gradient_clip = options_.gradient_clip,
           .decay = options_.decay,
           .dropout = options_.dropout,
-          .label_smoothing = options_.label_smoothing};
+          .label_smoothing = options_.label_smoothing,
+          .group_by_length = options_.group_by_length};
 }
 
 Checkpoint TrainingRun::beginning() const {

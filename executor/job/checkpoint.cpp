@@ -32,6 +32,7 @@ void fields(Archive& archive, json::Value<Archive, RunSettings>& settings) {
   archive("decay", settings.decay);
   archive("dropout", settings.dropout);
   archive("label_smoothing", settings.label_smoothing);
+  archive("group_by_length", settings.group_by_length, json::MayBeMissing());
 }
 
 template <class Archive>

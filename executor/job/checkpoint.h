@@ -29,6 +29,7 @@ struct RunSettings {
   std::string decay;  // of the learning rate
   double dropout = 0;
   double label_smoothing = 0;
+  int group_by_length = 0;  // as in TrainOptions
   bool operator==(const RunSettings&) const = default;
 };
 

@@ -33,6 +33,42 @@ TEST(DataShards, OneShardIsTheEpochOrder) {
   EXPECT_EQ(sharded_epoch_order(data_shards(samples, 1), 8, 3, 2), expected);
 }
 
+/// Oracle: what a mini-batch may hold is counted; the order within it is sort_by_length's.
+TEST(GroupByLength, MiniBatchesOfAWindowHoldSimilarLengthsAndEveryShardKeepsItsPlaces) {
+  // 44 samples in mini-batches of 8 (the last of 4) from two shards, in windows of 4; a sample's length is its number
+  // / 2, and even samples are shard 0's.
+  Ints samples(44);
+  std::iota(samples.begin(), samples.end(), 0);
+  const Ints before = sharded_epoch_order(data_shards(samples, 2), 8, 1, 0);
+  const auto length_of = [](int sample) { return sample / 2; };
+  const auto grouped = [&](std::uint64_t seed, int epoch) {
+    Ints order = before;
+    group_by_length(order, 8, 2, 4, seed, epoch, length_of);
+    return order;
+  };
+  const Ints order = grouped(1, 0);
+  for (const int begin : {0, 32}) {
+    const int end = begin == 0 ? 32 : 44;
+    EXPECT_EQ(std::set<int>(order.begin() + begin, order.begin() + end),
+              std::set<int>(before.begin() + begin, before.begin() + end));
+    std::set<std::pair<int, int>> ranges;  // shortest and longest of each mini-batch's first part
+    for (int batch = begin; batch < end; batch += 8) {
+      const int size = std::min(8, 44 - batch);
+      for (int i = 0; i < size; ++i) EXPECT_EQ(order[batch + i] % 2, i < size / 2 ? 0 : 1) << batch << " " << i;
+      const auto [least, most] = std::minmax_element(order.begin() + batch, order.begin() + batch + size / 2);
+      ranges.insert({*least, *most});
+    }
+    int last = -1;
+    for (const auto& [least, most] : ranges) {  // they do not overlap
+      EXPECT_GT(least, last);
+      last = most;
+    }
+  }
+  EXPECT_EQ(order, grouped(1, 0));
+  EXPECT_NE(order, grouped(1, 1));
+  EXPECT_NE(order, grouped(2, 0));
+}
+
 TEST(SortByLength, KeepsEachShardsPartOfEachMiniBatch) {
   // Mini-batches of 6 and 4 samples from two shards; a sample's length is its last digit.
   Ints order{13, 11, 12, 29, 25, 25, 7, 3, 9, 1};
