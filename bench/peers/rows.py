@@ -42,7 +42,6 @@ class Job:
 # Arguments of `frostpipe profile`: the ranks that measure.
 PROFILES = {
     "two_ranks": ("--nproc-per-node", "2", "--memory-limit", "384MiB"),
-    "one_rank": ("--nproc-per-node", "1"),
 }
 
 TRAIN = ("--seed", "1", "--learning-rate", "2e-4")
@@ -53,9 +52,9 @@ PIPELINES = tuple(Peer(f"pytorch-{schedule}", "pipelining.py", ("--schedule", sc
                   for schedule in ("1F1B", "GPipe"))
 CACHED = ("--cache",)
 
-ONE_RANK = Ours("one_rank", "one_rank", ("--method", "data-parallel", NO_LIMIT))
+ONE_PROCESS = Ours("one_process", "two_ranks", ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT))
 DATA_PARALLEL = Ours("data_parallel", "two_ranks", ("--method", "data-parallel", NO_LIMIT))
-STEP_ROWS = (ONE_RANK, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", ("--method", "static", NO_LIMIT)))
+STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", ("--method", "static", NO_LIMIT)))
 
 JOBS = (
     Job("main", "The main job: MiniLM on package descriptions", "texts", "minilm", "sections.tsv", 64,
@@ -66,10 +65,12 @@ JOBS = (
             Peer("plain-frozen-cached-grouped", "single_process.py", (*CACHED, "--group-by-length", "8"),
                  like="elastic"),
             *PIPELINES,
-            ONE_RANK,
+            ONE_PROCESS,
             DATA_PARALLEL,
             Ours("static_pipeline", "two_ranks", ("--method", "static")),
             Ours("elastic", "two_ranks", ("--method", "pipetransformer"), ("--freeze", "cap"), freezes_like="elastic"),
+            Ours("elastic_two_ranks", "two_ranks", ("--method", "pipetransformer", "--threads-per-rank", "1"),
+                 ("--freeze", "cap"), freezes_like="elastic"),
         ), reference="elastic", whole_run=True),
     Job("sections", "A step, nothing frozen: MiniLM on package descriptions", "texts", "minilm", "sections.tsv", 64,
         rows=(PLAIN, *PIPELINES, *STEP_ROWS), reference="plain", profiled_as="main"),
