@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "executor/batch_loader.h"
@@ -152,21 +153,23 @@ class TransformerStage final : public StageCompute {
     return run_range(segment.range.begin, segment.range.end, input, batch);
   }
 
-  /// Runs the frozen layers up to `end`, for each sample from where its cached row stands.
+  /// Runs the frozen layers up to `end`, for each sample from where its cached row stands: samples join on the way, so
+  /// that a layer runs once, for all that need it.
   at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
     const std::set<int> starts(rows.layers.begin(), rows.layers.end());
     if (starts.size() == 1) return run_range(*starts.begin(), end, rows.activations, batch);
-    at::Tensor result = make_activation(batch.num_tokens());
-    for (const int start : starts) {
+    at::Tensor activations = rows.activations.clone();
+    for (auto start = starts.begin(); start != starts.end() && *start < end; ++start) {
       std::vector<std::int64_t> members;
       for (std::size_t i = 0; i < rows.layers.size(); ++i) {
-        if (rows.layers[i] == start) members.push_back(static_cast<std::int64_t>(i));
+        if (rows.layers[i] <= *start) members.push_back(static_cast<std::int64_t>(i));
       }
-      const at::Tensor members_rows = rows_of_samples(batch.lengths, members).to(device_);
-      const at::Tensor from = start > 0 ? rows.activations.index_select(0, members_rows) : at::Tensor();
-      result.index_copy_(0, members_rows, run_range(start, end, from, batch.select(members)));
+      const at::Tensor index = rows_of_samples(batch.lengths, members).to(device_);
+      const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
+      const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
+      activations.index_copy_(0, index, run_range(*start, next, from, batch.select(members)));
     }
-    return result;
+    return activations;
   }
 
   const TransformerConfig& config_;
