@@ -121,9 +121,16 @@ std::optional<std::string> first_difference(const RunSettings& saved, const RunS
   json::Writer a, b;
   fields(a, saved);
   fields(b, now);
-  for (const auto& [name, value] : a.object.items()) {
-    if (value != b.object[name])
-      return fmt::format("{}: {} in the checkpoint, {} now", name, value.dump(), b.object[name].dump());
+  // A default need not be written: what only one of them names differs too.
+  const auto text_of = [](const json::Json& settings, const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? "none" : found->dump();
+  };
+  for (const json::Json* const settings : {&a.object, &b.object}) {
+    for (const auto& entry : settings->items()) {
+      const std::string before = text_of(a.object, entry.key()), after = text_of(b.object, entry.key());
+      if (before != after) return fmt::format("{}: {} in the checkpoint, {} now", entry.key(), before, after);
+    }
   }
   return std::nullopt;
 }

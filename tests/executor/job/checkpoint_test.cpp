@@ -310,6 +310,10 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   EXPECT_FALSE(first_difference(settings, other));
   other.seed = 4;
   EXPECT_EQ(first_difference(settings, other), "seed: 3 in the checkpoint, 4 now");
+  other = settings;
+  other.group_by_length = 8;  // written only where it is not 0
+  EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
+  EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
 }
 
 }  // namespace
