@@ -37,13 +37,19 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
     const double place = (i + 0.5) / samples * static_cast<double>(data_lengths.size());
     quantiles.push_back(data_lengths[std::min(data_lengths.size() - 1, static_cast<std::size_t>(place))]);
   }
-  const double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
-  const double scale = static_cast<double>(samples) * tokens / sum;
+  // The longest are cut at `most`, and the others scaled up for it: the mean stays.
+  double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
+  double wanted = static_cast<double>(samples) * tokens;
+  for (std::size_t i = quantiles.size(); i > 1 && quantiles[i - 1] * wanted / sum > static_cast<double>(most); --i) {
+    sum -= quantiles[i - 1];
+    wanted -= static_cast<double>(most);
+  }
+  const double scale = wanted / sum;
   std::vector<std::int64_t> lengths;
   double exact = 0;  // tokens of the samples so far
   std::int64_t given = 0;
   for (const double quantile : quantiles) {
-    exact += quantile * scale;
+    exact += std::min(quantile * scale, static_cast<double>(most));
     lengths.push_back(std::clamp<std::int64_t>(std::llround(exact) - given, 1, most));
     given += lengths.back();
   }

@@ -49,7 +49,8 @@ using SamplesByClass = std::map<LayerClass, LayerSamples>;
 LayerCost cost_from(const LayerSamples& kept);
 
 /// Lengths of `samples` made-up samples with `tokens` tokens on average (rounding is spread over them), ascending,
-/// distributed as `data_lengths` (ascending); none longer than `most`, none shorter than 1.
+/// distributed as `data_lengths` (ascending); none longer than `most`, which `tokens` is not either, none shorter
+/// than 1.
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
                                           std::int64_t most);
 
