@@ -332,7 +332,7 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--threads-per-rank", options->threads_per_rank,
                    "Compute threads of a rank on the CPU, as measured: the cluster's devices in groups of so many; "
                    "default: the fastest (auto, pipetransformer, where no part of the layout is given), or 1")
-      ->check(CLI::Range(1, 1024).description(""))
+      ->check(CLI::Range(1, kMostThreads).description(""))
       ->type_name("N");
   command->add_option("--max-devices", options->plan.max_devices, "Ranks to use at most; the others stay idle")
       ->check(CLI::Range(1, kLargestCount).description(""))

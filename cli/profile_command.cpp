@@ -18,6 +18,7 @@
 #include "cli/table.h"
 #include "executor/execute.h"
 #include "profiles/config_shape.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
@@ -276,7 +277,7 @@ Command add_profile_command(CLI::App& app) {
       ->add_option("--threads-per-rank", options->measure.threads_per_rank,
                    "Threads that each rank computes with on the CPU; default: one, and then fewer ranks with several "
                    "each on the same cores, so that plan can choose")
-      ->check(CLI::Range(1, 1024).description(""))
+      ->check(CLI::Range(1, kMostThreads).description(""))
       ->type_name("N")
       ->needs(model);
   command

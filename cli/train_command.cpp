@@ -21,6 +21,7 @@
 #include "executor/job/folder_lock.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
@@ -397,7 +398,7 @@ Command add_train_command(CLI::App& app) {
   command
       ->add_option("--threads-per-rank", options->train.threads_per_rank,
                    "Compute threads of each rank on the CPU; default: as planned")
-      ->check(CLI::Range(1, 1024).description(""))
+      ->check(CLI::Range(1, kMostThreads).description(""))
       ->type_name("N");
   command
       ->add_option("--nproc-per-node", options->ranks_per_node,

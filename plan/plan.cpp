@@ -8,6 +8,7 @@
 #include <set>
 
 #include "plan/memory.h"
+#include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/json_reader.h"
 #include "profiles/workload_json.h"
@@ -85,7 +86,7 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("method", plan.method);
   archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
-  archive("threads_per_rank", plan.threads_per_rank, json::MayBeMissing());
+  archive("threads_per_rank", plan.threads_per_rank, json::MayBeMissing{json::between(1, kMostThreads)});
   archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMostSamples));
   archive("num_steps", plan.num_steps, json::at_least(0));
   archive("epochs", plan.epochs, json::MayBeMissing());

@@ -20,6 +20,15 @@ bool divides_every_node(const Cluster& cluster, int threads) {
   return std::all_of(devices.begin(), devices.end(), [&](const auto& node) { return node.second % threads == 0; });
 }
 
+/// Where `threads` divides the devices of every node.
+bool has_groups_of_one_type(const Cluster& cluster, int threads) {
+  const std::size_t size = static_cast<std::size_t>(threads);
+  for (std::size_t i = 0; i < cluster.devices.size(); ++i) {
+    if (cluster.devices[i].type != cluster.devices[i - i % size].type) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string device_type_with_threads(std::string_view type, int threads) {
@@ -32,7 +41,9 @@ int threads_of(std::string_view device_type) {
   const std::string_view digits = device_type.substr(place + kTimes.size());
   int threads = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), threads);
-  return error == std::errc() && end == digits.data() + digits.size() && threads > 0 ? threads : 1;
+  return error == std::errc() && end == digits.data() + digits.size() && threads > 0 && threads <= kMostThreads
+             ? threads
+             : 1;
 }
 
 Cluster with_threads_per_rank(const Cluster& cluster, int threads) {
@@ -74,7 +85,8 @@ std::vector<int> measured_threads(const Profile& profile, const Cluster& cluster
     const bool is_measured = std::all_of(wanted.begin(), wanted.end(), [&](const std::string& type) {
       return measured.contains(device_type_with_threads(type, threads));
     });
-    if (is_measured && divides_every_node(cluster, threads)) result.push_back(threads);
+    if (is_measured && divides_every_node(cluster, threads) && has_groups_of_one_type(cluster, threads))
+      result.push_back(threads);
   }
   return result;
 }

@@ -10,6 +10,9 @@
 
 namespace frostpipe {
 
+/// Of one rank.
+inline constexpr int kMostThreads = 1024;
+
 /// "cpu" with 8 threads: "cpu x 8"; with 1: the type itself.
 std::string device_type_with_threads(std::string_view type, int threads);
 
@@ -20,8 +23,8 @@ int threads_of(std::string_view device_type);
 /// InvalidInput unless `threads` divides the devices of every node and those of a group are of one type.
 Cluster with_threads_per_rank(const Cluster& cluster, int threads);
 
-/// Numbers of threads, ascending, with which the profile was measured for every device of the cluster and which divide
-/// the devices of every node.
+/// Numbers of threads, ascending, with which the profile was measured for every device of the cluster, and in groups of
+/// which the cluster's devices can be joined (with_threads_per_rank).
 std::vector<int> measured_threads(const Profile& profile, const Cluster& cluster);
 
 }  // namespace frostpipe

@@ -75,7 +75,9 @@ template <class T>
 Json write(const T& value);
 
 /// A field that may be missing: it then keeps its default, and a default is not written.
-struct MayBeMissing {};
+struct MayBeMissing {
+  Bounds bounds{};
+};
 
 /// Reads the fields of one object; every field must be there except optionals, and no others may be.
 class Reader {
@@ -100,12 +102,12 @@ class Reader {
   }
 
   template <class T>
-  void operator()(const char* name, T& member, MayBeMissing) {
+  void operator()(const char* name, T& member, MayBeMissing field) {
     known_.push_back(name);
     const auto found = object_.find(name);
     if (found == object_.end()) return;
     ++num_found_;
-    read(*found, Place(place_, std::string_view(name)), member);
+    read(*found, Place(place_, std::string_view(name)), member, field.bounds);
   }
 
   void finish() const {

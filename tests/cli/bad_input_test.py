@@ -123,6 +123,7 @@ class BadPlanTest(CliTest):
             (["phases", 0, "num_micro_batches"], 65, ["phases[0].num_micro_batches", "must be <= 64, the samples of a mini-batch", "65"]),
             (["global_batch_size"], 2**31 - 1, ["global_batch_size", "must be <= 16777216"]),
             (["world_size"], 2**31 - 1, ["world_size", "must be <= 1048576"]),
+            (["threads_per_rank"], 2**31 - 1, ["threads_per_rank", "must be <= 1024"]),
             (["phases", 0, "tokens"], 2**31 - 1, ["phases[0].tokens", "must be <= 16777216"]),
             (["phases", 0, "predicted", "iteration_ns"], 2**62, ["phases[0].predicted.iteration_ns", "must be <= 1000000000000000"]),
             (["phases", 0, "layout", "data_parallel_size"], 8, ["phases[0].layout"]),

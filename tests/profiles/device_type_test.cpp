@@ -28,6 +28,8 @@ TEST(DeviceType, NamesItsThreads) {
   EXPECT_EQ(threads_of("a x b"), 1);
   EXPECT_EQ(threads_of("a x -2"), 1);
   EXPECT_EQ(threads_of("a x 99999999999"), 1);
+  EXPECT_EQ(threads_of("a x 1024"), 1024);
+  EXPECT_EQ(threads_of("a x 1025"), 1);  // more than a plan may have
 }
 
 TEST(WithThreadsPerRank, NeighbouringDevicesOfANodeAreOneWithTheirMemoryTogether) {
@@ -57,6 +59,17 @@ TEST(MeasuredThreads, AreThoseOfEveryDeviceThatDivideTheNodes) {
   Cluster mixed = two_nodes();
   mixed.devices[3].type = "gpu";
   EXPECT_THAT(measured_threads(profile, mixed), ElementsAre());
+}
+
+TEST(MeasuredThreads, AreThoseThatJoinDevicesOfOneType) {
+  Profile profile;
+  for (const char* type : {"cpu", "cpu x 2", "gpu", "gpu x 2"})
+    profile.measurements.push_back({.key = {.device_type = type}, .cost = {}});
+  Cluster cluster = two_nodes();
+  cluster.devices[2].type = cluster.devices[3].type = "gpu";
+  EXPECT_THAT(measured_threads(profile, cluster), ElementsAre(1, 2));
+  std::swap(cluster.devices[1].type, cluster.devices[2].type);
+  EXPECT_THAT(measured_threads(profile, cluster), ElementsAre(1));
 }
 
 }  // namespace
