@@ -136,7 +136,17 @@ std::vector<int> threads_to_plan(const PlanCommandOptions& options, const Profil
 struct Planned {
   std::variant<AutoPlan, Infeasible> result = AutoPlan();
   std::string explanation;
+  int delay_steps = 0;  // with --deadline: of the freezes
 };
+
+/// The later it freezes where there is a deadline, then the shorter, the better.
+bool is_better(const Planned& one, const Planned& other) {
+  const auto* const plan = std::get_if<AutoPlan>(&one.result);
+  const auto* const other_plan = std::get_if<AutoPlan>(&other.result);
+  if (!plan || !other_plan) return plan != nullptr && other_plan == nullptr;
+  if (one.delay_steps != other.delay_steps) return one.delay_steps > other.delay_steps;
+  return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
+}
 
 Planned plan_on(const Profile& profile, const Cluster& cluster, const PlanCommandOptions& options) {
   Planned planned;
@@ -156,6 +166,7 @@ Planned plan_on(const Profile& profile, const Cluster& cluster, const PlanComman
     auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
     if (auto* plan = std::get_if<DeadlinePlan>(&made)) {
       explanation = deadline_text(*plan, options.deadline);
+      planned.delay_steps = plan->delay_steps;
       keep(std::move(plan->plan));
     } else {
       keep(std::get<Infeasible>(std::move(made)));
@@ -206,12 +217,10 @@ int run_plan(PlanCommandOptions& options) {
     const Cluster grouped = with_threads_per_rank(devices, threads);
     Planned planned = plan_on(profile, grouped, options);
     const auto* const fits = std::get_if<AutoPlan>(&planned.result);
-    const auto* const fitted = std::get_if<AutoPlan>(&best.result);
     if (thread_counts.size() > 1)
       weighed += fmt::format("  {}: {}\n", ranks_text(static_cast<int>(grouped.devices.size()), threads),
                              fits ? format_duration(predicted_run_ns(fits->plan)) : "does not fit");
-    const bool is_first = threads == thread_counts.front();
-    if (is_first || (fits && (!fitted || predicted_run_ns(fits->plan) < predicted_run_ns(fitted->plan)))) {
+    if (threads == thread_counts.front() || is_better(planned, best)) {
       best = std::move(planned);
       cluster = grouped;
       chosen_threads = threads;
