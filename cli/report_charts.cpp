@@ -12,6 +12,7 @@
 #include "cli/svg.h"
 #include "cli/svg_chart.h"
 #include "cli/svg_timeline.h"
+#include "profiles/device_type.h"
 
 namespace frostpipe {
 namespace {
@@ -143,6 +144,19 @@ struct MemoryRow {
   Bytes predicted = 0, measured = 0, limit = 0;
 };
 
+/// Of a rank; one with several threads has as many of the cluster's devices together. 0 = none.
+Bytes memory_limit(const Cluster& cluster, const RunSummary& run, std::size_t rank) {
+  const int threads = std::max(1, run.threads_per_rank / threads_of(cluster.devices.front().type));
+  const std::size_t begin = rank * static_cast<std::size_t>(threads), end = begin + static_cast<std::size_t>(threads);
+  if (end > cluster.devices.size()) return 0;
+  Bytes sum = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!cluster.devices[i].memory_limit_bytes) return 0;
+    sum += *cluster.devices[i].memory_limit_bytes;
+  }
+  return sum;
+}
+
 std::vector<MemoryRow> memory_rows(const Comparison& comparison, const std::optional<Cluster>& cluster) {
   std::vector<MemoryRow> rows;
   const std::size_t n = comparison.runs.size();
@@ -155,8 +169,7 @@ std::vector<MemoryRow> memory_rows(const Comparison& comparison, const std::opti
                       .colour = run_colour(i, n),
                       .predicted = value_at(phase.predicted_peak_memory_bytes, rank),
                       .measured = value_at(phase.measured_peak_memory_bytes, rank)};
-        if (cluster && rank < cluster->devices.size())
-          row.limit = cluster->devices[rank].memory_limit_bytes.value_or(0);
+        if (cluster) row.limit = memory_limit(*cluster, comparison.runs[i], rank);
         rows.push_back(row);
       }
     }

@@ -292,6 +292,7 @@ void TrainingRun::finish() {
   summary_.freeze = to_string(options_.freeze.rule);
   summary_.seed = options_.seed;
   summary_.world_size = executed.world_size;
+  summary_.threads_per_rank = threads_of_a_rank(options_);
   summary_.epochs = static_cast<double>(num_steps_) / steps_per_epoch_;
   summary_.num_steps = num_steps_;
   summary_.global_batch_size = options_.plan.global_batch_size;

@@ -116,7 +116,8 @@ struct RunSummary {
   std::string freeze;  // the rule that decided
   std::uint64_t seed = 0;
   int world_size = 1;
-  double epochs = 0;  // num_steps as passes over the training samples; the last may be a part of one
+  int threads_per_rank = 1;  // of the plan, or of train --threads-per-rank
+  double epochs = 0;         // num_steps as passes over the training samples; the last may be a part of one
   int num_steps = 0;
   int global_batch_size = 1;
   int num_train_samples = 0;

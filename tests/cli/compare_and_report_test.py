@@ -166,6 +166,18 @@ class CompareAndReportTest(CliTest):
         self.assertIn("data_parallel, from step 0, 0 frozen, measured: rank 0", names)
         self.assertEqual(len(names), len({event["pid"] for event in events}))
 
+    def test_a_rank_with_two_threads_has_the_memory_of_two_devices(self):
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        def limits():
+            self.run_tool("report", "summary.json", "-o", "report.html", "--cluster", "cluster.json")
+            units = {"MiB": 1, "GiB": 1024}
+            return {float(value) * units[unit] for value, unit in
+                    re.findall(r"<title>limit ([\d.]+) (\w+)</title>", (self.folder / "report.html").read_text())}
+        (one,) = limits()
+        self.edit("summary.json", lambda summary: [run.update(threads_per_rank=2) for run in summary["runs"].values()])
+        (two,) = limits()
+        self.assertAlmostEqual(two, 2 * one, delta=0.01 * two)  # three digits are shown
+
     def test_headline_gives_the_interval_and_what_could_be_seen(self):
         """Of 100 items 4 are lost and 2 won: -2 points, variance 0.06 - 0.0004, 1.96 sqrt(0.0596 / 100) = 4.8 points to either side."""
         pairs = self.make_runs()
