@@ -68,7 +68,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                 const MicroBatch& batch) {
   if (c.task == Task::question_answering) return project(x, p[0], p[1]);
-  const at::Tensor pooled = at::tanh(project(first_tokens(x, batch), p[0], p[2]));
+  const at::Tensor pooled = at::tanh(project(class_tokens(c, x, batch), p[0], p[2]));
   return project(drop(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -147,6 +148,18 @@ at::Tensor attend_one_token(const TransformerConfig& config, int layer, const at
                       /*sees_earlier=*/false);
 }
 
+/// Rows of class_tokens.
+at::Tensor class_rows(const TransformerConfig& config, const MicroBatch& batch) {
+  std::vector<std::int64_t> rows = batch.offsets();
+  if (config.family == Family::gpt2) {
+    rows.erase(rows.begin());
+    for (std::int64_t& row : rows) --row;
+  } else {
+    rows.pop_back();
+  }
+  return at::tensor(rows, at::kLong);
+}
+
 /// Some rows of a stacked matrix, or some values of a bias.
 Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t count) {
   const auto narrowed = [&](const at::Tensor& tensor) {
@@ -180,15 +193,7 @@ at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, cons
 NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch,
                            const at::Device& device)
     : num_tokens_(batch.num_tokens()) {
-  if (!makes_one_token(config, layer)) return;
-  std::vector<std::int64_t> rows = batch.offsets();
-  if (config.family == Family::gpt2) {
-    rows.erase(rows.begin());
-    for (std::int64_t& row : rows) --row;
-  } else {
-    rows.pop_back();
-  }
-  rows_ = at::tensor(rows, at::kLong).to(device);
+  if (makes_one_token(config, layer)) rows_ = class_rows(config, batch).to(device);
 }
 
 at::Tensor NeededTokens::of(const at::Tensor& x) const { return all() ? x : x.index_select(0, rows_); }
@@ -231,16 +236,8 @@ at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
   return at::tensor(places, at::kLong).to(device);
 }
 
-at::Tensor first_tokens(const at::Tensor& x, const MicroBatch& batch) {
-  std::vector<std::int64_t> rows = batch.offsets();
-  rows.pop_back();
-  return x.index_select(0, at::tensor(rows, at::kLong).to(x.device()));
-}
-
-at::Tensor last_tokens(const at::Tensor& x, const MicroBatch& batch) {
-  std::vector<std::int64_t> rows = batch.offsets();
-  rows.erase(rows.begin());
-  return x.index_select(0, (at::tensor(rows, at::kLong) - 1).to(x.device()));
+at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, const MicroBatch& batch) {
+  return x.index_select(0, class_rows(config, batch).to(x.device()));
 }
 
 at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,

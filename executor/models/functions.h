@@ -20,13 +20,12 @@ at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, cons
 /// Each token's place in its sample, from 0. [tokens] int64 on `device`
 at::Tensor positions(const MicroBatch& batch, const at::Device& device);
 
-/// Rows of a packed activation that are the samples' first tokens, or their last ones. [tokens, hidden] -> [samples,
-/// hidden]
-at::Tensor first_tokens(const at::Tensor& x, const MicroBatch& batch);
-at::Tensor last_tokens(const at::Tensor& x, const MicroBatch& batch);
+/// The token of each sample that its class is told from: BERT's and ViT's first, GPT-2's last, which has seen them all.
+/// [tokens, hidden] -> [samples, hidden]
+at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, const MicroBatch& batch);
 
-/// Tokens that a half of a block has to compute: where a class is told from one token (BERT's and ViT's first, GPT-2's
-/// last), nothing looks at the others that the last block makes.
+/// Tokens that a half of a block has to compute: where a class is told from one token (class_tokens), nothing looks at
+/// the others that the last block makes.
 class NeededTokens {
  public:
   NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch, const at::Device& device);

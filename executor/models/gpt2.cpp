@@ -88,8 +88,7 @@ at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, c
   if (c.task != Task::sequence_classification) {
     return project(layer_norm(c, x, p[1], p[2]), p[0], c.task == Task::question_answering ? p[3] : Parameter{});
   }
-  // The last token has seen them all.
-  return project(layer_norm(c, last_tokens(x, batch), p[1], p[2]), p[0], Parameter{});
+  return project(layer_norm(c, class_tokens(c, x, batch), p[1], p[2]), p[0], Parameter{});
 }
 
 }  // namespace

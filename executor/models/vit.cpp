@@ -75,7 +75,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
                 const MicroBatch& batch) {
-  return project(layer_norm(c, first_tokens(x, batch), p[2], p[3]), p[0], p[1]);
+  return project(layer_norm(c, class_tokens(c, x, batch), p[2], p[3]), p[0], p[1]);
 }
 
 }  // namespace
