@@ -64,9 +64,7 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
       plan.phases.front().tokens, phases_text(plan, profile), memory_limits(cluster, plan.memory_limited),
       format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "",
-      plan.world_size == 1 && plan.threads_per_rank > 1 ? "one process on all cores: what freezes is not computed, and "
-                                                          "its activations are cached, without a pipeline\n"
-                                                        : "");
+      plan.world_size == 1 && plan.threads_per_rank > 1 ? "one process on all cores, without a pipeline\n" : "");
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {

@@ -22,7 +22,7 @@ struct Dataset {
   std::vector<int> labels;               // of classification, by sample; none where a model is to say them
   QuestionSet questions;                 // of question answering
   std::vector<Window> windows;           // a sample each
-  std::vector<int> test_by_length;       // split.test, samples of similar length together: less padding
+  std::vector<int> test_by_length;       // split.test, shortest first: attention takes those of one length together
   std::vector<std::string>
       items;  // of classification, where the data are to be scored: each text, or where each picture stands
   std::vector<std::string> notes;  // what may be a slip in the data: sentences for people

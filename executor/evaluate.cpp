@@ -67,7 +67,8 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   ActiveGroups alone;
   StageRunner runner(model, phase, 0, layers, *compute, alone, *device);
 
-  // Samples of similar length together: less padding. Chunks of several batches, so that there is progress to show.
+  // Shortest first: attention takes those of one length together. Chunks of several batches, so that there is progress
+  // to show.
   std::vector<int> order(data.samples->size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

@@ -23,7 +23,7 @@ class Samples {
  public:
   virtual ~Samples() = default;
   virtual int size() const = 0;
-  /// Tokens that the layers see of a sample, without padding.
+  /// Tokens that the layers see of a sample.
   virtual int tokens(int sample) const = 0;
   /// Changes with what the model is shown of a sample.
   virtual std::uint64_t key(int sample) const = 0;

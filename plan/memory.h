@@ -68,8 +68,8 @@ class StageMemory {
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
-/// `global_batch_size`, if all its samples were the run's longest: split_by_length makes no
-/// longer one.
+/// `global_batch_size`, if all its samples were the run's longest: split_by_length makes none with more tokens (but, of
+/// short samples, one with more of them).
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
 

@@ -12,7 +12,7 @@ namespace frostpipe {
 int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
                   std::string_view source);
 
-/// Padded length of a sample that the plan has memory for in every phase.
+/// Tokens of the longest sample that the plan has memory for in every phase.
 int planned_longest_tokens(const TrainingPlan& plan);
 
 /// Throws InvalidInput that names both lengths if the longest sample to train on, of `longest_tokens`, is longer than

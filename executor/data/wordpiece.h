@@ -31,10 +31,10 @@ class WordPiece {
  public:
   /// Reads the vocabulary: a vocab.txt, whose line n (from 0) is token n, or a tokenizer.json (by its extension).
   ///
-  /// Throws InvalidInput that names file, line and rule where a line is empty or repeats another, where [PAD], [UNK],
-  /// [CLS] or [SEP] is missing ([MASK] may be), or where a tokenizer.json is no WordPiece, does not number its tokens
-  /// 0, 1, 2, ..., or has added tokens besides the special ones. (transformers lets the last of several equal lines
-  /// win.)
+  /// Throws InvalidInput that names file, line and rule where a line is empty or repeats another, where [UNK], [CLS]
+  /// or [SEP] is missing ([PAD] and [MASK] may be), or where a tokenizer.json is no WordPiece, does not number its
+  /// tokens 0, 1, 2, ..., or has added tokens besides the special ones. (transformers lets the last of several equal
+  /// lines win.)
   explicit WordPiece(const std::filesystem::path& vocabulary_file, WordPieceOptions options = {});
 
   /// [CLS] pieces [SEP], cut after the first `max_tokens` - 2 pieces. Never padded. Any bytes are allowed.

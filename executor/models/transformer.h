@@ -84,7 +84,7 @@ struct MicroBatch {
   std::vector<std::int64_t> offsets() const;
   /// Consecutive samples.
   MicroBatch narrow(std::int64_t begin, std::int64_t count) const;
-  /// The samples with these numbers. `device`: where input and labels are.
+  /// The samples with these numbers, in this order.
   MicroBatch select(std::span<const std::int64_t> samples) const;
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
   MicroBatch without_dropout() const;
