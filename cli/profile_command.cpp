@@ -207,6 +207,8 @@ int run_profile(ProfileOptions& options) {
   if (!options.memory_limit.empty() && !options.model.empty() && options.cluster.empty()) {
     throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
   }
+  if (options.measure.threads_per_rank > 0 && options.measure.device != "cpu")
+    throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
   if (!std::getenv("RANK")) {  // found out before the measuring, not after it
     require_writable(options.output);
     if (!options.cluster.empty()) require_writable(options.cluster);

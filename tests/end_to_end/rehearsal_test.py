@@ -128,6 +128,7 @@ class RehearsalTest(RehearsalCase):
         self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks", "equal size"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 2, "--nproc-per-node", 4, says=["--nproc-per-node", "must be 2", "is 4"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2, says=["--emulated-shrink", "768"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--threads-per-rank", 2, code=2, says=["--threads-per-rank", "--device cpu"])
 
 
 class LongRehearsalTest(RehearsalCase):
