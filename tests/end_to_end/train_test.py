@@ -210,6 +210,24 @@ class OrderOfDataTest(EndToEndTest):
         self.assertEqual([(s["samples"], s["tokens"]) for s in pipeline["steps"]], [(s["samples"], s["tokens"]) for s in replicas["steps"]])
         self.assert_losses_equal(pipeline, replicas, 10, 1e-4)
 
+    def test_one_process_with_two_threads_trains_as_two_ranks_do(self):
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 16, "--epochs", 2,
+                      "--method", "data-parallel", "--threads-per-rank", 2, "-o", "one_process.json")
+        plan = self.read("one_process.json")
+        self.assertEqual((plan["world_size"], plan["threads_per_rank"]), (1, 2))
+        one = self.train("one_process.json", "one")
+        self.assertEqual((one["world_size"], one["threads_per_rank"]), (1, 2))
+        replicas = self.train("data-parallel.json", "two", "--epochs", 2)
+        self.assert_losses_equal(one, replicas, 10, 1e-4)
+
+    def test_grouping_by_length_changes_mini_batches_and_not_what_they_hold_together(self):
+        plain = self.train("static.json", "plain", "--epochs", 1)
+        grouped = self.train("static.json", "grouped", "--epochs", 1, "--group-by-length", 1000)
+        self.assertNotEqual(self.losses(plain), self.losses(grouped))
+        self.assertEqual(sum(step["samples"] for step in plain["steps"]), sum(step["samples"] for step in grouped["steps"]))
+        spread = [max(lengths) - min(lengths) for lengths in ([step["tokens"] for step in run["steps"]] for run in (plain, grouped))]
+        self.assertGreater(spread[1], spread[0], "mini-batches are short or long, not mixed")
+
 
 class FourRanksTest(EndToEndTest):
     """Plans by hand: four ranks, more layouts than the planner chooses, equal to one process."""
