@@ -22,8 +22,8 @@ std::vector<SampleRange> split_evenly(int num_samples, int num_parts);
 /// worth. Samples of equal length are cut as by split_evenly. Pieces may be empty where samples are few.
 std::vector<SampleRange> split_by_length(std::span<const std::int64_t> lengths, int num_parts);
 
-/// Samples [begin, end) of the global mini-batch that form micro-batch `micro_batch` of replica `replica`, where all are
-/// equally long.
+/// Samples [begin, end) of the global mini-batch that form micro-batch `micro_batch` of replica `replica`, where all
+/// are equally long.
 SampleRange micro_batch_samples(int num_samples, int data_parallel_size, int num_micro_batches, int replica,
                                 int micro_batch);
 

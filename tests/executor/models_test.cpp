@@ -159,9 +159,8 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
       for (int layer = 0; layer < num_layers; ++layer)
         x = forward_layer(config, layer, layers[layer].parameters, x, batch);
       const bool is_by_token = x.size(0) == batch.num_tokens();
-      expect_close(is_by_token ? test::padded(x, batch.lengths) : x, recorded["logits"],
-                   largest_of(recorded["logits"]), "logits",
-                   is_by_token ? test::padded(at::ones_like(x), batch.lengths) : at::Tensor());
+      expect_close(is_by_token ? test::padded(x, batch.lengths) : x, recorded["logits"], largest_of(recorded["logits"]),
+                   "logits", is_by_token ? test::padded(at::ones_like(x), batch.lengths) : at::Tensor());
       const at::Tensor loss = loss_sum(config.task, x, batch, 0) / 3.0;
       EXPECT_NEAR(loss.item<double>(), recorded["loss"].get<double>(), 1e-5);
       torch::autograd::backward({loss}, {});
@@ -190,8 +189,8 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
   }
 }
 
-/// Worked out by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2's has no
-/// such token. Another sample follows, whose tokens would all be better.
+/// Worked out by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2's has
+/// no such token. Another sample follows, whose tokens would all be better.
 TEST(Answers, BestSpanIsOfTheContextAlone) {
   MicroBatch batch;
   batch.lengths = {4, 2};
