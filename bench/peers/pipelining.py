@@ -79,11 +79,9 @@ def clip(parameters):
 def evaluated(part, rank, workload, hidden_size):
     """(correct answers, all answers) on the last stage."""
     part.eval()
-    by_length = sorted(workload.test, key=workload.length)
     correct = total = 0
     with torch.no_grad():
-        for begin in range(0, len(by_length), 64):
-            batch = workload.batch(by_length[begin:begin + 64])
+        for batch in workloads.test_batches(workload):
             if rank == 0:
                 dist.send(part(batch["input_ids"], batch["attention_mask"]), 1)
             else:

@@ -34,11 +34,9 @@ class Cache:
 def evaluated(model, workload):
     """(correct answers, all answers)"""
     model.eval()
-    by_length = sorted(workload.test, key=workload.length)
     correct = total = 0
     with torch.no_grad():
-        for begin in range(0, len(by_length), 64):
-            batch = workload.batch(by_length[begin:begin + 64])
+        for batch in workloads.test_batches(workload):
             right, count = workload.correct(model(**{k: v for k, v in batch.items() if k != "labels"}).logits, batch)
             correct, total = correct + right, total + count
     return correct, total

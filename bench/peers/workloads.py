@@ -10,6 +10,7 @@ import torch
 import transformers
 
 HELD_OUT = 0.2
+TEST_BATCH = 64
 IGNORED = -100  # what cross entropy leaves out
 
 
@@ -91,6 +92,13 @@ class PlainText:
 
     def correct(self, logits, batch):
         return int((logits[:, :-1].argmax(-1) == batch["labels"][:, 1:]).sum()), batch["labels"][:, 1:].numel()
+
+
+def test_batches(workload):
+    """The held-out samples, those of similar length together."""
+    by_length = sorted(workload.test, key=workload.length)
+    for begin in range(0, len(by_length), TEST_BATCH):
+        yield workload.batch(by_length[begin:begin + TEST_BATCH])
 
 
 KINDS = {"texts": Texts, "pictures": Pictures, "plain-text": PlainText}
