@@ -15,6 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Values of a row of the embedding's table; 0: it has none, or none of its rows would be left.
+std::int64_t shrunk_table_row(const Model& model, int shrink) {
+  return model.vocab_size > 0 ? model.hidden_size / shrink : 0;
+}
+
 /// Ends an action when the profile says, whatever the host has spent on it meanwhile.
 class Deadline {
  public:
@@ -117,6 +122,13 @@ class EmulatedStage final : public StageCompute {
     at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size * tokens_per_sample()) : at::Tensor();
     deadline.wait();
     return input_gradient;
+  }
+
+  at::Tensor looked_up_rows() const override {
+    const std::int64_t tokens = tokens_per_sample() * static_cast<std::int64_t>(batch_->samples.size());
+    return shrunk_table_row(profile_.model, shrink_) == 0
+               ? at::Tensor()
+               : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
   }
 
   void update(const UpdateRule&) override { Deadline(update_ns_).wait(); }
@@ -237,8 +249,11 @@ EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string d
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values = std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / shrink_);
-  LayerState state = make_layer_state({{.names = {}, .shape = {values}, .matrix = true}},
-                                      {options_.dtype().toScalarType(), options_.dtype().toScalarType()},
+  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, shrink_) : 0,
+                     of_table = profile_.model.vocab_size * row;
+  std::vector<ParameterSpec> specs{{.names = {}, .shape = {values - of_table}, .matrix = true}};
+  if (row > 0) specs.insert(specs.begin(), {.names = {}, .shape = {profile_.model.vocab_size, row}, .matrix = true});
+  LayerState state = make_layer_state(specs, {options_.dtype().toScalarType(), options_.dtype().toScalarType()},
                                       options_.device(), trains, optimizer_moments(optimizer_));
   state.weights.fill_(layer + 1);
   return state;

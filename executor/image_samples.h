@@ -32,6 +32,7 @@ class ImageSamples final : public Samples {
   /// Of the sample's number and label: a run's pictures do not change. Not where they are changed at random: a cache
   /// cannot hold them then.
   std::uint64_t key(int sample) const override;
+  std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
   std::uint64_t fingerprint() const override;
   MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                   bool with_input) const override;

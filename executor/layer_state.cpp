@@ -135,9 +135,25 @@ void update(LayerState& state, const UpdateRule& rule) {
   round_weights(state);
 }
 
-double gradient_square_sum(const LayerState& state) {
-  const at::Tensor& g = state.gradients;
-  return at::dot(g, g).to(at::kDouble).item<double>();
+TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : rows_(std::move(rows)) {
+  if (!rows_.defined()) {
+    tensors_ = {state.gradients};
+    return;
+  }
+  table_ = state.parameters.front().gradient;
+  const std::int64_t of_table = table_.numel();
+  tensors_ = {table_.index_select(0, rows_).view(-1),
+              state.gradients.narrow(0, of_table, state.gradients.numel() - of_table)};
+}
+
+void TouchedGradients::put_back() const {
+  if (rows_.defined()) table_.index_copy_(0, rows_, tensors_.front().view({rows_.numel(), table_.size(1)}));
+}
+
+double TouchedGradients::square_sum() const {
+  double sum = 0;
+  for (const at::Tensor& tensor : tensors_) sum += at::dot(tensor, tensor).to(at::kDouble).item<double>();
+  return sum;
 }
 
 }  // namespace frostpipe

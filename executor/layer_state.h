@@ -64,7 +64,21 @@ struct UpdateRule {
 /// One optimizer step of a trainable layer; then its gradients are cleared.
 void update(LayerState& state, const UpdateRule& rule);
 
-/// Sum of squares of the layer's gradients, accumulated in their own precision.
-double gradient_square_sum(const LayerState& state);
+/// What of a layer's gradients may differ from zero: everything, or of its first parameter, a table, these rows alone.
+class TouchedGradients {
+ public:
+  /// `rows`: int64, ascending, each once; undefined: everything. The rows are copied.
+  TouchedGradients(const LayerState& state, at::Tensor rows);
+  /// Contiguous, to be changed in place.
+  const std::vector<at::Tensor>& tensors() const { return tensors_; }
+  /// Writes the copied rows back.
+  void put_back() const;
+  /// Sum of squares, accumulated in the gradients' own precision.
+  double square_sum() const;
+
+ private:
+  at::Tensor table_, rows_;
+  std::vector<at::Tensor> tensors_;  // the copied rows first
+};
 
 }  // namespace frostpipe

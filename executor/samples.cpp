@@ -59,6 +59,15 @@ std::uint64_t TokenSamples::key(int sample) const {
   return hash.value();
 }
 
+std::vector<std::int64_t> TokenSamples::distinct_tokens(std::span<const int> samples) const {
+  std::vector<std::int64_t> tokens;
+  for (const int sample : samples)
+    tokens.insert(tokens.end(), data_.token_ids[sample].begin(), data_.token_ids[sample].end());
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
 std::uint64_t TokenSamples::fingerprint() const {
   StreamHash hash;
   for (int sample = 0; sample < size(); ++sample) {

@@ -27,6 +27,8 @@ class Samples {
   virtual int tokens(int sample) const = 0;
   /// Changes with what the model is shown of a sample.
   virtual std::uint64_t key(int sample) const = 0;
+  /// Tokens that the embedding looks up for these samples, ascending, each once; none where it looks up nothing.
+  virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
   /// Changes with any sample or answer.
   virtual std::uint64_t fingerprint() const = 0;
   /// Some samples of a mini-batch, packed, on the host. `type`: the model's; `with_input`: for a stage that begins with
@@ -62,6 +64,7 @@ class TokenSamples final : public Samples {
   int size() const override { return static_cast<int>(data_.token_ids.size()); }
   int tokens(int sample) const override { return static_cast<int>(data_.token_ids[sample].size()); }
   std::uint64_t key(int sample) const override;
+  std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const override;
   std::uint64_t fingerprint() const override;
   MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                   bool with_input) const override;

@@ -37,6 +37,10 @@ class StageCompute {
   /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
   /// stage before trains.
   virtual at::Tensor backward(int micro_batch, at::Tensor gradient) = 0;
+  /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas; the others
+  /// have no gradients. [rows] int64, ascending, each once; undefined: there may be one anywhere.
+  virtual at::Tensor looked_up_rows() const = 0;
+
   /// One optimizer step of every layer of the stage that trains.
   virtual void update(const UpdateRule& rule) = 0;
 

@@ -44,6 +44,7 @@ struct StageRunner::Iteration {
   bool apply_update = true;
   std::vector<SampleRange> micro_batches{};  // this replica's
   IterationResult result{};
+  std::map<int, TouchedGradients> gradients{};  // by layer, from REDUCE_GRAD on
   std::optional<double> reduced_loss{};         // over the replicas, where it is not reduced with the norm
   std::map<int, at::Tensor> outputs{};          // by micro-batch, from F to SEND_F
   std::map<int, at::Tensor> input_gradients{};  // by micro-batch, from B to SEND_B
@@ -163,11 +164,21 @@ void StageRunner::receive(Iteration& iteration, const Action& action) {
   post_receives(iteration, is_forward, receives_ahead_);
 }
 
-void StageRunner::reduce_gradient(Iteration& iteration) {
-  std::vector<at::Tensor> gradients;
+std::map<int, TouchedGradients> StageRunner::touched_gradients() const {
+  std::map<int, TouchedGradients> gradients;
   for (int layer = range_.begin; layer < range_.end; ++layer) {
-    if (layers_.at(layer).trains()) gradients.push_back(layers_.at(layer).gradients);
+    if (!layers_.at(layer).trains()) continue;
+    gradients.emplace(layer,
+                      TouchedGradients(layers_.at(layer), layer == 0 ? compute_.looked_up_rows() : at::Tensor()));
   }
+  return gradients;
+}
+
+void StageRunner::reduce_gradient(Iteration& iteration) {
+  iteration.gradients = touched_gradients();
+  std::vector<at::Tensor> gradients;
+  for (const auto& [layer, touched] : iteration.gradients)
+    gradients.insert(gradients.end(), touched.tensors().begin(), touched.tensors().end());
   // Without a pipeline no other reduction follows: the loss, which every rank is to know, goes with the gradients.
   at::Tensor loss;
   if (phase_.layout.pipeline_parallel_size == 1 && !gradients.empty()) {
@@ -176,7 +187,10 @@ void StageRunner::reduce_gradient(Iteration& iteration) {
   }
   groups_.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
   if (loss.defined() && phase_.layout.data_parallel_size > 1) iteration.reduced_loss = loss.item<double>();
+  for (const auto& [layer, touched] : iteration.gradients) touched.put_back();
   reduce_tied();
+  if (tied_values_ > 0 && range_.begin == 0)  // the head's part has no rows of zeros
+    iteration.gradients.at(0) = TouchedGradients(layers_.at(0), at::Tensor());
 }
 
 void StageRunner::reduce_tied() {
@@ -209,9 +223,8 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   double* const values = squares.data_ptr<double>();
   values[blocks + 1] = iteration.reduced_loss.value_or(compute_.loss());
   if (place_.replica == 0 || groups_.norm.ranks().size() < 2) {
-    for (int layer = range_.begin; layer < range_.end; ++layer) {
-      if (!layers_.at(layer).trains()) continue;
-      double square_sum = gradient_square_sum(layers_.at(layer));
+    for (const auto& [layer, touched] : iteration.gradients) {
+      double square_sum = touched.square_sum();
       if (tied_values_ > 0 && layer + 1 == static_cast<int>(model_.layers.size()))
         square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer))
                           .to(at::kDouble)

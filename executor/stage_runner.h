@@ -61,6 +61,8 @@ class StageRunner {
   /// Waits for this send, if it is under way, and lets go of its tensor.
   static void finish_send(std::map<int, Transfer>& sends, int micro_batch);
   void reduce_gradient(Iteration& iteration);
+  /// What may have a gradient in this iteration, of each layer of the stage that trains.
+  std::map<int, TouchedGradients> touched_gradients() const;
   /// Gives both ends of the pipeline the sum of their tied gradients.
   void reduce_tied();
   /// The tied part of a layer's gradients.

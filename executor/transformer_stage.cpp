@@ -101,6 +101,11 @@ class TransformerStage final : public StageCompute {
     return sends_backward_ ? gradient : at::Tensor();
   }
 
+  at::Tensor looked_up_rows() const override {
+    const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
+    return tokens.empty() ? at::Tensor() : at::tensor(tokens, at::kLong).to(device_);
+  }
+
   void update(const UpdateRule& rule) override {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layers_.at(layer).trains()) frostpipe::update(layers_.at(layer), rule);

@@ -62,6 +62,12 @@ Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_vi
   return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 
+Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
+                             std::string_view dtype) {
+  return touched_parameter_count(model, layer, std::int64_t{global_batch_size} * phase.tokens) *
+         kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
+}
+
 RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const {
   RankMemory memory;
   Bytes transient = 0;

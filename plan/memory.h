@@ -67,6 +67,11 @@ class StageMemory {
 /// is cut; 0 without a tie or a pipeline.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
+/// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks
+/// up have no gradients.
+Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
+                             std::string_view dtype);
+
 /// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
 /// `global_batch_size`, if all its samples were the run's longest: split_by_length makes none with more tokens (but, of
 /// short samples, one with more of them).

@@ -121,10 +121,9 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
   parameters_bytes_.assign(1, 0);
   for (int layer = 0; layer < n; ++layer) {
     const bool trains = layer >= first_trainable_layer_;
-    parameters_bytes_.push_back(parameters_bytes_.back() +
-                                (trains ? profile.model.layers[layer].parameter_count *
-                                              kept_bytes_per_value(options.dtype) / layout.tensor_parallel_size
-                                        : 0));
+    parameters_bytes_.push_back(
+        parameters_bytes_.back() +
+        (trains ? reduced_gradient_bytes(frame, profile.model, layer, options.global_batch_size, options.dtype) : 0));
   }
   // Where layers are frozen, messages may come from stages that run ahead.
   messages_.assign(positions_, 0);

@@ -78,6 +78,11 @@ int frozen_blocks(const Model& model, int first_trainable_layer) {
   return whole;
 }
 
+std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens) {
+  const std::int64_t count = model.layers.at(layer).parameter_count;
+  return layer > 0 ? count : count - std::max<std::int64_t>(0, model.vocab_size - tokens) * model.hidden_size;
+}
+
 void validate(const Model& model, std::string_view source) {
   const std::size_t n = model.layers.size();
   if (n < 2)
@@ -108,6 +113,11 @@ void validate(const Model& model, std::string_view source) {
                        std::to_string(model.tied_parameter_count));
   if (model.hidden_size < 1)
     throw InvalidInput(fmt::format("{}: hidden_size", source), "must be >= 1", std::to_string(model.hidden_size));
+  const std::int64_t most_rows = model.layers.front().parameter_count / model.hidden_size;
+  if (model.vocab_size < 0 || model.vocab_size > most_rows)
+    throw InvalidInput(fmt::format("{}: vocab_size", source),
+                       fmt::format("must be from 0 to {}, as many rows as the embedding's parameters make", most_rows),
+                       std::to_string(model.vocab_size));
   if (model.edges.size() != n - 1)
     throw InvalidInput(fmt::format("{}: edges", source), fmt::format("must be the {} edges of a chain", n - 1),
                        fmt::format("{} edges", model.edges.size()));

@@ -37,6 +37,9 @@ struct Model {
   /// So many of the head's parameters are the embedding's (GPT-2): both ends of a pipeline add their gradients until
   /// something is frozen.
   std::int64_t tied_parameter_count = 0;
+  /// Rows of hidden_size parameters that the embedding looks up by token; 0: none, or not known. In a step only the
+  /// rows of its tokens have gradients.
+  std::int64_t vocab_size = 0;
   bool operator==(const Model&) const = default;
 };
 
@@ -51,6 +54,9 @@ int first_trainable_layer(const Model& model, int frozen_blocks);
 
 /// Whole blocks before `first_trainable_layer`: what people call "frozen layers". The embedding alone counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
+
+/// Parameters of a layer that may have a gradient in a step of so many tokens.
+std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
 
 /// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding,
 /// layers, head. `source` names the file in the message.

@@ -28,6 +28,7 @@ void fields(Archive& archive, json::Value<Archive, Model>& model) {
   archive("layers", model.layers);
   archive("edges", model.edges);
   archive("tied_parameter_count", model.tied_parameter_count, json::MayBeMissing{});
+  archive("vocab_size", model.vocab_size, json::MayBeMissing{});
 }
 
 }  // namespace frostpipe

@@ -79,7 +79,8 @@ class UniformCostModel final : public CostModel {
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
 /// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has
-/// no input gradient. REDUCE_GRAD: all-reduce of the stage's trainable gradient bytes over its replicas; then, while
+/// no input gradient. REDUCE_GRAD: all-reduce over its replicas of those gradients of the stage that may differ
+/// from zero (reduced_gradient_bytes); then, while
 /// nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of the two.
 /// OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before it (the global
 /// gradient norm) over all ranks that have something to train: a rank whose stage is frozen as a whole has no

@@ -210,8 +210,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     Bytes gradient_bytes = 0;
     std::vector<LayerGradient> gradients;
     for (int layer = partition[stage].end - 1; layer >= first_trained; --layer) {
-      const Bytes bytes =
-          profile.model.layers.at(layer).parameter_count * kept_bytes_per_value(dtype) / layout.tensor_parallel_size;
+      const Bytes bytes = reduced_gradient_bytes(phase, profile.model, layer, global_batch_size, dtype);
       gradient_bytes += bytes;
       if (!cluster.communication.overlap_gradient_reduction || smaller_size_ == 0) continue;
       const LayerCost cost = layer_cost(layer, smaller_size_, cluster.devices[rank_of(layout, stage, 0)].type);

@@ -89,7 +89,8 @@ Model model_of(const TransformerConfig& config, std::string name) {
               .hidden_size = static_cast<int>(config.hidden_size),
               .layers = {},
               .edges = {},
-              .tied_parameter_count = tied_parameter_count(config)};
+              .tied_parameter_count = tied_parameter_count(config),
+              .vocab_size = config.family == Family::vit ? 0 : config.vocab_size};
   const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   for (int i = 0; i < num_layers; ++i) {
     Layer layer{.name = "embedding", .kind = kind_of(config, i), .block = {}, .parameter_count = 0};

@@ -49,6 +49,12 @@ TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
   EXPECT_EQ(values(selected.labels), (Lengths{8, 9}));
 }
 
+TEST(TokenSamples, EachLookedUpTokenIsNamedOnce) {
+  const TokenSamples samples(EncodedData{.token_ids = {{9, 2, 9}, {4}, {2, 3}}, .labels = {0, 0, 0}});
+  EXPECT_EQ(samples.distinct_tokens(std::vector<int>{2, 0}), (Lengths{2, 3, 9}));
+  EXPECT_EQ(samples.distinct_tokens({}), Lengths());
+}
+
 /// Worked out by hand: the quarters' middles of {1, 1, 2, 2, 4, 4, 9, 9} are 1, 2, 4, 9, 16 tokens; four samples of 8
 /// tokens have 32. Where the two longest are cut at 10, the others have the remaining 12.
 TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {

@@ -63,6 +63,10 @@ RandomCase random_case(std::mt19937& random) {
     made.phase.partition.push_back({begin, cut});
     begin = cut;
   }
+  if (below(2) == 0) {
+    Model& model = made.profile.model;
+    model.vocab_size = model.layers.front().parameter_count / model.hidden_size;
+  }
   return made;
 }
 

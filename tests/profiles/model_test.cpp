@@ -26,6 +26,22 @@ TEST(Model, FrozenBlocksAndFirstTrainableLayerAreInverse) {
     EXPECT_EQ(frozen_blocks(model, first_trainable_layer(model, blocks)), blocks);
 }
 
+/// By hand: 10 rows of 4 and 3 parameters more; of 7 tokens at most 7 rows have gradients.
+TEST(Model, RowsThatNoTokenLooksUpAreNotTouched) {
+  Model model = chain_model(1);
+  model.hidden_size = 4;
+  model.layers.front().parameter_count = 43;
+  EXPECT_EQ(touched_parameter_count(model, 0, 7), 43);  // not known to be a table
+  model.vocab_size = 10;
+  EXPECT_EQ(touched_parameter_count(model, 0, 7), 7 * 4 + 3);
+  EXPECT_EQ(touched_parameter_count(model, 0, 11), 43);
+  EXPECT_EQ(touched_parameter_count(model, 1, 7), model.layers[1].parameter_count);
+  EXPECT_EQ(model_from_json(to_json(model), "model.json"), model);
+  model.vocab_size = 11;
+  EXPECT_THAT(message_of([&] { validate(model, "model.json"); }),
+              StartsWith("model.json: vocab_size: must be from 0 to 10"));
+}
+
 TEST(Model, SurvivesItsFile) {
   for (const int blocks : {0, 1, 12}) {
     Model model = chain_model(blocks);

@@ -164,6 +164,19 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
   EXPECT_THAT(one_stage.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
 }
 
+TEST(ProfileCostModel, ReplicasAddTheRowsOfTheirTokensAlone) {
+  // 2 samples of 8 tokens: 16 rows of 4 parameters and 2 others; layer 1 has 2.
+  Profile profile = digits();
+  profile.model.layers[0].parameter_count = 100 * 4 + 2;
+  profile.model.vocab_size = 100;
+  Cluster cluster = free_cluster(2);
+  cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 1, 0), 2, "adamw", "float32", profile, cluster);
+  const Bytes bytes = 4 * (16 * 4 + 2 + 2 + 3 + 4);
+  EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0),
+              ElementsAre(Segment{.duration_ns = all_reduce_ns(cluster, {0, 1}, bytes), .collective_ranks = {0, 1}}));
+}
+
 TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
