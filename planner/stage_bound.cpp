@@ -16,14 +16,16 @@ struct LayerTime {
   Nanoseconds all() const { return forward + backward; }
 };
 
-LayerTime time_of(const Phase& frame, const Model& model, int layer, const LayerCost& cost) {
+LayerTime time_of(const Phase& frame, const Profile& profile, const MeasurementKey& key, const LayerCost& cost) {
+  const int layer = key.layer;
   if (layer < frame.first_trainable_layer) {
     const double computed = computed_fraction(frame.cache, layer, frame.first_trainable_layer);
-    return {.forward = static_cast<Nanoseconds>(computed * static_cast<double>(cost.frozen_forward_ns))};
+    if (computed == 1) return {.forward = cost.frozen_forward_ns};
+    return {.forward = expected_frozen_forward_ns(profile, key, computed * key.micro_batch_size)};
   }
   LayerTime time{.forward = cost.forward_ns, .backward = cost.weight_gradient_ns};
   if (layer > frame.first_trainable_layer) time.backward += cost.input_gradient_ns;
-  if (is_recomputed(frame.recompute, model.layers[layer].kind)) time.backward += cost.forward_ns;
+  if (is_recomputed(frame.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
   return time;
 }
 
@@ -48,7 +50,7 @@ struct LayerWork {
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
-LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster, const PlanOptions& options,
+LayerWork work_of(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                   LayerCosts& costs) {
   const ParallelLayout& layout = frame.layout;
   const auto ranges = split_evenly(options.global_batch_size, layout.data_parallel_size * frame.num_micro_batches);
@@ -57,7 +59,7 @@ LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster
   const int smaller = count_of_size.begin()->first;
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
-  const std::size_t n = model.layers.size();
+  const std::size_t n = profile.model.layers.size();
   LayerWork work{.of_type = {},
                  .forward_of_type = {},
                  .least = std::vector<Nanoseconds>(n, kLargest),
@@ -71,7 +73,13 @@ LayerWork work_of(const Phase& frame, const Model& model, const Cluster& cluster
     for (const auto& [size, count] : count_of_size) {
       const auto& layers = costs.at(type, size, frame.tokens, layout.tensor_parallel_size);
       for (std::size_t layer = 0; layer < n; ++layer) {
-        const LayerTime time = time_of(frame, model, static_cast<int>(layer), layers[layer]);
+        const MeasurementKey key{.layer = static_cast<int>(layer),
+                                 .device_type = type,
+                                 .dtype = options.dtype,
+                                 .micro_batch_size = size,
+                                 .tokens = frame.tokens,
+                                 .tensor_parallel_size = layout.tensor_parallel_size};
+        const LayerTime time = time_of(frame, profile, key, layers[layer]);
         entry->second[layer] += count * time.all();
         forward[layer] += count * time.forward;
         if (size != smaller) continue;
@@ -100,7 +108,7 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
     : positions_(frame.layout.pipeline_parallel_size), first_trainable_layer_(frame.first_trainable_layer) {
   const ParallelLayout& layout = frame.layout;
   const int n = static_cast<int>(profile.model.layers.size());
-  const LayerWork work = work_of(frame, profile.model, cluster, options, costs);
+  const LayerWork work = work_of(frame, profile, cluster, options, costs);
   for (const auto& [type, of_layers] : work.of_type) work_[type] = sums_before(of_layers);
   for (const auto& [type, of_layers] : work.forward_of_type) forward_work_[type] = sums_before(of_layers);
   for (int k = 0; k < positions_; ++k) {
@@ -184,7 +192,7 @@ Nanoseconds StageBound::of(const Partition& partition) const {
 
 Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, const Cluster& cluster,
                                    const PlanOptions& options, LayerCosts& costs) {
-  const LayerWork work = work_of(frame, profile.model, cluster, options, costs);
+  const LayerWork work = work_of(frame, profile, cluster, options, costs);
   const double m = frame.num_micro_batches;
   Nanoseconds largest_layer = 0, sum = 0;
   double share = 1;  // r

@@ -227,6 +227,18 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   return cost;
 }
 
+Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples) {
+  const auto of = [&](int size) {
+    key.micro_batch_size = size;
+    return static_cast<double>(cost_of(profile, key).frozen_forward_ns);
+  };
+  const auto sizes = Grid(same_layer(profile, key), key).micro_batch_sizes();
+  const int own = key.micro_batch_size, least = sizes.size() < 2 ? own : std::min(own, (sizes.front() + 1) / 2);
+  if (samples <= least) return std::llround(of(least) * samples / least);
+  const int below = static_cast<int>(samples);
+  return std::llround(std::lerp(of(below), of(below + 1), samples - below));
+}
+
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
                            std::string_view optimizer) {
   for (const auto& update : profile.updates)

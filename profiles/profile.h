@@ -110,6 +110,11 @@ struct Profile {
 /// needed, throws InvalidInput that names the key and the measured range (never a silent nearest neighbour).
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 
+/// frozen_forward_ns of so many samples of `key`'s micro-batch, an expected number that need not be whole: linear
+/// between whole numbers, and in proportion below half the smallest measured micro-batch (or below key's own, where
+/// that alone was measured). Fewer samples cost more than their share, as some work does not depend on their number.
+Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples);
+
 /// Throws InvalidInput when that layer, device type, dtype and optimizer were not measured.
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
                            std::string_view optimizer);

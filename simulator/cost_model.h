@@ -92,8 +92,8 @@ class UniformCostModel final : public CostModel {
 /// order of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples
 /// costs nothing and sends nothing.
 ///
-/// With a cache, expected times: a fraction x of a micro-batch costs x times the micro-batch, and a frozen layer of
-/// position 0 is computed for computed_fraction() of the samples. CACHE_READ: what is found of use to position 0,
+/// With a cache, expected times: a frozen layer of position 0 is computed for computed_fraction() of the samples, which
+/// costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to position 0,
 /// CACHE_WRITE: what is not at the boundary, each by the entry and by the byte of mean_tokens values, both as compute:
 /// reading ahead shares the rank's core. Priced as float32 entries.
 ///

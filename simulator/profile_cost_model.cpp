@@ -132,13 +132,16 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
   }
   smaller_size_ = micro_batch_sizes_.back();
 
+  const auto key_of = [&](int layer, int size, const std::string& device_type) {
+    return MeasurementKey{.layer = layer,
+                          .device_type = device_type,
+                          .dtype = std::string(dtype),
+                          .micro_batch_size = size,
+                          .tokens = phase.tokens,
+                          .tensor_parallel_size = layout.tensor_parallel_size};
+  };
   const auto layer_cost = [&](int layer, int size, const std::string& device_type) {
-    return cost_of(profile, {.layer = layer,
-                             .device_type = device_type,
-                             .dtype = std::string(dtype),
-                             .micro_batch_size = size,
-                             .tokens = phase.tokens,
-                             .tensor_parallel_size = layout.tensor_parallel_size});
+    return cost_of(profile, key_of(layer, size, device_type));
   };
   const Messages messages(cluster, layout.tensor_parallel_size);
   const int side_by_side = reductions_side_by_side(cluster, layout);
@@ -159,7 +162,10 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
     for (int layer = partition[stage].begin; layer < partition[stage].end; ++layer) {
       const LayerCost measured = layer_cost(layer, size, device_type);
       if (layer < phase.first_trainable_layer) {
-        cost.forward_ns += scaled(measured.frozen_forward_ns, computed_fraction(phase.cache, layer, cache_reach));
+        const double computed = computed_fraction(phase.cache, layer, cache_reach);
+        cost.forward_ns += computed == 1
+                               ? measured.frozen_forward_ns
+                               : expected_frozen_forward_ns(profile, key_of(layer, size, device_type), computed * size);
       } else {
         cost.forward_ns += measured.forward_ns;
         cost.weight_gradient_ns += measured.weight_gradient_ns;

@@ -67,6 +67,10 @@ RandomCase random_case(std::mt19937& random) {
     Model& model = made.profile.model;
     model.vocab_size = model.layers.front().parameter_count / model.hidden_size;
   }
+  if (made.phase.first_trainable_layer > 0 && below(2) == 0) {
+    made.profile.cache = CacheSpeed{.read = {100, 1'000'000'000}, .write = {100, 1'000'000'000}};
+    made.phase.cache = {.on = true, .found = {{made.phase.first_trainable_layer, below(101) / 100.0}}};
+  }
   return made;
 }
 

@@ -102,6 +102,23 @@ TEST(CostOf, DoesNotMixContextsOrTensorParallelSizes) {
   EXPECT_EQ(cost_of(sorted, key).forward_ns, plane(3, 24) * 1000);
 }
 
+/// By hand: 1000 ns and 100 a sample. Measured from 4 on, so 2 samples are still on the line, and 1 costs half of 2.
+TEST(ExpectedFrozenForward, IsOnTheMeasuredLineAndInProportionBelowIt) {
+  Profile profile;
+  profile.model = chain_model(1);
+  for (const int size : {4, 8, 16})
+    profile.measurements.push_back({.key = key_of(1, size, 8), .cost = {.frozen_forward_ns = 1000 + 100 * size}});
+  const auto of = [&](double samples) { return expected_frozen_forward_ns(profile, key_of(1, 16, 8), samples); };
+  EXPECT_EQ(of(16), 2600);
+  EXPECT_EQ(of(8), 1800);
+  EXPECT_EQ(of(6.25), 1625);
+  EXPECT_EQ(of(2), 1200);
+  EXPECT_EQ(of(1), 600);
+  EXPECT_EQ(of(0), 0);
+  profile.measurements.resize(1);
+  EXPECT_EQ(expected_frozen_forward_ns(profile, key_of(1, 4, 8), 1), 350);  // no line: in proportion
+}
+
 TEST(UpdateCostOf, IsMeasuredOrAnError) {
   const Profile profile = examples::flat_profile(chain_model(1), 4, 16);
   EXPECT_EQ(update_cost_of(profile, 2, "cpu", "float32", "adamw"), 50);

@@ -243,6 +243,13 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
   EXPECT_EQ(only_compute(part, "0F0", 0), 1 * 1000 + 2 * (2000 + 3000) + 4 * 4);
   EXPECT_EQ(only_compute(part, "0CACHE_READ0", 0), 3 * 138);
   EXPECT_EQ(only_compute(part, "0CACHE_WRITE0", 0), 2 * 84);
+  // A forward of 500 ns and 500 a sample costs one sample of four more than a quarter of it.
+  for (Measurement& measured : profile.measurements)
+    if (measured.key.layer == 0) measured.cost.frozen_forward_ns = 500 + 500 * measured.key.micro_batch_size;
+  const auto uneven = costs_of({{0, 4}}, {.on = true, .found = {{1, 0.75}, {3, 0}}});
+  EXPECT_EQ(only_compute(uneven, "0F0", 0), 500 + 500 + 4 * (2000 + 3000) + 4 * 4);
+  for (Measurement& measured : profile.measurements)
+    if (measured.key.layer == 0) measured.cost.frozen_forward_ns = 1000 * measured.key.micro_batch_size;
   // The prefix ends on the second stage: its entries are of no use to the first, those at layer 1 are.
   const auto split = costs_of({{0, 2}, {2, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
   EXPECT_EQ(only_compute(split, "0F0", 0), 3 * 1000 + 4 * 2000);
