@@ -326,7 +326,7 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
   const auto size = static_cast<std::size_t>(compute_.answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
-  // Samples of one length together: see attend().
+  // Samples of one length together: see attention.h.
   std::vector<int> by_length(samples.size());  // index in `samples`
   std::iota(by_length.begin(), by_length.end(), 0);
   std::stable_sort(by_length.begin(), by_length.end(),

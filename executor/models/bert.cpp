@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "executor/models/attention.h"
 #include "executor/models/families.h"
 
 // Devlin et al. 2019: norms stand behind each half of a block.

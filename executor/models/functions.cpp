@@ -94,60 +94,6 @@ at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site,
   return x * (kept(x, keys, counts, place, config.dropout) / (1 - config.dropout));
 }
 
-/// Consecutive samples of one length.
-struct EqualLengths {
-  std::int64_t first_sample = 0, samples = 0, length = 0;
-};
-
-std::vector<EqualLengths> groups_of(const MicroBatch& batch) {
-  std::vector<EqualLengths> groups;
-  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
-    if (groups.empty() || groups.back().length != batch.lengths[sample])
-      groups.push_back({sample, 0, batch.lengths[sample]});
-    ++groups.back().samples;
-  }
-  return groups;
-}
-
-/// Of one group: heads' queries [samples, heads, queries, size], keys and values [samples, heads, tokens, size] ->
-/// [samples x queries, hidden]. `sees_earlier`: a token sees itself and those before it.
-at::Tensor attend_group(const TransformerConfig& config, int layer, const at::Tensor& query, const at::Tensor& key,
-                        const at::Tensor& value, const EqualLengths& group, const at::Tensor& dropout_keys,
-                        bool sees_earlier) {
-  at::Tensor mixed_values;
-  if (dropout_keys.defined() && config.dropout > 0) {
-    at::Tensor scores = at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(query.size(3)));
-    if (sees_earlier) {
-      const at::Tensor later = at::ones({group.length, group.length}, scores.options().dtype(at::kBool)).triu(1);
-      scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
-    }
-    const std::vector<std::int64_t> counts(group.samples, scores.numel() / group.samples);
-    const at::Tensor keys = dropout_keys.narrow(0, group.first_sample, group.samples);
-    mixed_values = at::matmul(dropped(config, layer, DropoutSite::attention, scores.softmax(-1), keys, counts), value);
-  } else {
-    mixed_values = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                                    /*is_causal=*/sees_earlier);
-  }
-  return mixed_values.transpose(1, 2).reshape({-1, config.hidden_size});
-}
-
-/// Of one group: [tokens, 3 hidden] -> [tokens, hidden]
-at::Tensor attend_equal(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
-                        const EqualLengths& group, const at::Tensor& dropout_keys, bool is_causal) {
-  const std::int64_t heads = config.num_attention_heads, size = config.hidden_size / heads;
-  const at::Tensor qkv = query_key_value.view({group.samples, group.length, 3, heads, size}).permute({2, 0, 3, 1, 4});
-  return attend_group(config, layer, qkv[0], qkv[1], qkv[2], group, dropout_keys, is_causal);
-}
-
-/// Of one group: query [samples, hidden], keys and values [tokens, 2 hidden] -> [samples, hidden]
-at::Tensor attend_one_token(const TransformerConfig& config, int layer, const at::Tensor& query,
-                            const at::Tensor& key_value, const EqualLengths& group, const at::Tensor& dropout_keys) {
-  const std::int64_t heads = config.num_attention_heads, size = config.hidden_size / heads;
-  const at::Tensor kv = key_value.view({group.samples, group.length, 2, heads, size}).permute({2, 0, 3, 1, 4});
-  return attend_group(config, layer, query.view({group.samples, heads, 1, size}), kv[0], kv[1], group, dropout_keys,
-                      /*sees_earlier=*/false);
-}
-
 /// Rows of class_tokens.
 at::Tensor class_rows(const TransformerConfig& config, const MicroBatch& batch) {
   std::vector<std::int64_t> rows = batch.offsets();
@@ -158,14 +104,6 @@ at::Tensor class_rows(const TransformerConfig& config, const MicroBatch& batch) 
     rows.pop_back();
   }
   return at::tensor(rows, at::kLong);
-}
-
-/// Some rows of a stacked matrix, or some values of a bias.
-Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t count) {
-  const auto narrowed = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.narrow(0, begin, count) : tensor;
-  };
-  return {narrowed(parameter.value), narrowed(parameter.gradient)};
 }
 
 }  // namespace
@@ -207,26 +145,6 @@ bool makes_one_token(const TransformerConfig& config, int layer) {
   return is_classified && layer >= 2 * config.num_hidden_layers - 1 && layer <= 2 * config.num_hidden_layers;
 }
 
-at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
-                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal) {
-  if (needed.all()) return attend(config, layer, project(x, weight, bias), batch, is_causal);
-  // The needed token sees its whole sample, the last one of GPT-2's too.
-  const std::int64_t hidden = config.hidden_size;
-  const at::Tensor query = project(needed.of(x), part_of(weight, 0, hidden), part_of(bias, 0, hidden));
-  const at::Tensor key_value = project(x, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden));
-  const std::vector<EqualLengths> groups = groups_of(batch);
-  std::vector<std::int64_t> samples, tokens;
-  for (const EqualLengths& group : groups) {
-    samples.push_back(group.samples);
-    tokens.push_back(group.samples * group.length);
-  }
-  const std::vector<at::Tensor> queries = query.split_with_sizes(samples);
-  std::vector<at::Tensor> parts = key_value.split_with_sizes(tokens);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    parts[i] = attend_one_token(config, layer, queries[i], parts[i], groups[i], batch.dropout_keys);
-  return at::cat(parts);
-}
-
 at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
   std::vector<std::int64_t> places;
   places.reserve(batch.num_tokens());
@@ -240,19 +158,6 @@ at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, co
   return x.index_select(0, class_rows(config, batch).to(x.device()));
 }
 
-at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
-                  const MicroBatch& batch, bool is_causal) {
-  const std::vector<EqualLengths> groups = groups_of(batch);
-  if (groups.size() == 1)
-    return attend_equal(config, layer, query_key_value, groups.front(), batch.dropout_keys, is_causal);
-  std::vector<std::int64_t> sizes;
-  for (const EqualLengths& group : groups) sizes.push_back(group.samples * group.length);
-  std::vector<at::Tensor> parts = query_key_value.split_with_sizes(sizes);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    parts[i] = attend_equal(config, layer, parts[i], groups[i], batch.dropout_keys, is_causal);
-  return at::cat(parts);
-}
-
 at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                 const MicroBatch& batch) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
@@ -262,6 +167,12 @@ at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, co
     for (std::size_t sample = 0; sample < counts.size(); ++sample) counts[sample] *= batch.lengths[sample];
   }
   return dropped(config, layer, site, x, batch.dropout_keys, counts);
+}
+
+at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
+                          const at::Tensor& keys) {
+  const std::vector<std::int64_t> counts(keys.numel(), weights.numel() / keys.numel());
+  return dropped(config, layer, DropoutSite::attention, weights, keys, counts);
 }
 
 }  // namespace frostpipe

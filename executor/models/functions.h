@@ -44,17 +44,6 @@ class NeededTokens {
 /// Whether a layer of the last block makes one token of each sample: its NeededTokens are not all.
 bool makes_one_token(const TransformerConfig& config, int layer);
 
-/// Multi-headed attention of the needed tokens, [tokens, hidden] -> [needed tokens, hidden]. `weight` and `bias`
-/// project to query, key and value side by side.
-at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
-                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal);
-
-/// Multi-headed attention of query, key and value side by side, [tokens, 3 hidden] -> [tokens, hidden]: a token sees
-/// its own sample, or, causal, of it itself and those before it. Consecutive samples of one length are computed
-/// together, so a batch that is sorted by length takes fewest calls.
-at::Tensor attend(const TransformerConfig& config, int layer, const at::Tensor& query_key_value,
-                  const MicroBatch& batch, bool is_causal);
-
 /// Places in a block at which values are dropped: each has random numbers of its own.
 enum class DropoutSite { attention = 0, output = 1 };
 
@@ -63,5 +52,9 @@ enum class DropoutSite { attention = 0, output = 1 };
 /// a row for each token, or one for each sample: [tokens or samples, ...]
 at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                 const MicroBatch& batch);
+
+/// The same of attention's weights, [samples, heads, queries, tokens]. `keys`: one of each sample.
+at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
+                          const at::Tensor& keys);
 
 }  // namespace frostpipe

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "executor/models/attention.h"
 #include "executor/models/families.h"
 
 // Radford et al. 2019: a token sees itself and those before it; norms stand before each half of a block. Files hold

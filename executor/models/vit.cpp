@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "executor/models/attention.h"
 #include "executor/models/families.h"
 
 // Dosovitskiy et al. 2021: patches of an image as tokens behind a class token; norms stand before each half of a block.

@@ -1,0 +1,225 @@
+#include "executor/models/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "plan/batch.h"
+
+namespace frostpipe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::tensor_list;
+using torch::autograd::variable_list;
+
+/// Consecutive samples of one length.
+struct EqualLengths {
+  std::int64_t first_sample = 0, samples = 0, length = 0, first_token = 0;
+  std::int64_t tokens() const { return samples * length; }
+};
+
+std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
+  std::vector<EqualLengths> groups;
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    if (groups.empty() || groups.back().length != lengths[sample]) {
+      const std::int64_t first_token = groups.empty() ? 0 : groups.back().first_token + groups.back().tokens();
+      groups.push_back({static_cast<std::int64_t>(sample), 0, lengths[sample], first_token});
+    }
+    ++groups.back().samples;
+  }
+  return groups;
+}
+
+/// Of one group, [samples, heads, queries or tokens, size]
+struct Heads {
+  at::Tensor query, key, value;
+};
+
+/// Views of a group's rows of an AttentionInput.
+Heads heads_of(const AttentionInput& rows, const EqualLengths& group, std::int64_t num_heads) {
+  const auto by_head = [&](const at::Tensor& tensor, std::int64_t length, std::int64_t parts) {
+    return tensor.view({group.samples, length, parts, num_heads, tensor.size(1) / parts / num_heads})
+        .permute({2, 0, 3, 1, 4})
+        .unbind();
+  };
+  if (!rows.key_value.defined()) {
+    const std::vector<at::Tensor> all = by_head(rows.query, group.length, 3);
+    return {all[0], all[1], all[2]};
+  }
+  const std::vector<at::Tensor> both = by_head(rows.key_value, group.length, 2);
+  return {by_head(rows.query, 1, 1)[0], both[0], both[1]};
+}
+
+/// Of one group: [samples, heads, queries, size] -> [samples x queries, hidden]
+at::Tensor joined(const at::Tensor& heads) {
+  return heads.transpose(1, 2).reshape({-1, heads.size(1) * heads.size(3)});
+}
+
+at::Tensor attend_group(const TransformerConfig& config, int layer, const Heads& heads, const EqualLengths& group,
+                        const at::Tensor& dropout_keys, bool is_causal) {
+  if (!dropout_keys.defined() || config.dropout == 0)
+    return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                            is_causal);
+  at::Tensor scores =
+      at::matmul(heads.query, heads.key.transpose(2, 3)) / std::sqrt(static_cast<double>(heads.query.size(3)));
+  if (is_causal) {
+    const at::Tensor later = at::ones({group.length, group.length}, scores.options().dtype(at::kBool)).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+  }
+  const at::Tensor keys = dropout_keys.narrow(0, group.first_sample, group.samples);
+  return at::matmul(drop_attention(config, layer, scores.softmax(-1), keys), heads.value);
+}
+
+/// What of a packed input or output belongs to a group.
+AttentionInput rows_of(const AttentionInput& input, const EqualLengths& group) {
+  if (!input.key_value.defined()) return {input.query.narrow(0, group.first_token, group.tokens())};
+  return {input.query.narrow(0, group.first_sample, group.samples),
+          input.key_value.narrow(0, group.first_token, group.tokens())};
+}
+
+at::Tensor output_of(const at::Tensor& output, bool has_one_query, const EqualLengths& group, std::int64_t num_heads) {
+  const at::Tensor rows = has_one_query ? output.narrow(0, group.first_sample, group.samples)
+                                        : output.narrow(0, group.first_token, group.tokens());
+  return rows.view({group.samples, -1, num_heads, output.size(1) / num_heads}).transpose(1, 2);
+}
+
+/// Calls visit(group number), without autograd: each thread has some of the groups, or, where those cannot be shared
+/// out evenly, all threads share each.
+template <class Visit>
+void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
+  constexpr double kEven = 1.25;
+  std::vector<std::int64_t> tokens;
+  std::int64_t sum = 0, largest = 0;
+  for (const EqualLengths& group : groups) {
+    tokens.push_back(group.tokens());
+    sum += group.tokens();
+  }
+  const auto parts = split_by_length(tokens, at::get_num_threads());
+  for (const SampleRange& part : parts) {
+    std::int64_t own = 0;
+    for (int group = part.begin; group < part.end; ++group) own += tokens[group];
+    largest = std::max(largest, own);
+  }
+  const auto run = [&](std::int64_t first, std::int64_t end) {
+    const at::NoGradGuard no_grad;  // known to this thread alone
+    for (int group = parts[first].begin; group < parts[end - 1].end; ++group) visit(group);
+  };
+  const auto count = static_cast<std::int64_t>(parts.size());
+  if (static_cast<double>(largest * count) <= kEven * static_cast<double>(sum)) {
+    at::parallel_for(0, count, 1, run);
+  } else {
+    run(0, count);
+  }
+}
+
+struct PackedAttention : Function<PackedAttention> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& query,
+                            const std::optional<at::Tensor>& key_value, const std::vector<std::int64_t>& lengths,
+                            std::int64_t num_heads, bool is_causal) {
+    const AttentionInput input{query, key_value.value_or(at::Tensor())};
+    const std::vector<EqualLengths> groups = groups_of(lengths);
+    const std::int64_t hidden = key_value ? query.size(1) : query.size(1) / 3;
+    const at::Tensor output = at::empty({query.size(0), hidden}, query.options().requires_grad(false));
+    variable_list saved(groups.size());
+    for_groups(groups, [&](int i) {
+      const Heads heads = heads_of(rows_of(input, groups[i]), groups[i], num_heads);
+      const auto [mixed, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(heads.query, heads.key, heads.value,
+                                                                                    /*dropout_p=*/0.0, is_causal);
+      output_of(output, key_value.has_value(), groups[i], num_heads).copy_(mixed);
+      saved[i] = log_sum;
+    });
+    saved.insert(saved.end(), {query, input.key_value, output});
+    context->save_for_backward(saved);
+    context->saved_data["lengths"] = lengths;
+    context->saved_data["num_heads"] = num_heads;
+    context->saved_data["is_causal"] = is_causal;
+    return output;
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const std::vector<EqualLengths> groups = groups_of(context->saved_data["lengths"].toIntVector());
+    const std::int64_t num_heads = context->saved_data["num_heads"].toInt();
+    const bool is_causal = context->saved_data["is_causal"].toBool();
+    const std::size_t count = groups.size();
+    const AttentionInput input{saved[count], saved[count + 1]};
+    const bool has_one_query = input.key_value.defined();
+    const at::Tensor output = saved[count + 2], output_gradient = gradients[0].contiguous();
+    const AttentionInput gradient{at::empty_like(input.query),
+                                  has_one_query ? at::empty_like(input.key_value) : at::Tensor()};
+    for_groups(groups, [&](int i) {
+      const EqualLengths& group = groups[i];
+      const Heads heads = heads_of(rows_of(input, group), group, num_heads);
+      const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          output_of(output_gradient, has_one_query, group, num_heads), heads.query, heads.key, heads.value,
+          output_of(output, has_one_query, group, num_heads), saved[i], /*dropout_p=*/0.0, is_causal);
+      const Heads into = heads_of(rows_of(gradient, group), group, num_heads);
+      into.query.copy_(query);
+      into.key.copy_(key);
+      into.value.copy_(value);
+    });
+    return {gradient.query, gradient.key_value, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// Some rows of a stacked matrix, or some values of a bias.
+Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t count) {
+  const auto narrowed = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.narrow(0, begin, count) : tensor;
+  };
+  return {narrowed(parameter.value), narrowed(parameter.gradient)};
+}
+
+}  // namespace
+
+at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
+                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal) {
+  AttentionInput input;
+  if (needed.all()) {
+    input.query = project(x, weight, bias);
+  } else {
+    const std::int64_t hidden = config.hidden_size;
+    input = {project(needed.of(x), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
+             project(x, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
+    is_causal = false;  // the needed token sees its whole sample, the last one of GPT-2's too
+  }
+  const bool drops = batch.dropout_keys.defined() && config.dropout > 0;
+  return x.is_cpu() && !drops ? attend_in_one(config, input, batch, is_causal)
+                              : attend_by_autograd(config, layer, input, batch, is_causal);
+}
+
+at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,
+                              const MicroBatch& batch, bool is_causal) {
+  const std::vector<EqualLengths> groups = groups_of(batch.lengths);
+  std::vector<std::int64_t> samples, tokens;
+  for (const EqualLengths& group : groups) {
+    samples.push_back(group.samples);
+    tokens.push_back(group.tokens());
+  }
+  const bool has_one_query = input.key_value.defined();
+  const std::vector<at::Tensor> queries = input.query.split_with_sizes(has_one_query ? samples : tokens);
+  const std::vector<at::Tensor> others =
+      has_one_query ? input.key_value.split_with_sizes(tokens) : std::vector<at::Tensor>(groups.size());
+  std::vector<at::Tensor> parts;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Heads heads = heads_of({queries[i], others[i]}, groups[i], config.num_attention_heads);
+    parts.push_back(joined(attend_group(config, layer, heads, groups[i], batch.dropout_keys, is_causal)));
+  }
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
+}
+
+at::Tensor attend_in_one(const TransformerConfig& config, const AttentionInput& input, const MicroBatch& batch,
+                         bool is_causal) {
+  const auto key_value = input.key_value.defined() ? std::optional(input.key_value) : std::nullopt;
+  return PackedAttention::apply(input.query, key_value, batch.lengths, config.num_attention_heads, is_causal);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "executor/models/functions.h"
+
+namespace frostpipe {
+
+/// Multi-headed attention of the needed tokens, [tokens, hidden] -> [needed tokens, hidden]. `weight` and `bias`
+/// project to query, key and value side by side. A token sees its own sample, or, causal, of it itself and those before
+/// it.
+at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
+                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal);
+
+/// What attention looks at: query, key and value of every token side by side, [tokens, 3 hidden]; or the queries of one
+/// token of each sample, [samples, hidden], beside keys and values, [tokens, 2 hidden].
+struct AttentionInput {
+  at::Tensor query;
+  at::Tensor key_value = {};  // undefined: `query` holds all three
+};
+
+/// Of projected tokens. Consecutive samples of one length are computed together, so a batch that is sorted by length
+/// takes fewest calls. -> [queries, hidden]
+///
+/// By operations that LibTorch derives, on any device and with dropout.
+at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,
+                              const MicroBatch& batch, bool is_causal);
+/// The same in one operation with its own backward, on the CPU and without dropout: threads share the samples instead
+/// of each sample's heads, and gradients are written where they belong.
+at::Tensor attend_in_one(const TransformerConfig& config, const AttentionInput& input, const MicroBatch& batch,
+                         bool is_causal);
+
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+// Oracle: attention as LibTorch derives it, group by group.
+#include "executor/models/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace frostpipe {
+namespace {
+
+constexpr std::int64_t kHeads = 3, kHidden = 12;
+const TransformerConfig kConfig{.hidden_size = kHidden, .num_attention_heads = kHeads};
+
+/// Lengths that come more than once, and one that takes half of all tokens.
+MicroBatch batch_of(std::vector<std::int64_t> lengths) {
+  MicroBatch batch;
+  batch.lengths = std::move(lengths);
+  return batch;
+}
+const std::vector<std::vector<std::int64_t>> kLengths{{1}, {5, 5, 5}, {1, 2, 2, 3, 4, 4, 4, 9}, {2, 3, 30}};
+
+struct Result {
+  at::Tensor output, query_gradient, key_value_gradient;
+};
+
+template <class Attend>
+Result result_of(Attend attend, const MicroBatch& batch, bool has_one_query) {
+  const std::int64_t tokens = batch.num_tokens();
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  AttentionInput input{at::sin(at::arange(tokens * 3 * kHidden, options)).view({tokens, 3 * kHidden})};
+  if (has_one_query)
+    input = {input.query.narrow(0, 0, batch.size()).narrow(1, 0, kHidden).contiguous(),
+             input.query.narrow(1, kHidden, 2 * kHidden).contiguous()};
+  input.query.requires_grad_(true);
+  if (has_one_query) input.key_value.requires_grad_(true);
+  const at::Tensor output = attend(input);
+  torch::autograd::backward({output}, {at::cos(at::arange(output.numel(), options)).view(output.sizes())});
+  return {output.detach(), input.query.grad(), has_one_query ? input.key_value.grad() : at::Tensor()};
+}
+
+void expect_equal(const Result& one, const Result& other) {
+  constexpr double kRounding = 1e-12;
+  EXPECT_TRUE(at::allclose(one.output, other.output, kRounding, kRounding));
+  EXPECT_TRUE(at::allclose(one.query_gradient, other.query_gradient, kRounding, kRounding));
+  ASSERT_EQ(one.key_value_gradient.defined(), other.key_value_gradient.defined());
+  if (one.key_value_gradient.defined()) {
+    EXPECT_TRUE(at::allclose(one.key_value_gradient, other.key_value_gradient, kRounding, kRounding));
+  }
+}
+
+TEST(Attention, InOneOperationIsThatOfLibTorchsAutograd) {
+  for (const auto& lengths : kLengths) {
+    const MicroBatch batch = batch_of(lengths);
+    for (const bool has_one_query : {false, true}) {
+      for (const bool is_causal : {false, true}) {
+        if (has_one_query && is_causal) continue;
+        SCOPED_TRACE(testing::Message() << lengths.size() << " samples, one query " << has_one_query << ", causal "
+                                        << is_causal);
+        expect_equal(
+            result_of([&](const AttentionInput& input) { return attend_in_one(kConfig, input, batch, is_causal); },
+                      batch, has_one_query),
+            result_of(
+                [&](const AttentionInput& input) {
+                  return attend_by_autograd(kConfig, /*layer=*/1, input, batch, is_causal);
+                },
+                batch, has_one_query));
+      }
+    }
+  }
+}
+
+TEST(Attention, HasTheSameBitsWithAnyNumberOfThreads) {
+  const MicroBatch batch = batch_of(kLengths[2]);
+  const auto of_threads = [&](int threads) {
+    at::set_num_threads(threads);
+    return result_of([&](const AttentionInput& input) { return attend_in_one(kConfig, input, batch, false); }, batch,
+                     false);
+  };
+  const int before = at::get_num_threads();
+  const Result one = of_threads(1), three = of_threads(3);
+  at::set_num_threads(before);
+  EXPECT_TRUE(at::equal(one.output, three.output));
+  EXPECT_TRUE(at::equal(one.query_gradient, three.query_gradient));
+}
+
+}  // namespace
+}  // namespace frostpipe
