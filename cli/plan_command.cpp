@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -65,7 +66,7 @@ int steps_of(const PlanCommandOptions& options, const Profile& profile) {
 
 int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
   if (options.tokens > 0) return options.tokens;
-  return workload_for(options, profile, "--tokens").tokens;
+  return static_cast<int>(std::lround(workload_for(options, profile, "--tokens").tokens));
 }
 
 /// 0 where the profile does not know its data: nothing can come again then.

@@ -78,7 +78,7 @@ const TransformerShape& known_shape(const std::string& name) {
 
 PlanOptions options_for(const Workplace& place, const std::string& method, int num_steps) {
   PlanOptions options{.method = method, .global_batch_size = place.global_batch_size, .num_steps = num_steps};
-  options.tokens = place.estimate.profile.workload->tokens;
+  options.tokens = static_cast<int>(place.estimate.profile.workload->tokens);
   return options;
 }
 

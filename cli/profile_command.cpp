@@ -130,9 +130,10 @@ std::string profile_text(const Profile& profile, const std::optional<Cluster>& c
       fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
                   profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
   if (profile.workload) {
-    text += fmt::format("\ndata: {}, {} training samples, {} tokens on average (longest {}) in mini-batches of {}\n",
-                        profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
-                        profile.workload->longest_tokens, profile.workload->global_batch_size);
+    text +=
+        fmt::format("\ndata: {}, {} training samples, {:.1f} tokens on average (longest {}) in mini-batches of {}\n",
+                    profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
+                    profile.workload->longest_tokens, profile.workload->global_batch_size);
   }
   if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
   return text + "\n" +

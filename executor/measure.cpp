@@ -99,9 +99,8 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
   const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / static_cast<double>(lengths.size());
   Workload workload{.name = options.data->filename().string(),
                     .num_samples = static_cast<int>(lengths.size()),
-                    .tokens = static_cast<int>(std::lround(mean)),
+                    .tokens = mean,
                     .longest_tokens = longest,
-                    .mean_tokens = static_cast<int>(std::ceil(mean)),
                     .global_batch_size = options.global_batch_size};
   if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
   if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
@@ -111,7 +110,7 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
 /// Tokens per sample to measure at: the data's mean, which times are predicted with, and one from which the longest
 /// sample, which memory is planned for, is not beyond twice; the model takes `most_tokens`.
 std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
-  const int mean = workload.tokens, longest = workload.longest_tokens;
+  const int mean = static_cast<int>(std::lround(workload.tokens)), longest = workload.longest_tokens;
   if (mean == longest) return {mean};  // pictures, or blocks of text
   const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
   return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
@@ -177,7 +176,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
   result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick);
   if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator);
-  const int entry_tokens = workload ? workload->mean_tokens : lengths.front();
+  const int entry_tokens = workload ? static_cast<int>(std::ceil(workload->tokens)) : lengths.front();
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
   std::map<int, LayerState> layers;

@@ -1,5 +1,6 @@
 #include "executor/subject.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "executor/emulated_stage.h"
@@ -52,10 +53,10 @@ class EmulatedSubject final : public Subject {
   explicit EmulatedSubject(const TrainOptions& options)
       : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
     const Workload& workload = *emulation_.profile.workload;
-    dataset_.samples = std::make_unique<TokenSamples>(EncodedData{
-        .token_ids =
-            std::vector<std::vector<std::int32_t>>(workload.num_samples, std::vector<std::int32_t>(workload.tokens, 0)),
-        .labels = std::vector<int>(workload.num_samples, 0)});
+    const std::vector<std::int32_t> sample(std::lround(workload.tokens), 0);
+    dataset_.samples = std::make_unique<TokenSamples>(
+        EncodedData{.token_ids = std::vector<std::vector<std::int32_t>>(workload.num_samples, sample),
+                    .labels = std::vector<int>(workload.num_samples, 0)});
     dataset_.split.train.resize(workload.num_samples);
     std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
   }

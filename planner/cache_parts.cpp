@@ -68,8 +68,7 @@ bool find_something(const std::vector<CachePart>& parts) {
 double cache_capacity(const CacheLimits& limits, const Profile& profile) {
   if (!profile.workload || profile.workload->num_samples == 0) return 0;
   const Workload& workload = *profile.workload;
-  const int tokens = workload.mean_tokens > 0 ? workload.mean_tokens : workload.tokens;
-  const double needed = static_cast<double>(workload.num_samples) * tokens * profile.model.hidden_size *
+  const double needed = static_cast<double>(workload.num_samples) * workload.tokens * profile.model.hidden_size *
                         static_cast<double>(bytes_per_value(limits.dtype));
   return needed > 0 ? std::min(1.0, static_cast<double>(limits.memory_bytes + limits.disk_bytes) / needed) : 0;
 }

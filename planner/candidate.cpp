@@ -1,6 +1,7 @@
 #include "planner/candidate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -246,7 +247,8 @@ std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemor
 }
 
 int tokens_of(const PlanOptions& options, const Profile& profile) {
-  const int tokens = options.tokens != 0 || !profile.workload ? options.tokens : profile.workload->tokens;
+  const int tokens = options.tokens != 0 || !profile.workload ? options.tokens
+                                                              : static_cast<int>(std::lround(profile.workload->tokens));
   if (tokens < 1) {
     throw InvalidInput("tokens", "must be >= 1 where the profile names no workload", std::to_string(tokens));
   }

@@ -41,9 +41,8 @@ class Estimator {
         {2 * predictions * h * shape_.outputs, t * h, shape_.head_on_every_token ? predictions * shape_.outputs : 0});
     profile_.workload = Workload{.name = "samples of " + std::to_string(shape_.tokens) + " tokens",
                                  .num_samples = options_.num_samples,
-                                 .tokens = shape_.tokens,
+                                 .tokens = static_cast<double>(shape_.tokens),
                                  .longest_tokens = shape_.tokens,
-                                 .mean_tokens = shape_.tokens,
                                  .global_batch_size = options_.global_batch_size};
     profile_.cache = CacheSpeed{.read = {10'000, 10'000'000'000}, .write = {10'000, 5'000'000'000}};
     return {std::move(profile_), estimated_cluster(options_, options_.device_type)};

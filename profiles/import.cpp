@@ -198,7 +198,6 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
                               .num_samples = options.num_samples,
                               .tokens = 1,
                               .longest_tokens = 1,
-                              .mean_tokens = 1,
                               .global_batch_size = options.global_batch_size};
   return profile;
 }

@@ -76,7 +76,6 @@ Profile import_block_table(std::string_view text, std::string_view source, const
                               .num_samples = options.num_samples,
                               .tokens = 1,
                               .longest_tokens = 1,
-                              .mean_tokens = 1,
                               .global_batch_size = options.global_batch_size};
   return profile;
 }

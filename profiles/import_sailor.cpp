@@ -126,7 +126,6 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
                               .num_samples = options.num_samples,
                               .tokens = kSailorTokens,
                               .longest_tokens = kSailorTokens,
-                              .mean_tokens = kSailorTokens,
                               .global_batch_size = options.global_batch_size};
   return profile;
 }

@@ -153,14 +153,21 @@ std::uint64_t read_unsigned(const Json& json, const Place& place) {
 }
 
 double read_number(const Json& json, const Place& place, Bounds bounds) {
-  if (json == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (json == "Infinity") return std::numeric_limits<double>::infinity();
-  if (json == "-Infinity") return -std::numeric_limits<double>::infinity();
-  if (!json.is_number()) fail(place, "must be a number", json);
-  const auto value = json.get<double>();
+  double value = 0;
+  if (json == "NaN") {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (json == "Infinity") {
+    value = std::numeric_limits<double>::infinity();
+  } else if (json == "-Infinity") {
+    value = -std::numeric_limits<double>::infinity();
+  } else if (json.is_number()) {
+    value = json.get<double>();
+  } else {
+    fail(place, "must be a number", json);
+  }
   if (bounds.minimum != Bounds{}.minimum && value < static_cast<double>(bounds.minimum))
     fail(place, fmt::format("must be >= {}", bounds.minimum), json);
-  if (bounds.maximum != Bounds{}.maximum && value > static_cast<double>(bounds.maximum))
+  if (bounds.maximum != Bounds{}.maximum && !(value <= static_cast<double>(bounds.maximum)))  // nor NaN
     fail(place, fmt::format("must be <= {}", bounds.maximum), json);
   return value;
 }

@@ -62,13 +62,11 @@ struct UpdateMeasurement {
 struct Workload {
   std::string name;
   int num_samples = 0;
-  /// Mean length of a sample, rounded: what times are predicted with.
-  int tokens = 0;
+  /// Mean length of a sample. Times are predicted with it rounded; a cache's entries have it rounded up.
+  double tokens = 0;
   /// Length of the longest sample, also of those that were held out (another seed trains on them): what memory must be
   /// planned for.
   int longest_tokens = 0;
-  /// Mean length of a sample, rounded up: what an activation cache stores; 0 = as `tokens`.
-  int mean_tokens = 0;
   /// Mini-batch size that the profile was taken for.
   int global_batch_size = 0;
   /// How samples were made of texts (SampleOptions in executor/execute.h); none: not known, or pictures.

@@ -79,9 +79,8 @@ class UniformCostModel final : public CostModel {
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
 /// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has
-/// no input gradient. REDUCE_GRAD: all-reduce over its replicas of those gradients of the stage that may differ
-/// from zero (reduced_gradient_bytes); then, while
-/// nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of the two.
+/// no input gradient. REDUCE_GRAD: all-reduce over its replicas of those gradients of the stage that may differ from
+/// zero (reduced_gradient_bytes); then, while nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of the two.
 /// OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before it (the global
 /// gradient norm) over all ranks that have something to train: a rank whose stage is frozen as a whole has no
 /// OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of the layer before the
@@ -93,8 +92,8 @@ class UniformCostModel final : public CostModel {
 /// costs nothing and sends nothing.
 ///
 /// With a cache, expected times: a frozen layer of position 0 is computed for computed_fraction() of the samples, which
-/// costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to position 0,
-/// CACHE_WRITE: what is not at the boundary, each by the entry and by the byte of mean_tokens values, both as compute:
+/// costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to position 0, CACHE_WRITE: what is not at the
+/// boundary, each by the entry and by the byte of a mean sample, both as compute:
 /// reading ahead shares the rank's core. Priced as float32 entries.
 ///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -149,8 +150,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, int global_batch_size, st
   const double read_fraction = 1 - computed_fraction(phase.cache, 0, cache_reach);
   const double written_fraction = 1 - fraction_at(phase.cache.found, phase.first_trainable_layer);
   const CacheSpeed speed = cache_speed(phase, profile);
-  const int entry_tokens =
-      profile.workload && profile.workload->mean_tokens > 0 ? profile.workload->mean_tokens : phase.tokens;
+  const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
   const Bytes entry_bytes = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
   const int writing_stage = phase.cache.on ? stage_of_layer(partition, phase.first_trainable_layer - 1) : -1;
   // What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.

@@ -47,7 +47,7 @@ def synthetic_profile():
         updates.append({"layer": index, "device_type": "cpu", "dtype": "float32", "optimizer": "adamw",
                         "update_ns": layer["parameter_count"] * 2})
     return {"format": "frostpipe.profile", "version": 1, "model": model, "model_path": "", "machine": "synthetic",
-            "workload": {"name": "synthetic", "num_samples": 640, "tokens": 16, "longest_tokens": 16, "mean_tokens": 12,
+            "workload": {"name": "synthetic", "num_samples": 640, "tokens": 16, "longest_tokens": 16,
                          "global_batch_size": 64},
             "measurements": measurements, "updates": updates}
 

@@ -70,9 +70,8 @@ inline Cluster cluster_of(int num_ranks, std::optional<Bytes> memory_limit_bytes
 inline Workload example_workload() {
   return {.name = "example.tsv",
           .num_samples = 1600,
-          .tokens = 32,
+          .tokens = 31.75,
           .longest_tokens = 48,
-          .mean_tokens = 20,
           .global_batch_size = 64,
           .max_tokens = 48,
           .window_overlap = 8};

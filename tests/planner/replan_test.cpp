@@ -70,8 +70,8 @@ TEST(CacheContent, FollowsTheEpochs) {
 TEST(CacheCapacity, IsRoomByNeed) {
   // 100 samples x 5 tokens x 4 values: 8,000 bytes in float32, 4,000 in bfloat16.
   Profile profile = test::synthetic_profile(2, {{}});
-  profile.workload = Workload{
-      .name = "w", .num_samples = 100, .tokens = 8, .longest_tokens = 8, .mean_tokens = 5, .global_batch_size = 10};
+  profile.workload =
+      Workload{.name = "w", .num_samples = 100, .tokens = 5, .longest_tokens = 8, .global_batch_size = 10};
   EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "float32", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 0.5);
   EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "bfloat16", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 1.0);
 }
@@ -92,7 +92,6 @@ struct Example {
                                 .num_samples = 640,
                                 .tokens = test::kSyntheticTokens,
                                 .longest_tokens = test::kSyntheticTokens,
-                                .mean_tokens = test::kSyntheticTokens,
                                 .global_batch_size = 64};
     profile.cache = CacheSpeed{.read = {10, 0}, .write = {10, 0}};
     options.num_steps = 100000;

@@ -40,7 +40,6 @@ RunCase random_run(std::mt19937& random, bool with_cache) {
                                    .num_samples = 80,
                                    .tokens = test::kSyntheticTokens,
                                    .longest_tokens = test::kSyntheticTokens,
-                                   .mean_tokens = test::kSyntheticTokens,
                                    .global_batch_size = 8};
   if (with_cache) made.profile.cache = CacheSpeed{.read = {below(400000), 0}, .write = {below(400000), 0}};
   made.cluster =

@@ -139,6 +139,23 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
 }
 
+TEST(Profile, OfAnOlderVersionHasItsMeanLengthRoundedAndRoundedUp) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  profile.workload = examples::example_workload();
+  const std::string text = with(to_json(profile), "\"tokens\": 31.75", "\"tokens\": 32, \"mean_tokens\": 32");
+  profile.workload->tokens = 32;
+  EXPECT_EQ(profile_from_json(text, "p.json"), profile);
+}
+
+TEST(Profile, RefusesAMeanLengthThatIsNone) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  profile.workload = examples::example_workload();
+  for (const char* none : {"\"NaN\"", "\"Infinity\"", "0.5", "-1", "1e300"}) {
+    const std::string text = with(to_json(profile), "\"tokens\": 31.75", std::string("\"tokens\": ") + none);
+    EXPECT_THAT(message_of([&] { profile_from_json(text, "p.json"); }), HasSubstr("p.json: workload.tokens: must be"));
+  }
+}
+
 TEST(Profile, RefusesTimesWhoseSumsWouldOverflow) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.measurements[3].cost.weight_gradient_ns = 1'000'000'000'000'001;
