@@ -96,10 +96,14 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
   int longest = lengths.back();
   if (options.test_data.empty())
     longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // which another seed trains on
-  const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / static_cast<double>(lengths.size());
+  const auto count = static_cast<double>(lengths.size());
+  const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
+  double squares = 0;
+  for (const int length : lengths) squares += (length - mean) * (length - mean);
   Workload workload{.name = options.data->filename().string(),
                     .num_samples = static_cast<int>(lengths.size()),
                     .tokens = mean,
+                    .tokens_deviation = std::sqrt(squares / count),
                     .longest_tokens = longest,
                     .global_batch_size = options.global_batch_size};
   if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;

@@ -64,8 +64,9 @@ struct Workload {
   int num_samples = 0;
   /// Mean length of a sample. Times are predicted with it rounded; a cache's entries have it rounded up.
   double tokens = 0;
-  /// Length of the longest sample, also of those that were held out (another seed trains on them): what memory must be
-  /// planned for.
+  /// Standard deviation of a sample's length; none: not known.
+  std::optional<double> tokens_deviation = std::nullopt;
+  /// Length of the longest sample, also of those that were held out: another seed trains on them.
   int longest_tokens = 0;
   /// Mini-batch size that the profile was taken for.
   int global_batch_size = 0;

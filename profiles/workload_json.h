@@ -10,6 +10,7 @@ void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
   archive("name", workload.name);
   archive("num_samples", workload.num_samples, json::at_least(0));
   archive("tokens", workload.tokens, json::between(1, json::kMostTokens));
+  archive("tokens_deviation", workload.tokens_deviation, json::between(0, json::kMostTokens));
   archive("longest_tokens", workload.longest_tokens, json::between(1, json::kMostTokens));
   int mean_rounded_up = 0;  // older files have it too; none is written
   archive("mean_tokens", mean_rounded_up, json::MayBeMissing{json::between(0, json::kMostTokens)});

@@ -71,6 +71,7 @@ inline Workload example_workload() {
   return {.name = "example.tsv",
           .num_samples = 1600,
           .tokens = 31.75,
+          .tokens_deviation = 6.5,
           .longest_tokens = 48,
           .global_batch_size = 64,
           .max_tokens = 48,
