@@ -1,6 +1,7 @@
 #include "plan/batch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "profiles/error.h"
@@ -66,6 +67,21 @@ std::vector<SampleRange> split_by_length(std::span<const std::int64_t> lengths, 
     pieces.push_back({begin, end});
   }
   return pieces;
+}
+
+std::int64_t longest_mini_batch_tokens(int num_samples, const SampleLengths& lengths) {
+  constexpr double kDeviations = 6;
+  const double sum = lengths.mean * num_samples + kDeviations * lengths.deviation * std::sqrt(num_samples);
+  return std::min(static_cast<std::int64_t>(std::ceil(sum)), std::int64_t{num_samples} * lengths.longest);
+}
+
+std::int64_t longest_piece_tokens(int num_samples, std::int64_t tokens, int longest_tokens, int num_parts) {
+  FROSTPIPE_CHECK(num_parts >= 1, "a mini-batch is cut into at least one piece");
+  // Fill pieces in turn, each up to c tokens. If samples are left over, each piece and the sample behind it have more
+  // than c, and only the last of these samples is not in a piece too: tokens + (num_parts - 1) longest > num_parts c.
+  const std::int64_t filled = (tokens + (num_parts - 1) * std::int64_t{longest_tokens}) / num_parts;
+  const std::int64_t most_samples = (std::int64_t{num_samples} + num_parts - 1) / num_parts;
+  return std::min(filled, most_samples * longest_tokens);
 }
 
 std::vector<SampleRange> split_evenly(int num_samples, int num_parts) {

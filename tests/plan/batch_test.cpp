@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -91,6 +92,85 @@ TEST(SplitByLength, LongestPieceIsThatOfTheBestOfAllCuts) {
     ASSERT_EQ(next, static_cast<int>(lengths.size()));
     EXPECT_EQ(longest, best_bottleneck(lengths, 0, num_parts));
   }
+}
+
+TEST(LongestMiniBatch, IsTheMeanAndSixDeviationsOfASumOrAllOfTheLongest) {
+  // 4 samples of 10 +- 3: the sum is 40 +- 6.
+  EXPECT_EQ(longest_mini_batch_tokens(4, {.mean = 10, .deviation = 3, .longest = 50}), 40 + 6 * 6);
+  EXPECT_EQ(longest_mini_batch_tokens(4, {.mean = 10, .deviation = 3, .longest = 15}), 4 * 15);
+  EXPECT_EQ(longest_mini_batch_tokens(4, {.mean = 10.1, .deviation = 0, .longest = 11}), 41);  // whole tokens
+  EXPECT_EQ(longest_mini_batch_tokens(64, {.mean = 7, .deviation = 0, .longest = 7}), 64 * 7);
+}
+
+TEST(LongestPiece, WorkedExamples) {
+  // 18 tokens in two pieces: at best 12 and 6 where the last two samples have 6, (18 + 6) / 2.
+  EXPECT_EQ(longest_piece_tokens(8, 18, 6, 2), 12);
+  EXPECT_EQ(split_by_length(Lengths{1, 1, 1, 1, 1, 1, 6, 6}, 2), (std::vector<SampleRange>{{0, 7}, {7, 8}}));
+  EXPECT_EQ(longest_piece_tokens(3, 30, 10, 2), 20);  // two of three samples
+  EXPECT_EQ(longest_piece_tokens(3, 25, 10, 4), 10);  // no more than one sample
+  EXPECT_EQ(longest_piece_tokens(8, 18, 6, 1), 18);
+}
+
+TEST(LongestPiece, IsThatOfSplitEvenlyWhereAllAreEquallyLong) {
+  for (int samples = 1; samples < 40; ++samples) {
+    for (int parts = 1; parts < 20; ++parts)
+      EXPECT_EQ(longest_piece_tokens(samples, 7 * samples, 7, parts), 7 * split_evenly(samples, parts).front().end);
+  }
+}
+
+TEST(LongestPiece, IsNeverExceededByARealSplit) {
+  std::mt19937 random(5);
+  int reached = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Lengths lengths(1 + random() % 24);
+    const unsigned most = 1 + random() % 40;
+    for (std::int64_t& length : lengths)
+      length = 1 + static_cast<std::int64_t>(random() % 4 == 0 ? random() % most : random() % (1 + most / 8));
+    if (round % 2 == 0) std::sort(lengths.begin(), lengths.end());
+    const int num_samples = static_cast<int>(lengths.size()), num_parts = 1 + static_cast<int>(random() % 8);
+    const std::int64_t bound = longest_piece_tokens(num_samples, length_of(lengths, {0, num_samples}),
+                                                    static_cast<int>(*std::ranges::max_element(lengths)), num_parts);
+    std::int64_t longest = 0;
+    for (const SampleRange& piece : split_by_length(lengths, num_parts))
+      longest = std::max(longest, length_of(lengths, piece));
+    EXPECT_LE(longest, bound);
+    reached += longest == bound;
+  }
+  EXPECT_GT(reached, 100);  // it is no higher than it must be
+}
+
+// Monte Carlo: exponential lengths, cut at 5 of their means, are as skewed as texts.
+TEST(LongestMiniBatch, IsLongerThanAnyOfManyRandomOnesAndNotByMuch) {
+  std::mt19937 random(11);
+  std::exponential_distribution<double> skewed(1.0 / 20);
+  Lengths data(5000);
+  for (std::int64_t& length : data) length = 1 + static_cast<std::int64_t>(std::min(99.0, skewed(random)));
+  SampleLengths lengths{.longest = static_cast<int>(*std::ranges::max_element(data))};
+  for (const std::int64_t length : data) lengths.mean += static_cast<double>(length) / 5000;
+  for (const std::int64_t length : data)
+    lengths.deviation += (static_cast<double>(length) - lengths.mean) * (static_cast<double>(length) - lengths.mean);
+  lengths.deviation = std::sqrt(lengths.deviation / 5000);
+
+  constexpr int kSamples = 64, kParts = 5;
+  const std::int64_t bound = longest_mini_batch_tokens(kSamples, lengths);
+  const std::int64_t piece_bound = longest_piece_tokens(kSamples, bound, lengths.longest, kParts);
+  std::int64_t longest = 0, longest_piece = 0;
+  for (int epoch = 0; epoch < 50; ++epoch) {
+    std::shuffle(data.begin(), data.end(), random);
+    for (int begin = 0; begin + kSamples <= 5000; begin += kSamples) {
+      Lengths batch(data.begin() + begin, data.begin() + begin + kSamples);
+      std::sort(batch.begin(), batch.end());  // as a run does
+      longest = std::max(longest, length_of(batch, {0, kSamples}));
+      for (const SampleRange& piece : split_by_length(batch, kParts))
+        longest_piece = std::max(longest_piece, length_of(batch, piece));
+    }
+  }
+  EXPECT_LE(longest, bound);
+  EXPECT_LE(longest_piece, piece_bound);
+  // A normal sum of that many is 3.5 deviations above its mean at the most, where the bound is 6.
+  const double mean = kSamples * lengths.mean;
+  EXPECT_LT(static_cast<double>(bound) - mean, 2 * (static_cast<double>(longest) - mean));
+  EXPECT_LT(bound, kSamples * lengths.longest / 2);  // as if all were the longest
 }
 
 TEST(MicroBatchSamples, ReplicaZeroHasTheFirstPieces) {
