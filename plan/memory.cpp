@@ -47,6 +47,28 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
   return peaks;
 }
 
+std::int64_t largest_micro_batch_tokens(const ParallelLayout& layout, int num_micro_batches, int global_batch_size,
+                                        int num_nodes, const Workload& workload) {
+  if (!workload.tokens_deviation) return 0;
+  const int num_parts = num_nodes > 0 && layout.data_parallel_size % num_nodes == 0 ? num_nodes : 1;
+  const int num_samples = (global_batch_size + num_parts - 1) / num_parts;
+  const std::int64_t tokens = longest_mini_batch_tokens(
+      num_samples,
+      {.mean = workload.tokens, .deviation = *workload.tokens_deviation, .longest = workload.longest_tokens});
+  return longest_piece_tokens(num_samples, tokens, workload.longest_tokens,
+                              layout.data_parallel_size / num_parts * num_micro_batches);
+}
+
+MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size) {
+  const SampleRange largest =
+      micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  const std::int64_t samples = largest.end - largest.begin;
+  std::int64_t tokens = phase.longest_tokens;
+  if (phase.largest_micro_batch_tokens > 0)
+    tokens = std::min(tokens, (phase.largest_micro_batch_tokens + samples - 1) / samples);
+  return {.samples = static_cast<int>(samples), .tokens = std::max(phase.tokens, static_cast<int>(tokens))};
+}
+
 StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
     : frame_(frame),
       model_(model),
@@ -132,8 +154,7 @@ std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positio
 
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  const SampleRange largest =
-      micro_batch_samples(global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
+  const MicroBatchSize largest = planned_micro_batch(phase, global_batch_size);
   const auto peaks =
       peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
@@ -153,8 +174,8 @@ std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std
       layers[layer] = cost_of(profile, {.layer = layer,
                                         .device_type = device_type,
                                         .dtype = std::string(dtype),
-                                        .micro_batch_size = largest.end - largest.begin,
-                                        .tokens = std::max(phase.tokens, phase.longest_tokens),
+                                        .micro_batch_size = largest.samples,
+                                        .tokens = largest.tokens,
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size});
     }
     positions.push_back(memory.of(stage, peaks[position], layers));

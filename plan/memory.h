@@ -40,12 +40,29 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches,
                                       int first_trainable_stage);
 
+/// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
+/// piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own node's
+/// samples. 0 where it is not known how the lengths spread.
+std::int64_t largest_micro_batch_tokens(const ParallelLayout& layout, int num_micro_batches, int global_batch_size,
+                                        int num_nodes, const Workload& workload);
+
+/// A micro-batch that there is memory for.
+struct MicroBatchSize {
+  int samples = 0;
+  int tokens = 0;  // per sample, on average
+  std::int64_t all_tokens() const { return std::int64_t{samples} * tokens; }
+};
+
+/// The largest of a phase: as many samples as where all are equally long, with largest_micro_batch_tokens together,
+/// rounded up, but at least `tokens` each. Of a mini-batch as planned split_by_length makes none with more tokens (but,
+/// of short samples, one with more of them).
+MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
+
 /// What any stage needs in a phase like `frame`, whose partition is not looked at.
 class StageMemory {
  public:
   StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype);
-  /// `layers`: costs of all layers on the stage's device, for as many of the longest samples as the largest micro-batch
-  /// has.
+  /// `layers`: costs of all layers on the stage's device, for planned_micro_batch.
   RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
 
  private:
@@ -72,9 +89,7 @@ Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_vi
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
                              std::string_view dtype);
 
-/// Memory of each pipeline position of `phase` with the profile's bytes, for the largest micro-batch of
-/// `global_batch_size`, if all its samples were the run's longest: split_by_length makes none with more tokens (but, of
-/// short samples, one with more of them).
+/// Memory of each pipeline position of `phase` with the profile's bytes, for planned_micro_batch.
 std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
 

@@ -65,6 +65,8 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("schedule", phase.schedule);
   archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
   archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
+  archive("largest_micro_batch_tokens", phase.largest_micro_batch_tokens,
+          json::MayBeMissing{json::between(0, json::kMostTokens * json::kMostSamples)});
   archive("cache", phase.cache);
   archive("recompute", phase.recompute);
   archive("predicted", phase.predicted);

@@ -56,8 +56,10 @@ struct Phase {
   std::string schedule = "1F1B";
   /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
   int tokens = 0;
-  /// Tokens of the longest sample of the run, which memory is planned for; 0 = as `tokens`.
+  /// Tokens of the longest sample of the run; 0 = as `tokens`.
   int longest_tokens = 0;
+  /// Tokens of the largest micro-batch, which memory is planned for; 0 = as if all its samples were the longest.
+  std::int64_t largest_micro_batch_tokens = 0;
   CacheUse cache;
   Recompute recompute = std::nullopt;
   PhasePrediction predicted;

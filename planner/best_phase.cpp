@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "plan/batch.h"
+#include "plan/memory.h"
 #include "planner/candidate.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -135,13 +135,13 @@ class Search {
 
   void consider(const Choice& choice) {
     Phase frame = frame_of(choice);
-    // What did not fit does not with as many samples in a micro-batch and as many of these in flight.
-    const SampleRange largest = micro_batch_samples(options_.global_batch_size, frame.layout.data_parallel_size,
-                                                    choice.num_micro_batches, 0, 0);
+    // What did not fit does not with micro-batches of that size and as many of them in flight.
+    const MicroBatchSize largest = planned_micro_batch(frame, options_.global_batch_size);
     const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
                                                    : choice.num_micro_batches;
     int& too_many =
-        too_many_in_flight_.try_emplace({choice.recompute, choice.schedule, largest.end - largest.begin}, in_flight + 1)
+        too_many_in_flight_
+            .try_emplace({choice.recompute, choice.schedule, largest.samples, largest.tokens}, in_flight + 1)
             .first->second;
     if (in_flight >= too_many) return;
     const bool exact = options_.partitioner == "exact" && options_.partition.empty();
@@ -298,8 +298,8 @@ class Search {
   CandidateMaker maker_;
   Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
   Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
-  std::map<std::tuple<std::size_t, std::size_t, int>, int>
-      too_many_in_flight_;          // by recompute, schedule, micro-batch size: does not fit from so many on
+  std::map<std::tuple<std::size_t, std::size_t, int, int>, int>
+      too_many_in_flight_;          // by recompute, schedule, samples and tokens: does not fit from so many on
   std::map<Rank, Phase> feasible_;  // with their predictions
   std::optional<Phase> best_;
   Rank best_rank_;

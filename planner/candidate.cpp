@@ -5,7 +5,6 @@
 #include <limits>
 #include <set>
 
-#include "plan/batch.h"
 #include "planner/chain_partition.h"
 #include "planner/partition.h"
 #include "profiles/error.h"
@@ -31,7 +30,7 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache,
                                LayerCosts& costs)
-    : profile_(profile), cluster_(cluster), options_(options), costs_(costs) {
+    : profile_(profile), cluster_(cluster), options_(options), costs_(costs), num_nodes_(num_nodes(cluster)) {
   frame_.first_trainable_layer = first_trainable_layer;
   frame_.cache = cache;
   frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
@@ -57,6 +56,9 @@ Phase CandidateMaker::frame(const Recompute& recompute, std::string_view schedul
   frame.recompute = recompute;
   frame.schedule = schedule;
   frame.num_micro_batches = num_micro_batches;
+  if (profile_.workload)
+    frame.largest_micro_batch_tokens = largest_micro_batch_tokens(
+        frame.layout, num_micro_batches, options_.global_batch_size, num_nodes_, *profile_.workload);
   return frame;
 }
 
@@ -192,10 +194,9 @@ const std::vector<double>& CandidateMaker::in_flight(const Phase& frame, int fir
 }
 
 const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int position) {
-  const SampleRange largest =
-      micro_batch_samples(options_.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
-  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.end - largest.begin,
-                   std::max(phase.tokens, phase.longest_tokens), phase.layout.tensor_parallel_size);
+  const MicroBatchSize largest = planned_micro_batch(phase, options_.global_batch_size);
+  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.samples, largest.tokens,
+                   phase.layout.tensor_parallel_size);
 }
 
 std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) const {

@@ -67,6 +67,7 @@ class CandidateMaker {
   const Cluster& cluster_;
   const PlanOptions& options_;
   LayerCosts& costs_;
+  int num_nodes_;
   Phase frame_;  // what all candidates share
   std::map<std::tuple<std::string, int, int>, std::vector<double>>
       in_flight_;  // by schedule, micro-batches, first stage that trains

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
@@ -78,6 +79,12 @@ void validate_communication(const Cluster& cluster, std::string_view source) {
 }
 
 }  // namespace
+
+int num_nodes(const Cluster& cluster) {
+  std::set<int> nodes;
+  for (const Device& device : cluster.devices) nodes.insert(device.node);
+  return static_cast<int>(nodes.size());
+}
 
 const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank) {
   const bool same_node = device_of(cluster, rank).node == device_of(cluster, other_rank).node;

@@ -77,6 +77,9 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+/// Nodes that the devices stand on.
+int num_nodes(const Cluster& cluster);
+
 /// Class of the link between two ranks.
 const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank);
 

@@ -86,6 +86,7 @@ inline TrainingPlan two_phase_plan() {
   first.num_micro_batches = 8;
   first.tokens = 32;
   first.longest_tokens = 48;
+  first.largest_micro_batch_tokens = 335;  // of 8 samples; tests/plan/memory_test.cpp has the sum
   first.predicted = {.iteration_ns = 123456789012345, .transformation_ns = 0, .peak_memory_bytes = {1, 2, 3, 4}};
   Phase second = first;
   second.from_step = 40;

@@ -41,11 +41,61 @@ TEST(Memory, IsWeightsGradientsTwoMomentsStashAndWorkspace) {
   EXPECT_EQ(positions[1].total(), 4 * 1230 * 4 + 3100 + 110);
 }
 
-TEST(Memory, IsThatOfTheLongestSample) {
+TEST(Memory, IsThatOfTheLargestMicroBatch) {
   Phase phase = two_stages();
-  phase.tokens = 5;  // not measured: only the longest sample's 16 tokens may be asked for
+  phase.tokens = 5;  // not measured: only the 16 tokens per sample of the largest micro-batch may be asked for
+  phase.longest_tokens = 40;
+  phase.largest_micro_batch_tokens = 64;  // of 4 samples
+  EXPECT_EQ(memory(phase), memory(two_stages()));
+}
+
+TEST(Memory, IsThatOfTheLongestSamplesWhereNothingElseIsKnown) {
+  Phase phase = two_stages();
+  phase.tokens = 5;
   phase.longest_tokens = 16;
   EXPECT_EQ(memory(phase), memory(two_stages()));
+}
+
+TEST(PlannedMicroBatch, HasItsTokensPerSampleRoundedUp) {
+  Phase phase = two_stages();  // 4 of 8 samples in a micro-batch
+  phase.tokens = 5;
+  phase.longest_tokens = 40;
+  const auto tokens_with = [&](std::int64_t largest) {
+    phase.largest_micro_batch_tokens = largest;
+    const MicroBatchSize size = planned_micro_batch(phase, 8);
+    EXPECT_EQ(size.samples, 4);
+    EXPECT_EQ(size.all_tokens(), 4 * size.tokens);
+    return size.tokens;
+  };
+  EXPECT_EQ(tokens_with(60), 15);
+  EXPECT_EQ(tokens_with(61), 16);
+  EXPECT_EQ(tokens_with(64), 16);
+  EXPECT_EQ(tokens_with(0), 40);                      // all are the longest
+  EXPECT_EQ(tokens_with(4), 5);                       // what time is predicted with needs memory too
+  EXPECT_EQ(tokens_with(std::int64_t{1} << 48), 40);  // no sample is longer
+}
+
+TEST(LargestMicroBatch, IsTheLongestPieceOfTheLongestMiniBatch) {
+  // Samples of 31.75 +- 6.5, at most 48: 64 of them have 2032 + 6 x 52 = 2344 at most, a piece of 8 (2344 + 7 x 48)
+  // / 8.
+  const Workload workload = examples::example_workload();
+  EXPECT_EQ(largest_micro_batch_tokens({.pipeline_parallel_size = 4}, 8, 64, 1, workload), 335);
+  EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 2}, 4, 64, 1, workload), 335);
+  EXPECT_EQ(largest_micro_batch_tokens({}, 1, 64, 1, workload), 2344);
+  EXPECT_EQ(largest_micro_batch_tokens({}, 64, 64, 1, workload), 48);
+}
+
+TEST(LargestMicroBatch, IsOfANodesPartWhereReplicasHaveTheirOwnNodesSamples) {
+  // 16 of the 64 samples: 508 + 6 x 26 = 664 at most, in two pieces (664 + 48) / 2.
+  const Workload workload = examples::example_workload();
+  EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 4}, 2, 64, 4, workload), 356);
+  EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 2}, 4, 64, 4, workload), 335);  // replicas of two nodes
+}
+
+TEST(LargestMicroBatch, IsNotKnownWithoutTheSpreadOfLengths) {
+  Workload workload = examples::example_workload();
+  workload.tokens_deviation.reset();
+  EXPECT_EQ(largest_micro_batch_tokens({}, 8, 64, 1, workload), 0);
 }
 
 TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {

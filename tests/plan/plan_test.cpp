@@ -37,6 +37,13 @@ TEST(Plan, RandomOnesSurviveTheirFileAndItIsDeterministic) {
   }
 }
 
+TEST(Plan, OfAnOlderVersionKnowsNoLargestMicroBatch) {
+  TrainingPlan plan = two_phase_plan();
+  for (Phase& phase : plan.phases) phase.largest_micro_batch_tokens = 0;
+  EXPECT_THAT(to_json(plan), testing::Not(HasSubstr("largest_micro_batch_tokens")));
+  EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
+}
+
 TEST(Plan, IsReadableAsAFile) {
   const auto text = to_json(two_phase_plan());
   EXPECT_THAT(text, testing::StartsWith(

@@ -214,6 +214,45 @@ TEST(MakePlan, TakesTheLengthOfTheWorkloadWhereNoneIsGiven) {
   EXPECT_EQ(plan_of(result).phases[0].tokens, test::kSyntheticTokens);
 }
 
+// Samples of 8 +- 1 tokens, at most 16, 7 in a mini-batch: at most 56 + 6 sqrt(7) = 72 tokens, in m micro-batches at
+// most (72 + 16 (m - 1)) / m each. 2 samples are in the largest for m = 4, 5, 6, of 15, 14 and 13 tokens on average.
+TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
+  SyntheticLayer layer;  // 6 of them: 9600 bytes of weights and moments, 60 bytes a token in a micro-batch
+  layer.parameter_count = 100;
+  layer.output_activation_bytes = 0;
+  layer.stashed_bytes = 10 * test::kSyntheticTokens;
+  Profile profile = synthetic_profile(2, {layer});
+  for (std::size_t i = 0, measured = profile.measurements.size(); i < measured; ++i) {
+    Measurement longer = profile.measurements[i];
+    longer.key.tokens *= 2;
+    longer.cost.stashed_bytes *= 2;
+    profile.measurements.push_back(longer);
+  }
+  std::ranges::sort(profile.measurements, {}, &Measurement::key);
+  profile.workload = {.name = "w",
+                      .num_samples = 70,
+                      .tokens = test::kSyntheticTokens,
+                      .tokens_deviation = 1,
+                      .longest_tokens = 2 * test::kSyntheticTokens,
+                      .global_batch_size = 7};
+  PlanOptions options = options_for("static");
+  options.global_batch_size = 7;
+  const auto planned = [&](Bytes limit) {
+    return plan_of(make_plan(profile, free_cluster(1, limit), options)).phases[0];
+  };
+  Phase phase = planned(9600 + 60 * 2 * 14);
+  EXPECT_EQ(phase.num_micro_batches, 5);  // all take as long, 4 do not fit
+  EXPECT_EQ(phase.largest_micro_batch_tokens, (72 + 16 * 4) / 5);
+  EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 2 * 14}));
+  phase = planned(9600 + 60 * 2 * 13);
+  EXPECT_EQ(phase.num_micro_batches, 6);
+  EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 2 * 13}));
+  profile.workload->tokens_deviation.reset();  // all may be the longest
+  phase = planned(9600 + 60 * 2 * 14);
+  EXPECT_EQ(phase.num_micro_batches, 7);
+  EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 1 * 16}));
+}
+
 /// Costs of one layer over an iteration, written down anew.
 std::vector<Nanoseconds> iteration_cost(const Profile& profile, int samples, int micro_batches, int first_trainable) {
   std::vector<Nanoseconds> cost;

@@ -21,6 +21,11 @@ Cluster two_nodes() {
   return cluster;
 }
 
+TEST(Cluster, NodesAreCounted) {
+  EXPECT_EQ(num_nodes(two_nodes()), 2);
+  EXPECT_EQ(num_nodes({}), 0);
+}
+
 TEST(Cluster, LinksAreOfTheClassOfTheirNodes) {
   const Cluster cluster = two_nodes();
   EXPECT_EQ(link_between(cluster, 0, 1), cluster.intra_node);
