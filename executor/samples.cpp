@@ -25,6 +25,21 @@ MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global
   return batch;
 }
 
+std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
+                                    std::int64_t most_tokens) {
+  std::vector<SampleRange> batches;
+  std::int64_t tokens = 0;
+  for (int i = 0; i < static_cast<int>(order.size()); ++i) {
+    tokens += data.tokens(order[i]);
+    if (batches.empty() || tokens > most_tokens || i - batches.back().begin == most_samples) {
+      batches.push_back({i, i});
+      tokens = data.tokens(order[i]);
+    }
+    batches.back().end = i + 1;
+  }
+  return batches;
+}
+
 std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches) {
   const int num_parts = data_parallel_size % batch.num_shards == 0 ? batch.num_shards : 1;
   const int pieces_of_part = data_parallel_size / num_parts * num_micro_batches;

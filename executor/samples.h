@@ -40,6 +40,11 @@ class Samples {
 /// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short. Of one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 
+/// Consecutive samples of `order`: each time as many as have at most most_tokens together, but at least one, and at
+/// most most_samples.
+std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
+                                    std::int64_t most_tokens);
+
 /// Tokens per sample, rounded.
 int mean_length(const MiniBatch& batch);
 

@@ -322,7 +322,8 @@ IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBat
   return std::move(iteration.result);
 }
 
-std::vector<double> StageRunner::answers(const Samples& data, std::span<const int> samples, int batch_size) {
+std::vector<double> StageRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
+                                         std::int64_t most_tokens) {
   const auto size = static_cast<std::size_t>(compute_.answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
@@ -334,9 +335,11 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
   std::vector<int> sorted;
   for (const int index : by_length) sorted.push_back(samples[index]);
   std::deque<Transfer> sends;
-  const int num_batches = (static_cast<int>(samples.size()) + batch_size - 1) / batch_size;
-  for (int index = place_.replica; index < num_batches; index += phase_.layout.data_parallel_size) {
-    const MiniBatch batch = mini_batch(data, sorted, batch_size, index);
+  const std::vector<SampleRange> batches = batches_of(data, sorted, most_samples, most_tokens);
+  for (int index = place_.replica; index < static_cast<int>(batches.size());
+       index += phase_.layout.data_parallel_size) {
+    const auto [begin, end] = batches[index];
+    const MiniBatch batch = mini_batch(data, std::span(sorted).subspan(begin, end - begin), end - begin, 0);
     at::Tensor activation;
     const std::string what = "evaluation of batch " + std::to_string(index);
     if (place_.position > 0) {
@@ -355,7 +358,7 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
     }
     const double* found = activation.data_ptr<double>();
     for (std::size_t i = 0; i < batch.samples.size(); ++i, found += size) {
-      const int place = by_length[static_cast<std::size_t>(index) * static_cast<std::size_t>(batch_size) + i];
+      const int place = by_length[static_cast<std::size_t>(begin) + i];
       std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(place * size));
     }
   }

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -47,8 +49,9 @@ class StageRunner {
   std::optional<int> updates() const { return updates_; }
 
   /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
-  /// stage, for the samples of their own replica, 0 elsewhere.
-  std::vector<double> answers(const Samples& data, std::span<const int> samples, int batch_size);
+  /// stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a time (batches_of).
+  std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
+                              std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
 
  private:
   struct Iteration;

@@ -4,18 +4,20 @@
 
 #include "executor/models/task.h"
 #include "executor/training_run.h"
+#include "plan/memory.h"
 
 namespace frostpipe {
 
 namespace {
 
-/// Samples at a time, forward only: what trains in a micro-batch fits twice without its stash, so that a memory limit
-/// holds in an evaluation too. Not so where the most is needed for logits over a vocabulary, which are there in either
+constexpr int kMostSamples = 64;  // at a time
+
+/// Tokens at a time, forward only, so that a memory limit holds in an evaluation too: those of the largest micro-batch.
+/// What trains fits twice without its stash; frozen layers have none, and logits over a vocabulary are there in either
 /// case.
-int evaluation_batch_size(const Phase& phase, int global_batch_size, Task task) {
-  const int num_micro_batches = phase.layout.data_parallel_size * phase.num_micro_batches;
-  const int micro_batch_size = (global_batch_size + num_micro_batches - 1) / num_micro_batches;
-  return std::clamp(task == Task::causal_language_modeling ? micro_batch_size : 2 * micro_batch_size, 1, 64);
+std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task task) {
+  const bool twice = phase.first_trainable_layer == 0 && task != Task::causal_language_modeling;
+  return (twice ? 2 : 1) * planned_micro_batch(phase, global_batch_size).all_tokens();
 }
 
 }  // namespace
@@ -27,8 +29,8 @@ double TrainingRun::evaluate(int steps) {
   std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset_.task)),
                             0.0);  // known to one rank each
   if (StageRunner* const runner = session_->runner(); runner)
-    found = runner->answers(*dataset_.samples, items,
-                            evaluation_batch_size(session_->phase(), options_.plan.global_batch_size, dataset_.task));
+    found = runner->answers(*dataset_.samples, items, kMostSamples,
+                            tokens_at_a_time(session_->phase(), options_.plan.global_batch_size, dataset_.task));
   found = communicator_->sum(std::move(found));
   Score score = score_of(dataset_, items, found);
   summary_.test_items = score.labels.empty() ? std::vector<int>{} : items;

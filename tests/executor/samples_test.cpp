@@ -23,6 +23,18 @@ TEST(Cut, AReplicasSamplesAreOfItsOwnNode) {
   EXPECT_EQ(cut(batch, 2, 2), (Ranges{{0, 3}, {3, 5}, {5, 6}, {6, 7}}));
 }
 
+TEST(BatchesOf, HaveAtMostSoManyTokensAndSamples) {
+  // Samples 0 to 6 of 1, 1, 1, 1, 2, 3, 9 tokens.
+  const TokenSamples data(
+      {.token_ids = {{0}, {0}, {0}, {0}, {0, 0}, {0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, .labels = {}});
+  const std::vector<int> all{0, 1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(batches_of(data, all, 3, 5), (Ranges{{0, 3}, {3, 5}, {5, 6}, {6, 7}}));
+  EXPECT_EQ(batches_of(data, all, 4, 100), (Ranges{{0, 4}, {4, 7}}));
+  EXPECT_EQ(batches_of(data, all, 4, 0), (Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}}));
+  EXPECT_EQ(batches_of(data, std::vector<int>{6, 4, 5}, 4, 5), (Ranges{{0, 1}, {1, 3}}));
+  EXPECT_EQ(batches_of(data, {}, 4, 5), Ranges{});
+}
+
 /// Tokens and pixels of a micro-batch stay with their samples.
 TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
   EncodedData data{.token_ids = {{1, 2}, {3}, {4, 5, 6}}, .labels = {7, 8, 9}};
