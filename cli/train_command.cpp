@@ -129,6 +129,16 @@ void note_lengths_beyond_the_plan(const TrainOptions& train, int longest_tokens)
                          train.data.string(), longest_tokens, train.plan_source, planned_longest_tokens(train.plan)));
 }
 
+/// A plan has memory for the mini-batches of a random order; what this run makes is known.
+void note_large_micro_batches(const TrainOptions& train, const InputsFound& found) {
+  const auto is_limited = [](const Device& device) { return device.memory_limit_bytes.has_value(); };
+  if (!train.plan.memory_limited || std::ranges::none_of(train.cluster->devices, is_limited)) return;
+  const std::string sentence =
+      micro_batches_beyond_memory(train.plan, *train.cluster, largest_micro_batches(train, found), train.plan_source);
+  if (!sentence.empty())
+    print_note(sentence + (train.group_by_length > 1 ? ", or train without --group-by-length" : ""));
+}
+
 /// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
 void require_unchanging(const TrainOptions& train) {
   const bool decides_later =
@@ -184,6 +194,7 @@ Answers prepare(TrainCommandOptions& options) {
     for (const std::string& note : found.notes) print_note(note);
     note_random_start(train, found.starts_at_random);
     note_lengths_beyond_the_plan(train, found.longest_tokens);
+    note_large_micro_batches(train, found);
     note_part_of_an_epoch(train.plan, per_epoch);
   }
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;

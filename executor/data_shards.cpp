@@ -116,4 +116,13 @@ std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards
   return order;
 }
 
+std::vector<int> training_order(const std::vector<std::vector<int>>& shards, int global_batch_size, int num_grouped,
+                                std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of) {
+  const int num_shards = static_cast<int>(shards.size());
+  std::vector<int> order = sharded_epoch_order(shards, global_batch_size, seed, epoch);
+  if (num_grouped > 1) group_by_length(order, global_batch_size, num_shards, num_grouped, seed, epoch, length_of);
+  sort_by_length(order, global_batch_size, num_shards, length_of);
+  return order;
+}
+
 }  // namespace frostpipe

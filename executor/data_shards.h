@@ -35,4 +35,9 @@ void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shar
 std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
                                      std::uint64_t seed, int epoch);
 
+/// The order in which an epoch is trained: sharded_epoch_order, grouped by length within every `num_grouped`
+/// mini-batches if that is more than one, and then sorted by length within each mini-batch.
+std::vector<int> training_order(const std::vector<std::vector<int>>& shards, int global_batch_size, int num_grouped,
+                                std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of);
+
 }  // namespace frostpipe

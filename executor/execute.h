@@ -143,6 +143,11 @@ struct InputsFound {
 /// and not by every rank. Throws InvalidInput.
 InputsFound check_inputs(const TrainOptions& options);
 
+/// Tokens of the largest micro-batch of each of the plan's phases, in the order in which a run with these options
+/// trains on `inputs`' data, on one host or options.num_nodes. A layout that re-planning chooses on the way is not
+/// known.
+std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
+
 /// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the
 /// membership allows it: from what they hold in memory where that is whole, else from the newest checkpoint, else from
 /// the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or a checkpoint

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <numeric>
 
+#include "executor/data_shards.h"
 #include "executor/dataset.h"
 #include "executor/training_run.h"
 #include "plan/memory.h"
+#include "plan/run_length.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -47,6 +50,30 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .notes = subject->dataset().notes};
   if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
   return found;
+}
+
+std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs) {
+  const Dataset& dataset = inputs.subject->dataset();
+  const TrainingPlan& plan = options.plan;
+  const std::vector<std::vector<int>> shards = data_shards(dataset.split.train, std::max(1, options.num_nodes));
+  const int per_epoch = steps_per_epoch(inputs.num_training_samples, plan.global_batch_size);
+  std::vector<std::int64_t> largest(plan.phases.size(), 0);
+  std::vector<int> order;
+  for (int step = 0; step < plan.num_steps; ++step) {
+    if (step % per_epoch == 0)
+      order = training_order(shards, plan.global_batch_size, options.group_by_length, options.seed, step / per_epoch,
+                             [&](int sample) { return dataset.samples->tokens(sample); });
+    MiniBatch batch = mini_batch(*dataset.samples, order, plan.global_batch_size, step % per_epoch);
+    batch.num_shards = static_cast<int>(shards.size());
+    const int index = phase_at(plan, step);
+    const Phase& phase = plan.phases[index];
+    for (const auto& [begin, end] : cut(batch, phase.layout.data_parallel_size, phase.num_micro_batches)) {
+      const std::int64_t tokens =
+          std::accumulate(batch.lengths.begin() + begin, batch.lengths.begin() + end, std::int64_t{0});
+      largest[index] = std::max(largest[index], tokens);
+    }
+  }
+  return largest;
 }
 
 bool executor_is_linked() { return true; }

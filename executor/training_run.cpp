@@ -94,15 +94,9 @@ void TrainingRun::work(const Formation& formation) {
 std::span<const int> TrainingRun::order_of(int epoch) {
   while (!orders_.empty() && orders_.begin()->first < epoch - 1) orders_.erase(orders_.begin());
   const auto [found, is_new] = orders_.try_emplace(epoch);
-  if (is_new) {
-    found->second = sharded_epoch_order(shards_, options_.plan.global_batch_size, options_.seed, epoch);
-    const auto length_of = [&](int sample) { return dataset_.samples->tokens(sample); };
-    const int batch_size = options_.plan.global_batch_size;
-    if (options_.group_by_length > 1)
-      group_by_length(found->second, batch_size, num_shards_, options_.group_by_length, options_.seed, epoch,
-                      length_of);
-    sort_by_length(found->second, batch_size, num_shards_, length_of);
-  }
+  if (is_new)
+    found->second = training_order(shards_, options_.plan.global_batch_size, options_.group_by_length, options_.seed,
+                                   epoch, [this](int sample) { return dataset_.samples->tokens(sample); });
   return found->second;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan/memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -32,6 +33,26 @@ void require_planned_lengths(const TrainingPlan& plan, int longest_tokens, std::
       fmt::format("{}: has samples of {} tokens to train on, but {} has memory for {} at most, the longest of {}; "
                   "profile with this data and plan again",
                   data, longest_tokens, source, planned, plan.workload->name));
+}
+
+std::string micro_batches_beyond_memory(const TrainingPlan& plan, const Cluster& cluster,
+                                        std::span<const std::int64_t> largest_tokens, std::string_view source) {
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const std::int64_t planned = planned_micro_batch(plan.phases[i], plan.global_batch_size).all_tokens();
+    if (largest_tokens[i] <= planned) continue;
+    const double growth = static_cast<double>(largest_tokens[i]) / static_cast<double>(planned);
+    const std::vector<Bytes>& peaks = plan.phases[i].predicted.peak_memory_bytes;
+    for (std::size_t rank = 0; rank < cluster.devices.size(); ++rank) {
+      const auto& limit = cluster.devices[rank].memory_limit_bytes;
+      if (!limit || (rank < peaks.size() && static_cast<double>(peaks[rank]) * growth <= static_cast<double>(*limit)))
+        continue;
+      return fmt::format(
+          "{}: phase {} has memory for micro-batches of {} tokens, and this run makes one of {}: rank {} may need more "
+          "than its {}; plan with more micro-batches (plan --fix m=M)",
+          source, i, planned, largest_tokens[i], rank, format_bytes(*limit));
+    }
+  }
+  return "";
 }
 
 }  // namespace frostpipe

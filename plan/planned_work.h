@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "plan/plan.h"
@@ -19,5 +22,11 @@ int planned_longest_tokens(const TrainingPlan& plan);
 /// that, in a plan that knows its data.
 void require_planned_lengths(const TrainingPlan& plan, int longest_tokens, std::string_view data,
                              std::string_view source);
+
+/// "plan.json: phase 0 has memory for micro-batches of 640 tokens, and this run makes one of 1280: ...": about the
+/// first phase whose largest micro-batch, of largest_tokens[phase], may need more than a rank's limit in `cluster`;
+/// empty if none may. A rank's memory is taken to grow with the tokens as a whole, which is the most it can.
+std::string micro_batches_beyond_memory(const TrainingPlan& plan, const Cluster& cluster,
+                                        std::span<const std::int64_t> largest_tokens, std::string_view source);
 
 }  // namespace frostpipe

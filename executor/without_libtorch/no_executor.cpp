@@ -21,6 +21,8 @@ FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { lef
 
 InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 
+std::vector<std::int64_t> largest_micro_batches(const TrainOptions&, const InputsFound&) { left_out("train"); }
+
 void check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
 
 void train(Membership&, const TrainOptions&, const InputsFound&, const TrainCallbacks&) { left_out("train"); }

@@ -43,5 +43,22 @@ TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   EXPECT_NO_THROW(require_planned_lengths(plan, 49, "other.tsv", "p.json"));
 }
 
+// Both phases have memory for micro-batches of 8 samples with 335 tokens, 42 each: 336. Ranks 0 to 3 need 1 to 4 bytes
+// in the first; what they need in the second is not known.
+TEST(PlannedWork, MicroBatchesThatMayBreakALimitAreSaidWithBothSizes) {
+  const TrainingPlan plan = two_phase_plan();
+  const auto said = [&](std::vector<std::int64_t> largest, std::optional<Bytes> limit) {
+    return micro_batches_beyond_memory(plan, examples::cluster_of(4, limit), largest, "p.json");
+  };
+  EXPECT_EQ(said({336, 336}, 1), "");
+  EXPECT_EQ(said({672, 336}, 8), "");  // at most twice as much
+  EXPECT_EQ(
+      said({673, 336}, 8),
+      "p.json: phase 0 has memory for micro-batches of 336 tokens, and this run makes one of 673: rank 3 may need "
+      "more than its 8 B; plan with more micro-batches (plan --fix m=M)");
+  EXPECT_THAT(said({336, 337}, 8), AllOf(HasSubstr("phase 1"), HasSubstr("rank 0 may")));
+  EXPECT_EQ(said({673, 337}, std::nullopt), "");
+}
+
 }  // namespace
 }  // namespace frostpipe
