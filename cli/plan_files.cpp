@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plan/planned_work.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -52,6 +53,7 @@ Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, 
                                     overrides.profile, plan_path);
   Profile profile = profile_from_json(source.content, source.path);
   require_same_model(plan, profile.model, plan_path);
+  require_planned_frozen_dtype(plan, profile, source.path, plan_path);
   validate(plan, profile.model, plan_path);
   return profile;
 }

@@ -19,7 +19,8 @@ struct SourceOverrides {
 TrainingPlan load_plan(const std::string& plan_path);
 
 /// The profile that the plan was made from, or the override. Checks that the file is still the one that the plan was
-/// made from (an override may be any), and that plan and profile describe the same model. Throws InvalidInput.
+/// made from (an override may be any), that plan and profile describe the same model, and that both mean the same type
+/// of frozen layers. Throws InvalidInput.
 Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
 
 /// The same for the cluster; its number of devices must be the plan's world size.

@@ -181,9 +181,10 @@ Answers prepare(TrainCommandOptions& options) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
     form_nodes(*train.cluster, train.num_nodes);
   }
-  if (is_rehearsal)
-    train.emulation =
-        emulation_of(options.rehearsal, load_profile_of(train.plan, options.plan, options.sources), train.plan);
+  if (is_rehearsal || !options.sources.profile.empty()) {  // one that is given must fit, needed later or not
+    Profile profile = load_profile_of(train.plan, options.plan, options.sources);
+    if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, std::move(profile), train.plan);
+  }
   require_unchanging(train);
   const InputsFound found = check_inputs(train);
   require_planned_lengths(train.plan, found.longest_tokens, is_rehearsal ? "the profile's workload" : options.data,

@@ -69,14 +69,15 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size) {
   return {.samples = static_cast<int>(samples), .tokens = std::max(phase.tokens, static_cast<int>(tokens))};
 }
 
-StageMemory::StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype)
+StageMemory::StageMemory(const Phase& frame, const Profile& profile, std::string_view optimizer, std::string_view dtype)
     : frame_(frame),
-      model_(model),
+      model_(profile.model),
       kept_bytes_(kept_bytes_per_value(dtype)),
       rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0),
+      frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
-      exchange_(tied_gradient_bytes(frame, model, dtype)) {
-  for (const Layer& layer : model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
+      exchange_(tied_gradient_bytes(frame, profile.model, dtype)) {
+  for (const Layer& layer : profile.model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
 }
 
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype) {
@@ -98,7 +99,8 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
                 weights = count * kept_bytes_ / frame_.layout.tensor_parallel_size;
     const LayerCost& cost = layers[layer];
     const bool trains = layer >= frame_.first_trainable_layer;
-    memory.weights += weights + count * rounded_bytes_ / frame_.layout.tensor_parallel_size;
+    const Bytes rounded = count * (trains ? rounded_bytes_ : frozen_rounded_bytes_);
+    memory.weights += weights + rounded / frame_.layout.tensor_parallel_size;
     if (trains) {
       memory.gradients += weights;
       memory.optimizer_state += weights * moments_;
@@ -158,7 +160,7 @@ std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std
   const auto peaks =
       peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
-  const StageMemory memory(phase, profile.model, optimizer, dtype);
+  const StageMemory memory(phase, profile, optimizer, dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> positions;
   for (int position = 0; position < static_cast<int>(peaks.size()); ++position) {

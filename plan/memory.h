@@ -58,10 +58,11 @@ struct MicroBatchSize {
 /// of short samples, one with more of them).
 MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 
-/// What any stage needs in a phase like `frame`, whose partition is not looked at.
+/// What any stage needs in a phase like `frame`, whose partition is not looked at. The profile gives model and type of
+/// frozen layers.
 class StageMemory {
  public:
-  StageMemory(const Phase& frame, const Model& model, std::string_view optimizer, std::string_view dtype);
+  StageMemory(const Phase& frame, const Profile& profile, std::string_view optimizer, std::string_view dtype);
   /// `layers`: costs of all layers on the stage's device, for planned_micro_batch.
   RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
 
@@ -74,7 +75,8 @@ class StageMemory {
 
   const Phase& frame_;
   const Model& model_;
-  Bytes kept_bytes_, rounded_bytes_;  // per weight; rounded: the copy that bfloat16 computes with
+  Bytes kept_bytes_;                            // per weight
+  Bytes rounded_bytes_, frozen_rounded_bytes_;  // per weight: the copy that bfloat16 computes with
   int moments_;
   Bytes exchange_;
   std::vector<bool> recomputed_;  // by layer

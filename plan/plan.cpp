@@ -94,6 +94,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("epochs", plan.epochs, json::MayBeMissing());
   archive("optimizer", plan.optimizer);
   archive("dtype", plan.dtype);
+  archive("frozen_dtype", plan.frozen_dtype);
   archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
   archive("cache", plan.cache);
@@ -294,6 +295,7 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
     throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
   if (plan.dtype != "float32" && plan.dtype != "float64" && plan.dtype != "bfloat16")
     throw InvalidInput(at("dtype"), "must be float32, float64 or bfloat16", fmt::format("\"{}\"", plan.dtype));
+  require_frozen_dtype(plan.frozen_dtype, source);
   if (plan.cache.dtype != "float32" && plan.cache.dtype != "bfloat16")
     throw InvalidInput(at("cache.dtype"), "must be float32 or bfloat16", fmt::format("\"{}\"", plan.cache.dtype));
   if (plan.phases.empty()) throw InvalidInput(at("phases"), "must hold at least one phase", "[]");

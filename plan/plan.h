@@ -109,7 +109,9 @@ struct TrainingPlan {
   /// data.
   int epochs = 0;
   std::string optimizer = "adamw";  // or "sgd"
-  std::string dtype = "float32";    // or "float64"
+  std::string dtype = "float32";    // or "float64", "bfloat16"
+  /// That frozen layers compute in, as the profile measured them: bfloat16. None: as the others.
+  std::optional<std::string> frozen_dtype = std::nullopt;
   /// That cuts layers into stages, also when the run is planned anew: exact or pipetransformer-greedy.
   std::string partitioner = "exact";
   /// The cluster's memory limits hold (and are enforced by the executor).

@@ -19,6 +19,15 @@ int planned_value(std::string_view option, std::optional<int> given, std::option
   return planned.value_or(given.value_or(otherwise));
 }
 
+void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profile, std::string_view profile_source,
+                                  std::string_view plan_source) {
+  if (plan.frozen_dtype == profile.frozen_dtype) return;
+  throw InvalidInput(fmt::format(
+      "{}: frozen_dtype: measured frozen layers in {}, but {} was made for {}; give the profile that it was made from, "
+      "or plan again from this one",
+      profile_source, profile.frozen_dtype.value_or(plan.dtype), plan_source, plan.frozen_dtype.value_or(plan.dtype)));
+}
+
 int planned_longest_tokens(const TrainingPlan& plan) {
   int longest = std::numeric_limits<int>::max();
   for (const Phase& phase : plan.phases) longest = std::min(longest, std::max(phase.tokens, phase.longest_tokens));

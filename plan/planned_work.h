@@ -15,6 +15,10 @@ namespace frostpipe {
 int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
                   std::string_view source);
 
+/// Throws InvalidInput that names both types if the profile measured frozen layers in another one than the plan's.
+void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profile, std::string_view profile_source,
+                                  std::string_view plan_source);
+
 /// Tokens of the longest sample that the plan has memory for in every phase.
 int planned_longest_tokens(const TrainingPlan& plan);
 

@@ -95,7 +95,7 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase fr
 }
 
 bool CandidateMaker::may_fit(const Phase& frame) {
-  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& in_flight = this->in_flight(frame, 0);
   const int n = static_cast<int>(profile_.model.layers.size());
   int begin = 0;
@@ -117,7 +117,7 @@ bool CandidateMaker::may_fit(const Phase& frame) {
 
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
-  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& in_flight =
       this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
@@ -143,7 +143,7 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
 }
 
 Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
-  const StageMemory memory(frame, profile_.model, options_.optimizer, options_.dtype);
+  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& in_flight =
       this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
@@ -210,7 +210,7 @@ std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) 
 }
 
 Candidate CandidateMaker::with_memory(Phase phase) {
-  const StageMemory price(phase, profile_.model, options_.optimizer, options_.dtype);
+  const StageMemory price(phase, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& peaks =
       in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
   std::vector<RankMemory> memory;

@@ -325,6 +325,7 @@ TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanO
   plan.num_steps = options.num_steps;
   plan.optimizer = options.optimizer;
   plan.dtype = options.dtype;
+  plan.frozen_dtype = profile.frozen_dtype;
   plan.memory_limited = !options.ignore_memory_limit;
   plan.partitioner = options.partitioner;
   const bool may_cache = options.method == "pipetransformer" || !replicates(options);

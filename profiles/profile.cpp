@@ -65,6 +65,7 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
   archive("model_path", profile.model_path);
   archive("machine", profile.machine);
   archive("quick", profile.quick, json::MayBeMissing());
+  archive("frozen_dtype", profile.frozen_dtype);
   archive("workload", profile.workload);
   archive("measurements", profile.measurements);
   archive("updates", profile.updates);
@@ -249,6 +250,12 @@ Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view d
                                  profile.model.name, layer, device_type, dtype, optimizer));
 }
 
+void require_frozen_dtype(const std::optional<std::string>& frozen_dtype, std::string_view source) {
+  if (frozen_dtype && *frozen_dtype != "bfloat16")
+    throw InvalidInput(fmt::format("{}: frozen_dtype", source), "must be bfloat16, or left out: as the other layers",
+                       fmt::format("\"{}\"", *frozen_dtype));
+}
+
 std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
@@ -258,6 +265,7 @@ Profile profile_from_json(std::string_view json, std::string_view source) {
                        format_bytes(static_cast<Bytes>(json.size())));
   auto profile = json::read_envelope<Profile>(json, source, "frostpipe.profile");
   validate(profile.model, fmt::format("{}: model", source));
+  require_frozen_dtype(profile.frozen_dtype, source);
   require_known_layers(profile, source);
   require_ascending_unique(profile, source);
   return profile;

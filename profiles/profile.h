@@ -91,6 +91,8 @@ struct Profile {
   std::string model_path;
   std::string machine;  // for people: processor, threads, how many ranks measured at the same time
   bool quick = false;   // measured with few sizes and repetitions: predictions from it are rough
+  /// That frozen_forward_ns was measured in: bfloat16. None: the measurement's own.
+  std::optional<std::string> frozen_dtype = std::nullopt;
   std::optional<Workload> workload = std::nullopt;
   /// In ascending order of keys, each key once: cost_of searches by bisection. profile_from_json sorts; who fills a
   /// Profile otherwise keeps the order.
@@ -117,6 +119,9 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
 /// Throws InvalidInput when that layer, device type, dtype and optimizer were not measured.
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
                            std::string_view optimizer);
+
+/// Throws InvalidInput ("SOURCE: frozen_dtype: ...") unless it is bfloat16 or none.
+void require_frozen_dtype(const std::optional<std::string>& frozen_dtype, std::string_view source);
 
 /// Envelope {"format": "frostpipe.profile", "version": 1, ...}; reading checks every field and names file, place, rule,
 /// value.

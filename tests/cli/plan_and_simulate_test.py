@@ -233,6 +233,18 @@ class PlanTest(CliTest):
         self.plan("static.json", "static")
         self.assertEqual(self.read("static.json")["workload"], self.read("profile.json")["workload"])
 
+    def test_the_type_of_frozen_layers_travels(self):
+        self.plan("static.json", "static")
+        self.assertNotIn("frozen_dtype", self.read("static.json"))
+        shutil.copy(self.folder / "profile.json", self.folder / "rounded.json")
+        self.edit("rounded.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
+        done = self.run_tool("simulate", "static.json", "--profile", "rounded.json", code=1)
+        self.assertIn("rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was made for float32", done.stderr)
+        self.edit("profile.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
+        self.assertIn("frozen layers compute in bfloat16", self.plan("static.json", "static").stdout)
+        self.assertEqual(self.read("static.json")["frozen_dtype"], "bfloat16")
+        self.run_tool("simulate", "static.json")
+
     def test_a_quick_profile_is_said(self):
         self.assertNotIn("roughly", self.plan("static.json", "static").stdout)
         self.edit("profile.json", lambda profile: profile.update(quick=True))

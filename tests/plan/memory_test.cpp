@@ -135,6 +135,20 @@ TEST(Memory, FrozenLayersKeepWeightsOnly) {
                                       .workspace = 10 + 100 + 100}));
 }
 
+TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
+  Profile profile = flat_profile(chain_model(2), 4, 16);
+  profile.frozen_dtype = "bfloat16";
+  const auto weights = [&](int first_trainable_layer) {
+    Phase phase = two_stages();
+    phase.first_trainable_layer = first_trainable_layer;
+    const auto positions = memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
+    return std::pair(positions[0].weights, positions[1].weights);
+  };
+  EXPECT_EQ(weights(0), std::pair(Bytes{2200 * 4}, Bytes{1230 * 4}));
+  EXPECT_EQ(weights(1), std::pair(Bytes{2200 * 4 + 1000 * 2}, Bytes{1230 * 4}));  // the embedding
+  EXPECT_EQ(weights(5), std::pair(Bytes{2200 * 6}, Bytes{1230 * 4 + 1200 * 2}));  // all but the head
+}
+
 TEST(Memory, MoreMicroBatchesAreInFlightUnderGPipe) {
   Phase phase = two_stages();
   phase.schedule = "GPipe";

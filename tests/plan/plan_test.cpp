@@ -14,7 +14,9 @@ using examples::with;
 using testing::HasSubstr;
 
 TEST(Plan, SurvivesItsFile) {
-  const TrainingPlan plan = two_phase_plan();
+  TrainingPlan plan = two_phase_plan();
+  EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
+  plan.frozen_dtype = "bfloat16";
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
   EXPECT_EQ(plan_from_json(to_json(TrainingPlan{}), "plan.json"), TrainingPlan{});
 }
@@ -153,6 +155,8 @@ TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.optimizer = "lion"; }), "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
   EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }),
             "plan.json: dtype: must be float32, float64 or bfloat16, is \"int3\"");
+  EXPECT_EQ(error_of([](auto& p) { p.frozen_dtype = "float16"; }),
+            "plan.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"float16\"");
 }
 
 TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {

@@ -29,6 +29,20 @@ TEST(PlannedWork, AnotherValueIsRefusedWithBothAndWhatToDo) {
               HasSubstr("--window-overlap 0: p.json was made for 32"));
 }
 
+TEST(PlannedWork, AnotherTypeOfFrozenLayersIsRefusedWithBoth) {
+  TrainingPlan plan = two_phase_plan();
+  Profile profile;
+  EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
+  profile.frozen_dtype = "bfloat16";
+  EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
+              HasSubstr("q.json: frozen_dtype: measured frozen layers in bfloat16, but p.json was made for float32"));
+  plan.frozen_dtype = "bfloat16";
+  EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
+  profile.frozen_dtype.reset();
+  EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
+              HasSubstr("measured frozen layers in float32, but p.json was made for bfloat16"));
+}
+
 TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   TrainingPlan plan = two_phase_plan();  // time for 32 tokens, memory for 48
   EXPECT_EQ(planned_longest_tokens(plan), 48);

@@ -130,6 +130,7 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.model_path = "models/mini";
   profile.quick = true;
+  profile.frozen_dtype = "bfloat16";
   profile.workload = examples::example_workload();
   profile.workload->window_overlap = 0;  // is not none
   profile.measurements[0].key.context_tokens = 1;
@@ -154,6 +155,13 @@ TEST(Profile, RefusesAMeanLengthThatIsNone) {
     const std::string text = with(to_json(profile), "\"tokens\": 31.75", std::string("\"tokens\": ") + none);
     EXPECT_THAT(message_of([&] { profile_from_json(text, "p.json"); }), HasSubstr("p.json: workload.tokens: must be"));
   }
+}
+
+TEST(Profile, RefusesATypeOfFrozenLayersThatIsNone) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  profile.frozen_dtype = "int3";
+  EXPECT_EQ(message_of([&] { profile_from_json(to_json(profile), "p.json"); }),
+            "p.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"int3\"");
 }
 
 TEST(Profile, RefusesTimesWhoseSumsWouldOverflow) {
