@@ -21,13 +21,37 @@ std::vector<at::Tensor> views(const at::Tensor& flat, const std::vector<Paramete
   return result;
 }
 
+/// Makes `parameters`, for projections that multiply in `type`; `rounded` is not filled.
+void make_parameters(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+  std::int64_t num_projecting = 0;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.projects) num_projecting += spec.count();
+  }
+  state.parameters.clear();
+  state.rounded = at::Tensor();
+  if (type != state.weights.scalar_type() && num_projecting > 0)
+    state.rounded = at::empty({num_projecting}, state.weights.options().dtype(type));
+  for (const at::Tensor& weights : views(state.weights, specs))
+    state.parameters.push_back({.value = weights, .gradient = {}});
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!state.rounded.defined() || !specs[i].projects) continue;
+    state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
+    offset += specs[i].count();
+  }
+}
+
 at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
   return flat.defined() ? flat.narrow(0, begin, end - begin) : flat;
 }
 
 }  // namespace
 
-LayerTypes layer_types_of(const std::string& dtype) {
+LayerTypes layer_types_of(const std::string& dtype, const std::optional<std::string>& frozen_dtype) {
+  if (frozen_dtype) {
+    const LayerTypes types = layer_types_of(dtype);
+    return {types.kept, types.computed, layer_types_of(*frozen_dtype).computed};
+  }
   if (dtype == "float32") return {at::kFloat, at::kFloat};
   if (dtype == "float64") return {at::kDouble, at::kDouble};
   if (dtype == "bfloat16") return {at::kFloat, at::kBFloat16};
@@ -38,23 +62,13 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
                             bool trains, int num_moments) {
   const at::TensorOptions options = at::TensorOptions().dtype(types.kept).device(device);
   LayerState state;
-  std::int64_t count = 0, num_projecting = 0;
+  std::int64_t count = 0;
   for (const ParameterSpec& spec : specs) {
     count += spec.count();
     if (spec.matrix) state.num_decayed += spec.count();
-    if (spec.projects) num_projecting += spec.count();
   }
   state.weights = at::empty({count}, options);
-  if (types.computed != types.kept && num_projecting > 0)
-    state.rounded = at::empty({num_projecting}, options.dtype(types.computed));
-  std::int64_t offset = 0;
-  for (const at::Tensor& weights : views(state.weights, specs))
-    state.parameters.push_back({.value = weights, .gradient = {}});
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (!state.rounded.defined() || !specs[i].projects) continue;
-    state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
-    offset += specs[i].count();
-  }
+  make_parameters(state, specs, types.computed);
   if (!trains) return state;
   state.gradients = at::zeros({count}, options);
   if (num_moments > 0) {
@@ -69,6 +83,12 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
     if (parameter.value.scalar_type() == types.kept) parameter.value.mutable_grad() = gradients[i];
   }
   return state;
+}
+
+void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+  FROSTPIPE_CHECK(!state.trains(), "only frozen layers change their type");
+  make_parameters(state, specs, type);
+  round_weights(state);
 }
 
 void round_weights(LayerState& state) {

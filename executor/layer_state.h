@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace frostpipe {
 
 /// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another
 /// rank is one operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices
-/// of projections where the model computes in another type than its weights are kept in; while the layer trains, their
+/// of projections where the layer computes in another type than its weights are kept in; while the layer trains, their
 /// gradients are views of `gradients`.
 struct LayerState {
   at::Tensor weights;                      // [n]
@@ -32,16 +33,21 @@ struct ParkedMoments {
 
 /// Types of a layer's tensors.
 struct LayerTypes {
-  at::ScalarType kept;      // weights, gradients, moments
-  at::ScalarType computed;  // what projections multiply with
+  at::ScalarType kept;               // weights, gradients, moments
+  at::ScalarType computed;           // what projections multiply with, and activations
+  at::ScalarType frozen = computed;  // the same within frozen layers that follow each other
 };
 
-/// "float32", "float64", "bfloat16": this one keeps weights in float32.
-LayerTypes layer_types_of(const std::string& dtype);
+/// "float32", "float64", "bfloat16": this one keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the
+/// others.
+LayerTypes layer_types_of(const std::string& dtype, const std::optional<std::string>& frozen_dtype = std::nullopt);
 
 /// Weights uninitialised, gradients and moments zero (moments only for AdamW).
 LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
                             bool trains, int num_moments);
+
+/// From now on the projections of a frozen layer multiply in `type`, with matrices rounded now.
+void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type);
 
 /// Brings `rounded` up to date; whoever has changed weights calls it.
 void round_weights(LayerState& state);

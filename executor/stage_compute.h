@@ -48,8 +48,8 @@ class StageCompute {
   /// stage.
   virtual double loss() const = 0;
 
-  /// Forward only, in evaluation mode, of a batch of samples; `input` is undefined on the first stage. The last stage
-  /// returns the model's answers on the host, [samples, answer_size()] float64.
+  /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on
+  /// the first stage. The last stage returns the model's answers on the host, [samples, answer_size()] float64.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual int answer_size() const = 0;
 };

@@ -30,8 +30,8 @@ class TransformerSubject final : public Subject {
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
                                              int) const override {
     return std::make_unique<TransformerStageFactory>(
-        folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype), compute.device(),
-        optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
+        folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
+        compute.device(), optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
   void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,

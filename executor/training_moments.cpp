@@ -34,6 +34,7 @@ RunSettings TrainingRun::settings_now() const {
           .num_steps = num_steps_,
           .optimizer = options_.plan.optimizer,
           .dtype = options_.plan.dtype,
+          .frozen_dtype = options_.plan.frozen_dtype,
           .learning_rate = options_.learning_rate,
           .learning_rate_warm_up = options_.learning_rate_warm_up,
           .weight_decay = options_.weight_decay,

@@ -33,7 +33,13 @@ class TransformerStage final : public StageCompute {
         first_trainable_layer_(phase.first_trainable_layer),
         last_(place.position + 1 == phase.layout.pipeline_parallel_size),
         loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
-    for (int layer = range_.begin; layer < range_.end; ++layer) round_weights(layers_.at(layer));
+    for (int layer = range_.begin; layer < range_.end; ++layer) {
+      if (layer < first_trainable_layer_) {
+        compute_in(layers_.at(layer), parameters_of(config, layer), types.frozen);
+      } else {
+        round_weights(layers_.at(layer));
+      }
+    }
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
     segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
     recomputes_ =
@@ -117,7 +123,9 @@ class TransformerStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
     const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
-    const at::Tensor output = run_range(range_.begin, range_.end, std::move(input), loaded);
+    const int frozen_end = this->frozen_end();
+    at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
+    const at::Tensor output = run_range(frozen_end, range_.end, std::move(boundary), loaded);
     return last_ ? answers_of(config_, output, loaded) : output;
   }
 
@@ -140,14 +148,28 @@ class TransformerStage final : public StageCompute {
     return activation;
   }
 
-  /// In evaluation mode.
+  int frozen_end() const { return std::clamp(first_trainable_layer_, range_.begin, range_.end); }
+
+  /// The batch as frozen layers see it: in evaluation mode, in their type.
+  MicroBatch frozen(const MicroBatch& trained) const {
+    MicroBatch batch = trained.without_dropout();
+    batch.type = types_.frozen;
+    return batch;
+  }
+
+  /// Frozen layers in their type; activations come and go in the run's, which holds every value of it.
+  at::Tensor run_frozen_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
+    if (begin >= end) return activation;
+    if (activation.defined()) activation = activation.to(types_.frozen);
+    return run_range(begin, end, std::move(activation), batch).to(types_.computed);
+  }
+
   at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& trained) {
     const at::NoGradGuard no_grad;
-    const MicroBatch batch = trained.without_dropout();
-    const int frozen_end = std::clamp(first_trainable_layer_, range_.begin, range_.end);
+    const MicroBatch batch = frozen(trained);
     const auto found = found_.extract(micro_batch);
-    activation = found.empty() ? run_range(range_.begin, frozen_end, std::move(activation), batch)
-                               : run_from_cache(found.mapped(), frozen_end, batch);
+    activation = found.empty() ? run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch)
+                               : run_from_cache(found.mapped(), frozen_end(), batch);
     if (writes_) at_boundary_[micro_batch] = activation;
     return activation;
   }
@@ -162,7 +184,7 @@ class TransformerStage final : public StageCompute {
   /// that a layer runs once, for all that need it.
   at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
     const std::set<int> starts(rows.layers.begin(), rows.layers.end());
-    if (starts.size() == 1) return run_range(*starts.begin(), end, rows.activations, batch);
+    if (starts.size() == 1) return run_frozen_range(*starts.begin(), end, rows.activations, batch);
     at::Tensor activations = rows.activations.clone();
     for (auto start = starts.begin(); start != starts.end() && *start < end; ++start) {
       std::vector<std::int64_t> members;
@@ -172,7 +194,7 @@ class TransformerStage final : public StageCompute {
       const at::Tensor index = rows_of_samples(batch.lengths, members).to(device_);
       const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
       const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
-      activations.index_copy_(0, index, run_range(*start, next, from, batch.select(members)));
+      activations.index_copy_(0, index, run_frozen_range(*start, next, from, batch.select(members)));
     }
     return activations;
   }

@@ -11,7 +11,7 @@ namespace frostpipe {
 /// Stages of a Transformer. Everything given must outlive it and what it makes.
 class TransformerStageFactory final : public StageFactory {
  public:
-  /// `cache` may be null: no phase may use one then. `types.computed` is that of activations.
+  /// `cache` may be null: no phase may use one then.
   TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
                           at::Device device, int num_moments, ActivationCache* cache, double label_smoothing = 0);
   LayerState make_layer(int layer, bool trains) const override;

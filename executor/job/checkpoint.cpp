@@ -25,6 +25,7 @@ void fields(Archive& archive, json::Value<Archive, RunSettings>& settings) {
   archive("num_steps", settings.num_steps, json::at_least(0));
   archive("optimizer", settings.optimizer);
   archive("dtype", settings.dtype);
+  archive("frozen_dtype", settings.frozen_dtype);
   archive("learning_rate", settings.learning_rate);
   archive("learning_rate_warm_up", settings.learning_rate_warm_up);
   archive("weight_decay", settings.weight_decay);

@@ -22,6 +22,7 @@ struct RunSettings {
   int num_steps = 0;
   std::string optimizer;
   std::string dtype;
+  std::optional<std::string> frozen_dtype = std::nullopt;  // as TrainingPlan's
   double learning_rate = 0;
   double learning_rate_warm_up = 0;
   double weight_decay = 0;

@@ -71,12 +71,12 @@ Model model_of(const TransformerConfig& config, std::string name);
 /// last.
 struct MicroBatch {
   std::vector<std::int64_t> lengths;  // tokens of each sample
-  at::Tensor input;  // token ids [tokens] int64, or pixels [samples, channels, height, width] in the model's dtype
+  at::Tensor input;         // token ids [tokens] int64, or pixels [samples, channels, height, width] of any type
   at::Tensor token_types;   // [tokens] int64; undefined: all 0
   at::Tensor labels;        // int64; classes [samples], first and last token of the answer (counted in the sample)
                             // [samples, 2], or the tokens themselves [tokens]
   at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
-  at::ScalarType type = at::kFloat;  // that the model computes in
+  at::ScalarType type = at::kFloat;  // that layers compute in: the embedding's output
 
   std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
   std::int64_t num_tokens() const;

@@ -49,7 +49,8 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
   const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
   // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
-  const at::Tensor patches = batch.input.view({samples, c.num_channels, side, size, side, size})
+  const at::Tensor patches = batch.input.to(batch.type)
+                                 .view({samples, c.num_channels, side, size, side, size})
                                  .permute({0, 2, 4, 1, 3, 5})
                                  .reshape({samples, side * side, -1});
   const at::Tensor tokens = at::cat(

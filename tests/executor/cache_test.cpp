@@ -32,6 +32,7 @@ struct Part {
 
 struct CacheCase {
   std::string dtype = "float64";
+  std::optional<std::string> frozen_dtype = std::nullopt;
   std::string stored = "float32";  // a double run stores doubles
   Bytes memory_bytes = 1 << 20;
   Bytes disk_bytes = 0;
@@ -99,7 +100,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
                          cache->note().find("Too many open files") != std::string::npos;
     CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
   }
-  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype), at::kCPU,
+  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype, with.frozen_dtype), at::kCPU,
                                         optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
   Outcome outcome;
@@ -204,6 +205,11 @@ const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self)
 const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) {
   cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3});
 });
+// A cached row is the same bfloat16; what is computed beside other samples may round the other way.
+const RegisterRankTest rebase_frozen("cache of frozen layers in bf16", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways,
+                         {.dtype = "float32", .frozen_dtype = "bfloat16", .stored = "bfloat16", .tolerance = 4e-3});
+});
 const RegisterRankTest four_two_one("cache 4 2 1",
                                     [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
 const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
@@ -238,6 +244,9 @@ const RegisterRankTest refused("cache refused", [](const RankEnvironment& self) 
 TEST(Cache, AcrossReBasesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache rebase", 2)); }
 TEST(Cache, InSinglePrecisionEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache fp32", 2)); }
 TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("cache bf16", 2)); }
+TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing) {
+  EXPECT_TRUE(passes_on_ranks("cache of frozen layers in bf16", 2));
+}
 TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache 4 2 1", 4)); }
 TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache joined later", 4)); }
 TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }

@@ -23,14 +23,14 @@ namespace {
 /// A job whose sessions follow each other, and its checkpoints.
 class Job {
  public:
-  explicit Job(const RankEnvironment& self, const std::string& optimizer)
+  Job(const RankEnvironment& self, const std::string& optimizer, LayerTypes types = {at::kDouble, at::kDouble})
       : config_(small_config()),
         model_(model_of(config_, "small")),
         device_(make_device("cpu", self.local_rank)),
         communicator_(Communicator::connect(self, *device_)),
         samples_(small_samples(config_, 11)),
         optimizer_(optimizer),
-        factory_(config_, model_, *samples_, {at::kDouble, at::kDouble}, at::kCPU, optimizer_moments(optimizer),
+        factory_(config_, model_, *samples_, types, at::kCPU, optimizer_moments(optimizer),
                  /*cache=*/nullptr) {
     root_ = communicator_->broadcast(
         (std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
@@ -107,8 +107,9 @@ void check_equal(RankSession& expected, RankSession& actual, const std::string& 
   }
 }
 
-void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d) {
-  Job job(self, "adamw");
+void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
+                                    LayerTypes types = {at::kDouble, at::kDouble}) {
+  Job job(self, "adamw", types);
   for (const std::string schedule : {"GPipe", "1F1B"}) {
     if (schedule == "GPipe" && (p == 1 || p * d > 4)) continue;  // no other order; a matter of minutes
     for (const int frozen : {0, schedule == "1F1B" ? 3 : 7}) {
@@ -156,6 +157,13 @@ SAME_LAYOUT(1, 2)
 SAME_LAYOUT(2, 2)
 SAME_LAYOUT(3, 2)
 SAME_LAYOUT(4, 2)
+
+const RegisterRankTest rounded("resume with frozen layers in bfloat16", [](const RankEnvironment& self) {
+  same_layout_goes_on_to_the_bit(self, 2, 1, {at::kFloat, at::kFloat, at::kBFloat16});
+});
+TEST(Resume, WithFrozenLayersInBfloat16GoesOnToTheBit) {
+  EXPECT_TRUE(passes_on_ranks("resume with frozen layers in bfloat16", 2));
+}
 
 /// Every layout of up to four ranks from every other's checkpoint.
 const RegisterRankTest other_layouts("resume in another layout", [](const RankEnvironment& self) {

@@ -314,6 +314,9 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   other.group_by_length = 8;  // written only where it is not 0
   EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
   EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
+  other = settings;
+  other.frozen_dtype = "bfloat16";
+  EXPECT_EQ(first_difference(settings, other), "frozen_dtype: none in the checkpoint, \"bfloat16\" now");
 }
 
 }  // namespace
