@@ -70,7 +70,9 @@ class MeanTime {
 
 /// Rows: device, length, kind of layer, what it does; columns: micro-batch sizes.
 std::string layers_text(const Profile& profile) {
-  constexpr const char* kWork[] = {"forward", "backward", "frozen forward"};
+  const std::string works[] = {
+      "forward", "backward",
+      "frozen forward" + (profile.frozen_dtype ? fmt::format(" in {}", *profile.frozen_dtype) : "")};
   std::map<std::tuple<std::string, int, LayerKind, int>, std::map<int, MeanTime>> rows;
   std::set<int> sizes;
   for (const Measurement& measurement : profile.measurements) {
@@ -91,7 +93,7 @@ std::string layers_text(const Profile& profile) {
   Table table(columns);
   for (auto& [key, times] : rows) {
     const auto& [device, tokens, kind, work] = key;
-    std::vector<std::string> cells = {device, std::to_string(tokens), std::string(to_string(kind)), kWork[work]};
+    std::vector<std::string> cells = {device, std::to_string(tokens), std::string(to_string(kind)), works[work]};
     for (const int size : sizes) cells.push_back(times[size].text());
     table.add_row(cells);
   }
@@ -210,6 +212,9 @@ int run_profile(ProfileOptions& options) {
   }
   if (options.measure.threads_per_rank > 0 && options.measure.device != "cpu")
     throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
+  std::optional<std::string>& frozen_dtype = options.measure.frozen_dtype;
+  if (frozen_dtype == options.measure.dtype) frozen_dtype.reset();
+  if (frozen_dtype == "float32") throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");
   if (!std::getenv("RANK")) {  // found out before the measuring, not after it
     require_writable(options.output);
     if (!options.cluster.empty()) require_writable(options.cluster);
@@ -226,7 +231,8 @@ int run_profile(ProfileOptions& options) {
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  if (!std::getenv("RANK")) check_inputs(options.measure);  // said once, before any rank is started
+  if (!std::getenv("RANK"))  // said once, before any rank is started
+    for (const std::string& note : check_inputs(options.measure)) print_note(note);
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .needs = {.num_ranks = options.num_ranks},
                        .work = [&](Membership& membership) { measure(options, membership.form()->self); },
@@ -311,6 +317,13 @@ Command add_profile_command(CLI::App& app) {
       ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
       ->type_name("TYPE")
       ->capture_default_str();
+  command
+      ->add_option("--frozen-dtype", options->measure.frozen_dtype,
+                   "What frozen layers compute in: --dtype's type, which is the default, or bfloat16 with weights "
+                   "rounded when they freeze. Plans of this profile and their runs follow")
+      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->type_name("TYPE")
+      ->needs(model);
   add_device_option(*command, options->measure.device);
   add_format_option(*command, options->format);
   command->footer(

@@ -1,11 +1,15 @@
 #include "executor/device.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/cpu/Utils.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -133,6 +137,23 @@ std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_ra
   if (type == "cpu") return std::make_unique<CpuDevice>(threads);
   if (type == "cuda") return load_cuda_device(local_rank);
   throw InvalidInput("device", "must be cpu or cuda", type);
+}
+
+bool multiplies_in_bfloat16() {
+  const auto capabilities = at::cpu::get_cpu_capabilities();
+  return std::ranges::any_of(std::array{"avx512_bf16", "amx_bf16", "bf16"}, [&](const char* instructions) {
+    const auto found = capabilities.find(instructions);
+    return found != capabilities.end() && found->second.toBool();
+  });
+}
+
+std::vector<std::string> notes_on_bfloat16(const std::string& type, const std::string& dtype,
+                                           const std::optional<std::string>& frozen_dtype) {
+  if (type != "cpu" || (dtype != "bfloat16" && frozen_dtype != "bfloat16") || multiplies_in_bfloat16()) return {};
+  return {
+      fmt::format("{} has no instructions for bfloat16 (AVX-512 BF16, AMX): what computes in it may be slower than "
+                  "in float32; the profile tells",
+                  processor_name())};
 }
 
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::make_unique<EmulatedDevice>(shrink); }

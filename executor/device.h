@@ -54,6 +54,13 @@ class ComputeDevice {
 /// asked for.
 std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1);
 
+/// This processor has instructions for products in bfloat16 (AVX-512 BF16, AMX, or Arm's).
+bool multiplies_in_bfloat16();
+
+/// What is to be said of a run in these types on a device of `type`: nothing, or that its bfloat16 may be slow.
+std::vector<std::string> notes_on_bfloat16(const std::string& type, const std::string& dtype,
+                                           const std::optional<std::string>& frozen_dtype);
+
 /// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole
 /// bytes.
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);

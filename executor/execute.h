@@ -133,7 +133,7 @@ struct InputsFound {
   int num_training_samples = 0;
   int longest_tokens = 0;                     // of those
   std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
-  std::vector<std::string> notes;             // what may be a slip in the data: sentences for people
+  std::vector<std::string> notes;             // what may be a slip in the data, or slow here: sentences for people
   /// Of what training writes, as far as it is known before: the saved model, or a layer in a checkpoint.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
@@ -173,6 +173,7 @@ struct MeasureOptions {
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
   std::string dtype = "float32";
+  std::optional<std::string> frozen_dtype;  // as TrainingPlan's
   std::string device = "cpu";
   std::optional<Bytes> memory_limit_bytes;  // written into the cluster, not enforced while measuring
 };
@@ -182,8 +183,8 @@ struct MeasuredProfile {
   Cluster cluster;
 };
 
-/// As for training.
-void check_inputs(const MeasureOptions& options);
+/// As for training. Returns sentences for people.
+std::vector<std::string> check_inputs(const MeasureOptions& options);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
 /// them. The result on rank 0.
@@ -213,7 +214,7 @@ struct Evaluation {
   std::vector<std::string> notes;  // as in InputsFound
 };
 
-/// Scores a saved model in this process.
+/// Scores a saved model in this process, in float32.
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress);
 
 }  // namespace frostpipe

@@ -56,6 +56,22 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
   return lengths;
 }
 
+LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
+                       ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
+                       std::vector<int> data_lengths)
+    : config_(config),
+      model_(model),
+      layers_(layers),
+      device_(device),
+      options_(options),
+      data_lengths_(std::move(data_lengths)),
+      frozen_type_(frozen_type) {
+  for (const auto& [layer, state] : layers_) {
+    frozen_[layer].weights = state.weights;
+    compute_in(frozen_[layer], parameters_of(config_, layer), frozen_type_);
+  }
+}
+
 MicroBatch LayerBench::made_up_batch(int samples, int tokens) const {
   const bool has_pictures = config_.family == Family::vit;
   MicroBatch batch;
@@ -92,8 +108,9 @@ Nanoseconds LayerBench::time(Call call) {
   return marks[1] - marks[0];
 }
 
-at::Tensor LayerBench::run(int layer, const at::Tensor& input, const MicroBatch& batch) {
-  at::Tensor output = forward_layer(config_, layer, layers_.at(layer).parameters, input, batch);
+at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
+                           const MicroBatch& batch) {
+  at::Tensor output = forward_layer(config_, layer, parameters, input, batch);
   if (model_.layers[layer].kind == LayerKind::head)
     output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
   return output;
@@ -108,7 +125,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
     if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
     const Bytes before = device_.live_bytes();
     device_.reset_peak();
-    kept.forward.add(time([&] { outputs[layer] = run(layer, inputs[layer], batch); }));
+    kept.forward.add(time([&] { outputs[layer] = run(layer, layers_.at(layer).parameters, inputs[layer], batch); }));
     kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
     kept.stashed_bytes = device_.live_bytes() - before;
     kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
@@ -129,14 +146,17 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
   for (int layer = 1; layer < num_layers; ++layer) last_of_class[class_of(config_, model_, layer)] = layer;
   for (const auto& [layer_class, layer] : last_of_class) {
     const at::Tensor input = inputs[layer].detach();
-    const at::Tensor output = run(layer, input, batch);
+    const at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
     const at::Tensor ones = at::ones_like(output);
     samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
   }
   const at::NoGradGuard no_grad;
+  MicroBatch frozen_batch = batch;
+  frozen_batch.type = frozen_type_;
   for (int layer = 0; layer < num_layers; ++layer) {
-    const at::Tensor input = layer > 0 ? inputs[layer].detach() : at::Tensor();
-    samples[class_of(config_, model_, layer)].frozen_forward.add(time([&] { run(layer, input, batch); }));
+    const at::Tensor input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor();
+    samples[class_of(config_, model_, layer)].frozen_forward.add(
+        time([&] { run(layer, frozen_.at(layer).parameters, input, frozen_batch); }));
   }
   for (auto& [layer, state] : layers_) state.gradients.zero_();
 }

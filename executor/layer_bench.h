@@ -57,16 +57,12 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 /// Times the layers of a model on this rank's device, one by one, as a training run touches them.
 class LayerBench {
  public:
-  /// `layers`: every layer, as it trains. `data_lengths`: tokens of samples, ascending, whose distribution made-up
-  /// samples take; empty: all are equally long. What is given by reference must outlive the bench.
+  /// `layers`: every layer, as it trains; frozen ones compute in `frozen_type`. `data_lengths`: tokens of samples,
+  /// ascending, whose distribution made-up samples take; empty: all are equally long. What is given by reference must
+  /// outlive the bench.
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-             ComputeDevice& device, at::TensorOptions options, std::vector<int> data_lengths)
-      : config_(config),
-        model_(model),
-        layers_(layers),
-        device_(device),
-        options_(options),
-        data_lengths_(std::move(data_lengths)) {}
+             ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
+             std::vector<int> data_lengths);
 
   /// A made-up packed micro-batch of so many samples with `tokens` tokens on average: forward of all layers, backward
   /// of all, then the rarer variants. Adds to `samples`.
@@ -78,7 +74,7 @@ class LayerBench {
   MicroBatch made_up_batch(int samples, int tokens) const;
   template <typename Call>
   Nanoseconds time(Call call);
-  at::Tensor run(int layer, const at::Tensor& input, const MicroBatch& batch);
+  at::Tensor run(int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch);
 
   const TransformerConfig& config_;
   const Model& model_;
@@ -86,6 +82,8 @@ class LayerBench {
   ComputeDevice& device_;
   at::TensorOptions options_;
   std::vector<int> data_lengths_;
+  at::ScalarType frozen_type_;
+  std::map<int, LayerState> frozen_;  // every layer as it is when frozen; shares its weights with the one that trains
 };
 
 }  // namespace frostpipe

@@ -122,7 +122,7 @@ std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
 
 }  // namespace
 
-void check_inputs(const MeasureOptions& options) {
+std::vector<std::string> check_inputs(const MeasureOptions& options) {
   ModelFolder folder = open_model_folder(options.model);
   if (options.data)
     load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
@@ -140,6 +140,7 @@ void check_inputs(const MeasureOptions& options) {
                          std::to_string(tokens));
     }
   }
+  return notes_on_bfloat16(options.device, options.dtype, options.frozen_dtype);
 }
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
@@ -166,7 +167,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   const std::unique_ptr<ComputeDevice> device =
       make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank));
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
-  const LayerTypes types = layer_types_of(options.dtype);
+  const LayerTypes types = layer_types_of(options.dtype, options.frozen_dtype);
   const at::TensorOptions tensor_options = at::TensorOptions().dtype(types.computed).device(device->torch_device());
   MeasuredProfile result;
   Profile& profile = result.profile;
@@ -176,6 +177,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
       fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
                   communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
   profile.quick = options.quick;
+  profile.frozen_dtype = options.frozen_dtype;
   profile.workload = workload;
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
   result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick);
@@ -193,7 +195,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   }
   // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
   const std::string optimizer = "adamw";
-  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, data_lengths);
+  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, types.frozen, data_lengths);
   const std::vector<int> thread_counts = threads_to_measure(options, communicator->world_size());
   std::map<std::string, Timings> timings;  // by type of device
   const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };

@@ -48,6 +48,8 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .longest_tokens = longest_tokens(*subject->dataset().samples, train),
                     .starts_at_random = subject->starts_at_random(),
                     .notes = subject->dataset().notes};
+  for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
+    found.notes.push_back(note);
   if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
   return found;
 }

@@ -44,6 +44,18 @@ class PlannedWorkTest(EndToEndTest):
             self.assertLess(found, 1.25 * expected)
         self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128, "-o", self.folder / "other", says=["--max-tokens 128: cut-plan.json was made for 6"])
 
+    def test_the_type_of_frozen_layers_travels(self):
+        self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "4,16", "--frozen-dtype", "bfloat16", "-o", "rounded.json")
+        self.assertEqual(self.read("rounded.json")["frozen_dtype"], "bfloat16")
+        self.plan("rounded-plan.json", "--epochs", 2, profile="rounded.json")
+        run = self.train("rounded-plan.json", "run", "--freeze", "fixed:1", "--freeze-warm-up", 0.4, "--freeze-interval", 0.5)
+        self.assertEqual(self.read("run/executed_plan.json")["frozen_dtype"], "bfloat16")
+        self.assertEqual([phase["first_trainable_layer"] for phase in run["phases"]], [0, 3])
+        self.assertGreater(run["test_accuracy"], 0)
+        self.assert_refused("train", "static.json", "--data", "data.tsv", "--profile", "rounded.json", "-o", self.folder / "other",
+                            says=["rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was made for float32"])
+        self.assert_refused("profile", "--model", "model", "--dtype", "bfloat16", "--frozen-dtype", "float32", "-o", "other.json", code=2, says=["--frozen-dtype: must be bfloat16"])
+
     def test_longer_data_than_there_is_memory_for_is_refused(self):
         self.write("long.tsv", "text\tlabel\n" + "".join(f"{text} {text} {text}\t{label}\n" for text, label in tiny_model.samples(200)))
         longest = self.read("profile.json")["workload"]["longest_tokens"]

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
+#include "executor/device.h"
 #include "executor/model_folder.h"
 #include "executor/transformer_stage.h"
 #include "tests/executor/small_model.h"
@@ -140,6 +143,19 @@ TEST(FrozenDtype, KeepsTheWeightsOfFrozenLayersAndTrainsTheOthersAsBefore) {
       EXPECT_TRUE(layer < 3 || !state.rounded.defined());
     }
   }
+}
+
+// Oracle: what Linux says of the processor.
+TEST(FrozenDtype, TheProcessorsInstructionsForBfloat16AreKnown) {
+  std::ifstream file("/proc/cpuinfo");
+  std::stringstream words;
+  words << file.rdbuf();
+  bool has_them = false;
+  for (std::string word; words >> word;) has_them |= word == "avx512_bf16" || word == "amx_bf16" || word == "bf16";
+  EXPECT_EQ(multiplies_in_bfloat16(), has_them);
+  EXPECT_EQ(notes_on_bfloat16("cpu", "float32", "bfloat16").empty(), has_them);
+  EXPECT_TRUE(notes_on_bfloat16("cpu", "float32", std::nullopt).empty());
+  EXPECT_TRUE(notes_on_bfloat16("cuda", "float32", "bfloat16").empty());
 }
 
 }  // namespace
