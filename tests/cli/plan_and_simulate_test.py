@@ -4,7 +4,7 @@ import re
 import shutil
 import unittest
 
-from support import NO_EXECUTOR, CliTest, has_executor, synthetic_cluster
+from support import NO_EXECUTOR, CliTest, has_executor, measure_with_two_threads, synthetic_cluster
 
 
 class PlanTest(CliTest):
@@ -48,19 +48,7 @@ class PlanTest(CliTest):
 
     def test_threads_per_rank_are_chosen_by_time(self):
         """Two threads that take half the time do what two ranks do, without their messages; that take as long, not."""
-        def measure_with_two_threads(share):
-            def edit(profile):
-                for kind in ("measurements", "updates"):
-                    place = (lambda one: one["key"]) if kind == "measurements" else (lambda one: one)
-                    profile[kind] = [one for one in profile[kind] if place(one)["device_type"] == "cpu"]
-                    for one in json.loads(json.dumps(profile[kind])):
-                        place(one)["device_type"] = "cpu x 2"
-                        times = one["cost"] if kind == "measurements" else one
-                        times.update({key: int(value * share) for key, value in times.items() if key.endswith("_ns")})
-                        profile[kind].append(one)
-            self.edit("profile.json", edit)
-
-        measure_with_two_threads(0.5)
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
         text = self.plan("elastic.json", "pipetransformer").stdout
         self.assertIn("on 1 rank with 2 threads,", text)
         self.assertIn("one process on all cores", text)
@@ -69,7 +57,7 @@ class PlanTest(CliTest):
         self.assertIn("iteration", self.run_tool("simulate", "elastic.json").stdout)
         self.plan("two.json", "pipetransformer", "--threads-per-rank", 1)
         self.assertEqual((self.read("two.json")["world_size"], self.read("two.json")["threads_per_rank"]), (2, 1))
-        measure_with_two_threads(1)
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 1))
         self.plan("elastic.json", "pipetransformer")
         self.assertEqual(self.read("elastic.json")["world_size"], 2)
         refused = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,

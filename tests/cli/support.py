@@ -52,6 +52,18 @@ def synthetic_profile():
             "measurements": measurements, "updates": updates}
 
 
+def measure_with_two_threads(profile, share):
+    """As if a rank with two threads took this share of the time of one with a single thread."""
+    for kind in ("measurements", "updates"):
+        place = (lambda one: one["key"]) if kind == "measurements" else (lambda one: one)
+        profile[kind] = [one for one in profile[kind] if place(one)["device_type"] == "cpu"]
+        for one in json.loads(json.dumps(profile[kind])):
+            place(one)["device_type"] = "cpu x 2"
+            times = one["cost"] if kind == "measurements" else one
+            times.update({key: int(value * share) for key, value in times.items() if key.endswith("_ns")})
+            profile[kind].append(one)
+
+
 def synthetic_cluster(num_ranks=2, memory_limit_mib=320):
     """The whole model, with gradients and two moments, takes 349 MiB: it does not fit on one rank."""
     link = {"latency_ns": 50_000, "bandwidth_bytes_per_second": 4_000_000_000}
@@ -59,6 +71,54 @@ def synthetic_cluster(num_ranks=2, memory_limit_mib=320):
     devices = [{"type": "cpu", "node": 0, "memory_limit_bytes": memory_limit_mib * MIB} for _ in range(num_ranks)]
     return {"format": "frostpipe.cluster", "version": 1, "name": "synthetic", "devices": devices,
             "intra_node": links, "inter_node": links}
+
+
+def frozen_blocks(first_trainable_layer):
+    return min(NUM_BLOCKS, max(0, (first_trainable_layer - 1) // 2))
+
+
+def timeline(num_ranks, milliseconds):
+    spans = [{"rank": rank, "step": 4, "action": f"{stage}{kind}0", "begin_ns": begin * milliseconds * 10**5,
+              "end_ns": end * milliseconds * 10**5}
+             for rank in range(num_ranks) for stage in [0] for kind, begin, end in [("F", 0, 3), ("B", 3, 8)]]
+    return {"num_ranks": num_ranks, "spans": spans, "events": []}
+
+
+def synthetic_run(plan, simulated, slower=1.05, name=None):
+    """A run that did what the plan says, `slower` than predicted; every tenth test item is wrong."""
+    no_timeline = {"num_ranks": 0, "spans": [], "events": []}
+    phases, steps = [], []
+    for phase, predicted in zip(plan["phases"], simulated["phases"]):
+        iteration_ns = int(predicted["iteration_ns"] * slower)
+        layout = phase["layout"]
+        phases.append({
+            "from_step": phase["from_step"], "num_steps": predicted["num_steps"],
+            "frozen_layers": frozen_blocks(phase["first_trainable_layer"]),
+            "first_trainable_layer": phase["first_trainable_layer"], "stages": layout["pipeline_parallel_size"],
+            "replicas": layout["data_parallel_size"], "num_micro_batches": phase["num_micro_batches"],
+            "schedule": phase["schedule"], "partition": "[0,14)", "tokens": phase["tokens"],
+            "predicted_iteration_ns": 0, "measured_iteration_ns": iteration_ns,
+            "measured_iteration_low_ns": iteration_ns * 9 // 10, "measured_iteration_high_ns": iteration_ns * 11 // 10,
+            "transformation_ns": predicted["transformation_ns"], "predicted_transformation_ns": 0,
+            "cache": phase["cache"]["on"], "cache_hit_fraction": 0, "cache_base_fraction": 0,
+            "samples_per_second": 64e9 / iteration_ns, "predicted_peak_memory_bytes": [],
+            "measured_peak_memory_bytes": [200 * MIB, 210 * MIB][:plan["world_size"]], "predicted_timeline": no_timeline,
+            "measured_timeline": timeline(plan["world_size"], iteration_ns // 10**6)})
+        for step in range(phase["from_step"], phase["from_step"] + predicted["num_steps"]):
+            steps.append({"step": step, "loss": 2.0 / (1 + step), "learning_rate": 1e-4, "samples": 64, "tokens": 16,
+                          "iteration_ns": iteration_ns})
+    seconds = sum(step["iteration_ns"] for step in steps) / 1e9
+    labels = [item % 2 for item in range(100)]
+    return {"format": "frostpipe.run", "version": 1,
+            "name": name or {"static": "static_pipeline", "pipetransformer": "elastic"}.get(plan["method"], "data_parallel"),
+            "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": plan["world_size"],
+            "threads_per_rank": plan["threads_per_rank"], "epochs": 3,
+            "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
+            "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
+            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases, "decisions": [{"step": 5, "frozen_layers": 3, "explanation": "a <b> c"}],
+            "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
+            "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
+            "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}
 
 
 class CliTest(unittest.TestCase):
