@@ -20,7 +20,8 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
 
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
-  const Options elastic{"--method", "pipetransformer"};
+  const Options elastic{"--method", "pipetransformer"},
+      one_process{"--threads-per-rank", std::to_string(kHonestTableCores)};
   const auto rule = [](const std::string& name, const std::string& warm_up, const std::string& interval) {
     return Options{"--freeze", name, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
   };
@@ -31,6 +32,8 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
        "a replica per rank, without the memory limit",
        {"--method", "data-parallel", "--ignore-memory-limit"},
        {}},
+      {"one_process", "one process on all cores, without the memory limit",
+       Options{"--method", "data-parallel", "--ignore-memory-limit"} + one_process},
       {"static_gpipe", "the best static GPipe pipeline", {"--method", "static", "--schedule", "GPipe"}, {}},
       {"static_1f1b", "the best static 1F1B pipeline", {"--method", "static", "--schedule", "1F1B"}, {}},
       {"freeze_only",
@@ -49,7 +52,9 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
        by_steps,
        false,
        "2.27"},
-      {"elastic", "ours, freezing as freeze_only", elastic, by_steps, false, "2.83"},
+      {"elastic", "ours in the fastest layout, freezing as freeze_only", elastic, by_steps, false, "2.83"},
+      {"one_process_elastic", "ours in one process on all cores, freezing as freeze_only", elastic + one_process,
+       by_steps},
       {"elastic_fast", "ours, freezing 3, 5, 6 blocks at 15, 30, 45 %", elastic, rule("fixed:3,5,6", "0.15", "0.15"),
        true},
       {"elastic_gradual", "ours, freezing 2, 3, 4, 5, 6 blocks from 20 % on, every 16 %", elastic,

@@ -28,8 +28,11 @@ struct BenchSuite {
   std::vector<BenchData> data;
 };
 
-/// The honest table on two ranks: baselines that nobody has handicapped, the published rules, ours, and ours at other
-/// freeze speeds.
+/// Cores that the honest table is measured on: ranks that its profile is taken with, and threads of one process.
+inline constexpr int kHonestTableCores = 2;
+
+/// The honest table: baselines that nobody has handicapped, one process on all cores among them, the published rules,
+/// ours, and ours at other freeze speeds.
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs);
 
 /// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch; and the

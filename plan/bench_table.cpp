@@ -18,10 +18,14 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, BenchRow>& row) {
   archive("dataset", row.dataset);
   archive("configuration", row.configuration);
+  archive("world_size", row.world_size);
+  archive("threads_per_rank", row.threads_per_rank);
+  archive("freezes", row.freezes);
   archive("num_seeds", row.num_seeds);
   archive("samples_per_second", row.samples_per_second);
   archive("speed_to_static", row.to_static);
   archive("speed_to_data_parallel", row.to_data_parallel);
+  archive("speed_to_best_unfrozen", row.to_best_unfrozen);
   archive("accuracy", row.accuracy);
   archive("has_accuracy_difference", row.has_difference);
   archive("accuracy_difference", row.difference);
@@ -82,6 +86,10 @@ SpeedRatio ratio_of(const Runs& runs, const Runs& others) {
   return ratio;
 }
 
+const BenchRow* faster(const BenchRow* fastest, const BenchRow& other) {
+  return fastest && fastest->samples_per_second >= other.samples_per_second ? fastest : &other;
+}
+
 void add_difference(BenchRow& row, const Runs& runs, const Runs& others) {
   std::vector<double> differences;
   for (const BenchRun* run : runs) {
@@ -114,6 +122,9 @@ BenchRun bench_run_of(std::string dataset, std::string configuration, const RunS
                 .wall_seconds = run.wall_seconds,
                 .test_accuracy = run.test_accuracy,
                 .peak_memory_bytes = 0,
+                .world_size = run.world_size,
+                .threads_per_rank = run.threads_per_rank,
+                .freezes = freezes(run),
                 .right = {}};
   for (const PhaseSummary& phase : run.phases) {
     for (const Bytes bytes : phase.measured_peak_memory_bytes)
@@ -136,26 +147,32 @@ std::vector<BenchRow> bench_rows(const std::vector<BenchRun>& runs) {
     });
     if (known) continue;
     const Runs own = select(runs, run.dataset, run.configuration);
-    BenchRow row{.dataset = run.dataset, .configuration = run.configuration, .num_seeds = static_cast<int>(own.size())};
+    BenchRow row{.dataset = run.dataset,
+                 .configuration = run.configuration,
+                 .world_size = run.world_size,
+                 .threads_per_rank = run.threads_per_rank,
+                 .num_seeds = static_cast<int>(own.size())};
     row.samples_per_second = median_speed(own);
     for (const BenchRun* one : own) {
+      row.freezes = row.freezes || one->freezes;
       row.accuracy += one->test_accuracy / static_cast<double>(own.size());
       row.peak_memory_bytes = std::max(row.peak_memory_bytes, one->peak_memory_bytes);
     }
     rows.push_back(std::move(row));
   }
   for (BenchRow& row : rows) {
-    const BenchRow* fastest_static = nullptr;
+    const BenchRow *fastest_static = nullptr, *fastest_unfrozen = nullptr;
     row.on_frontier = true;
     for (const BenchRow& other : rows) {
       if (other.dataset != row.dataset) continue;
-      const bool is_faster_static = other.configuration.starts_with("static") &&
-                                    (!fastest_static || other.samples_per_second > fastest_static->samples_per_second);
-      if (is_faster_static) fastest_static = &other;
+      if (other.configuration.starts_with("static")) fastest_static = faster(fastest_static, other);
+      if (!other.freezes) fastest_unfrozen = faster(fastest_unfrozen, other);
       if (other.samples_per_second > row.samples_per_second && other.accuracy > row.accuracy) row.on_frontier = false;
     }
     const Runs own = select(runs, row.dataset, row.configuration);
     if (fastest_static) row.to_static = ratio_of(own, select(runs, row.dataset, fastest_static->configuration));
+    if (fastest_unfrozen)
+      row.to_best_unfrozen = ratio_of(own, select(runs, row.dataset, fastest_unfrozen->configuration));
     const Runs data_parallel = select(runs, row.dataset, "data_parallel");
     row.to_data_parallel = ratio_of(own, data_parallel);
     if (row.configuration != "data_parallel") add_difference(row, own, data_parallel);

@@ -15,6 +15,9 @@ struct BenchRun {
   double wall_seconds = 0;
   double test_accuracy = 0;
   Bytes peak_memory_bytes = 0;  // largest of all ranks
+  int world_size = 1;
+  int threads_per_rank = 1;
+  bool freezes = false;
   /// Right or wrong per test item, in the order of the items: what two runs of one dataset and seed are paired by.
   std::vector<bool> right;
   bool operator==(const BenchRun&) const = default;
@@ -31,10 +34,14 @@ struct SpeedRatio {
 /// All seeds of one configuration on one dataset.
 struct BenchRow {
   std::string dataset, configuration;
+  int world_size = 1;  // of the first seed's run
+  int threads_per_rank = 1;
+  bool freezes = false;  // with any seed
   int num_seeds = 0;
   double samples_per_second = 0;  // median over the seeds
   SpeedRatio to_static;           // the fastest configuration whose name starts with "static", by its median
   SpeedRatio to_data_parallel;    // "data_parallel"
+  SpeedRatio to_best_unfrozen;    // the fastest configuration that freezes nothing, by its median
   double accuracy = 0;            // mean over the seeds
   /// Against data_parallel, paired: d = right - right of the other, over all test items of all seeds in common; mean
   /// +- 1.96 sqrt(var(d) / n).

@@ -111,6 +111,11 @@ std::optional<StepRecord> step_from_json_line(std::string_view line) {
   }
 }
 
+bool freezes(const RunSummary& run) {
+  return std::any_of(run.phases.begin(), run.phases.end(),
+                     [](const PhaseSummary& phase) { return phase.first_trainable_layer > 0; });
+}
+
 std::string run_name(std::string_view method) {
   if (method == "data-parallel") return "data_parallel";
   if (method == "static") return "static_pipeline";

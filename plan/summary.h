@@ -144,6 +144,9 @@ struct RunSummary {
   bool operator==(const RunSummary&) const = default;
 };
 
+/// Whether anything was frozen, in any of its phases.
+bool freezes(const RunSummary& run);
+
 /// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
 /// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only,
 /// pipetransformer-without-replicas -> without_replicas, anything else unchanged.

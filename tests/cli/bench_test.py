@@ -1,13 +1,15 @@
 import json
+import shutil
 import unittest
 
-from support import CliTest
+from support import CliTest, measure_with_two_threads, synthetic_run
 
 
 class BenchTest(CliTest):
     def test_list_names_suites_and_configurations(self):
         done = self.run_tool("bench", "--list")
-        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only", "published", "elastic", "elastic_fast", "without_replicas"):
+        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only", "published", "elastic", "elastic_fast", "without_replicas",
+                     "one_process ", "one_process_elastic "):
             self.assertIn(word, done.stdout)
 
     def test_wrong_use_says_what_is_missing(self):
@@ -25,6 +27,61 @@ class BenchTest(CliTest):
 
     def test_data_that_cannot_be_read_is_found_before_any_run(self):
         self.assert_refused("bench", "pipetransformer", "-o", "out", "--model", "m", "--sections", "nowhere.tsv", says="nowhere.tsv: cannot be read")
+
+
+class BenchTableTest(CliTest):
+    """Of runs that are there already: nothing is trained."""
+
+    PLANS = {"data_parallel": ("data-parallel", "--ignore-memory-limit"),
+             "one_process": ("data-parallel", "--threads-per-rank", 2),
+             "elastic": ("pipetransformer", "--threads-per-rank", 1),
+             "one_process_elastic": ("pipetransformer", "--threads-per-rank", 2)}
+
+    def bench(self, *names, format="text"):
+        return self.run_tool("bench", "pipetransformer", "--model", "m", "--sections", "sections.tsv", "-o", "out", "--only", ",".join(names),
+                             "--format", format).stdout
+
+    def setUp(self):
+        super().setUp()
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
+        self.write("sections.tsv", "text\tlabel\n")
+        for name, options in self.PLANS.items():
+            self.plan("plan.json", *options)
+            simulated = json.loads(self.run_tool("simulate", "plan.json", "--format", "json").stdout)
+            self.write(f"out/sections/{name}/seed-1/summary.json", synthetic_run(self.read("plan.json"), simulated, name=name))
+
+    def test_every_row_is_compared_with_the_best_that_freezes_nothing(self):
+        rows = {row["configuration"]: row for row in json.loads(self.bench(*self.PLANS, format="json"))["rows"]}
+        speed = {name: row["samples_per_second"] for name, row in rows.items()}
+        self.assertGreater(speed["one_process"], speed["data_parallel"])  # half the time a sample each, and no gradients to reduce
+        for name, row in rows.items():
+            self.assertAlmostEqual(row["speed_to_best_unfrozen"]["geometric_mean"], speed[name] / speed["one_process"])
+            self.assertAlmostEqual(row["speed_to_data_parallel"]["geometric_mean"], speed[name] / speed["data_parallel"])
+            self.assertEqual(row["freezes"], name.endswith("elastic"))
+            self.assertEqual((row["world_size"], row["threads_per_rank"]), (1, 2) if name.startswith("one_process") else (2, 1))
+
+    def test_one_process_is_planned_with_all_cores_and_frozen_as_elastic_is(self):
+        """With a profile that is there; the training fails, for there is no model."""
+        shutil.rmtree(self.folder / "out")
+        for name in ("profile.json", "cluster.json"):
+            self.write(f"out/sections/{name}", self.read(name))
+        done = self.run_tool("bench", "pipetransformer", "--model", "m", "--sections", "sections.tsv", "-o", "out",
+                             "--only", "one_process,one_process_elastic", code=1)
+        self.assertEqual(done.stdout.count("failed: sections/one_process"), 2)
+        plain, elastic = (self.read(f"out/sections/{name}/plan.json") for name in ("one_process", "one_process_elastic"))
+        for plan in (plain, elastic):
+            self.assertEqual((plan["world_size"], plan["threads_per_rank"]), (1, 2))
+        self.assertEqual([(len(plan["phases"]) > 1, plan["memory_limited"]) for plan in (plain, elastic)], [(False, False), (True, True)])
+        self.assertGreater(elastic["cache"]["memory_bytes"], 0)
+
+    def test_the_table_says_what_is_one_process(self):
+        text = self.bench(*self.PLANS)
+        self.assertIn("x best unfrozen", text)
+        self.assertEqual(sorted(line.split()[1] for line in text.splitlines() if "1 rank with 2 threads" in line),
+                         ["one_process", "one_process_elastic"])
+        note = "on 1 rank: freezing, and the cache where it is on, without a pipeline"
+        self.assertIn(note, text)
+        self.assertNotIn(note, self.bench("data_parallel", "one_process", "elastic"))
 
 
 class PublishedBenchTest(CliTest):

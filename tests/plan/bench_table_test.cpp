@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 namespace frostpipe {
 namespace {
@@ -50,6 +51,46 @@ TEST(BenchTable, RatiosArePairedBySeedAndDifferencesByItem) {
   EXPECT_TRUE(elastic.on_frontier);
   EXPECT_TRUE(rows[0].on_frontier);
   EXPECT_TRUE(rows[2].on_frontier);
+}
+
+TEST(BenchTable, TheBestUnfrozenIsTheFastestWhereNothingFroze) {
+  const auto frozen = [](std::string configuration, std::uint64_t seed, double speed) {
+    BenchRun run = run_of(std::move(configuration), seed, speed, {true, true});
+    run.freezes = true;
+    return run;
+  };
+  const auto rows = bench_rows({
+      run_of("data_parallel", 1, 10, {true, true}),
+      run_of("data_parallel", 2, 11, {true, true}),
+      run_of("one_process", 1, 12, {true, true}),
+      run_of("one_process", 2, 20, {true, true}),
+      frozen("elastic", 1, 24),
+      frozen("elastic", 2, 60),
+      frozen("elastic_fast", 1, 96),
+  });
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[1].to_best_unfrozen, (SpeedRatio{1, 1, 1})) << "one_process, median 16 against 10.5";
+  EXPECT_NEAR(rows[0].to_best_unfrozen.geometric_mean, std::sqrt(10. / 12 * 11 / 20), 1e-12);
+  // Elastic to one_process, seed by seed: 2 and 3.
+  EXPECT_NEAR(rows[2].to_best_unfrozen.geometric_mean, std::sqrt(6.0), 1e-12);
+  EXPECT_DOUBLE_EQ(rows[2].to_best_unfrozen.low, 2);
+  EXPECT_DOUBLE_EQ(rows[2].to_best_unfrozen.high, 3);
+  EXPECT_DOUBLE_EQ(rows[3].to_best_unfrozen.geometric_mean, 8);
+  EXPECT_TRUE(rows[2].freezes);
+  EXPECT_EQ(bench_rows({frozen("elastic", 1, 24)})[0].to_best_unfrozen, SpeedRatio{}) << "nothing to compare with";
+}
+
+TEST(BenchTable, ARunFreezesWhereAnyPhaseDoesAndKeepsItsRanks) {
+  RunSummary run;
+  run.phases.resize(2);
+  EXPECT_FALSE(bench_run_of("d", "c", run).freezes);
+  run.phases[1].first_trainable_layer = 1;  // the embedding alone: no whole block
+  run.world_size = 3;
+  run.threads_per_rank = 2;
+  const BenchRun made = bench_run_of("d", "c", run);
+  EXPECT_TRUE(made.freezes);
+  const BenchRow row = bench_rows({made})[0];
+  EXPECT_EQ((std::tuple{row.world_size, row.threads_per_rank, row.freezes}), (std::tuple{3, 2, true}));
 }
 
 TEST(BenchTable, WhoIsSlowerAndWorseIsNotOnTheFrontier) {
