@@ -46,10 +46,15 @@ std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
 }  // namespace
 
 std::string run_in_words(std::string_view name) {
+  if (name == "one_process") return "one process on all cores";
   if (name == "data_parallel") return "data parallelism alone";
   if (name == "static_pipeline") return "the best static pipeline";
   if (name == "elastic") return "the elastic run";
   return fmt::format("the run {}", name);
+}
+
+std::string fastest_clause(const Comparison& comparison, std::string_view baseline) {
+  return fastest_other(comparison) == baseline ? ", the fastest of the others" : "";
 }
 
 std::string headline(const Comparison& comparison) {
@@ -66,7 +71,8 @@ std::string headline(const Comparison& comparison) {
                    [](const Speedup& a, const Speedup& b) { return a.factor > b.factor; });
   std::vector<std::string> parts;
   for (const Speedup& speedup : speedups) {
-    parts.push_back(fmt::format("{:.2f}× as fast as {}", speedup.factor, run_in_words(speedup.baseline)));
+    parts.push_back(fmt::format("{:.2f}× as fast as {}{}", speedup.factor, run_in_words(speedup.baseline),
+                                fastest_clause(comparison, speedup.baseline)));
   }
   return fmt::format("{} trained {}{}.", subject, joined(parts), accuracy_clause(comparison.accuracies));
 }

@@ -6,8 +6,12 @@
 
 namespace frostpipe {
 
-/// How a sentence calls a run: "data parallelism alone", "the static pipeline", "the elastic run", "the run NAME".
+/// How a sentence calls a run: "one process on all cores", "data parallelism alone", "the best static pipeline", "the
+/// elastic run", "the run NAME".
 std::string run_in_words(std::string_view name);
+
+/// ", the fastest of the others" behind the name of the run that is; empty behind any other.
+std::string fastest_clause(const Comparison& comparison, std::string_view baseline);
 
 /// One sentence: what the last run brought against each of the others, in speed and in accuracy, the latter with its
 /// intervals.

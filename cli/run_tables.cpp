@@ -151,8 +151,9 @@ std::string comparison_text(const Comparison& comparison) {
   std::string text = phases_text(comparison.runs) + "\nRuns\n\n" + runs_text(comparison.runs);
   if (!comparison.speedups.empty()) text += "\n";
   for (const Speedup& speedup : comparison.speedups) {
-    text += fmt::format("{} is {:.2f} times as fast as {} (10-90 %: {:.2f} to {:.2f}, this run's own noise)\n",
-                        speedup.run, speedup.factor, speedup.baseline, speedup.low, speedup.high);
+    text += fmt::format("{} is {:.2f} times as fast as {}{} (10-90 %: {:.2f} to {:.2f}, this run's own noise)\n",
+                        speedup.run, speedup.factor, speedup.baseline, fastest_clause(comparison, speedup.baseline),
+                        speedup.low, speedup.high);
   }
   for (const PairedAccuracy& paired : comparison.accuracies) {
     text += fmt::format("accuracy of {} minus {}: {:+.1f} points (95 % interval {:+.1f} to {:+.1f}, same test items)\n",

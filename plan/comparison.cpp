@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -167,6 +168,14 @@ Comparison compare(std::vector<RunSummary> runs) {
   }
   comparison.runs = std::move(runs);
   return comparison;
+}
+
+std::optional<std::string> fastest_other(const Comparison& comparison) {
+  if (comparison.runs.size() < 3) return std::nullopt;
+  return std::max_element(
+             comparison.runs.begin(), std::prev(comparison.runs.end()),
+             [](const RunSummary& a, const RunSummary& b) { return a.samples_per_second < b.samples_per_second; })
+      ->name;
 }
 
 std::string to_json(const Comparison& comparison) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ struct Comparison {
 /// Pure statistics; requires runs with equal test_items for the accuracies (runs that differ get none).
 /// Resampling uses a fixed seed. A name that occurs twice becomes NAME_2, since names are keys of the file.
 Comparison compare(std::vector<RunSummary> runs);
+
+/// Name of the fastest, by samples_per_second, of several runs before the last; none where there are fewer than two.
+std::optional<std::string> fastest_other(const Comparison& comparison);
 
 /// Envelope "frostpipe.summary": runs is an object keyed by run name.
 std::string to_json(const Comparison& comparison);

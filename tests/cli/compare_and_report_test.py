@@ -73,6 +73,24 @@ class CompareAndReportTest(CliTest):
         self.assertEqual(len(summary["what_ifs"]), 2)
         self.assertLess(summary["what_ifs"][0]["iteration_ns"], summary["what_ifs"][0]["baseline_iteration_ns"])
 
+    def test_the_fastest_of_the_others_is_named(self):
+        words = {"data_parallel": "data parallelism alone", "static_pipeline": "the best static pipeline"}
+        for fastest, slowest in (tuple(words), tuple(words)[::-1]):
+            pairs = self.make_runs()
+            self.edit(f"runs/{fastest}/summary.json", lambda run: run.update(samples_per_second=2.0))
+            self.edit(f"runs/{slowest}/summary.json", lambda run: run.update(samples_per_second=1.0))
+            self.edit("runs/elastic/summary.json", lambda run: run.update(samples_per_second=3.0))
+            text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
+            self.assertEqual(text.count("the fastest of the others"), 1)
+            self.assertIn(f"elastic is 1.50 times as fast as {fastest}, the fastest of the others (10-90 %", text)
+            self.assertIn(f"elastic is 3.00 times as fast as {slowest} (10-90 %", text)
+            self.run_tool("report", "summary.json", "-o", "report.html")
+            page = self.check_page("report.html")
+            self.assertIn(f"3.00× as fast as {words[slowest]} and 1.50× as fast as {words[fastest]}, the fastest of the others; its", page)
+            self.assertIn(f"1.50×elastic against {fastest}, the fastest of the others10–90 %", page)
+            self.assertIn(f"3.00×elastic against {slowest}10–90 %", page)
+        self.assertNotIn("the others", self.run_tool("compare", *pairs[2:]).stdout, "of one there is nothing to choose")
+
     def test_compare_reports_the_forecasts_error_apart(self):
         pairs = self.make_runs()
         self.edit("elastic.json", lambda plan: plan["phases"].pop())  # as if the last freeze had not been foreseen

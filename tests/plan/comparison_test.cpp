@@ -107,6 +107,13 @@ TEST(Compare, OneRunOrNoneHasNothingToCompare) {
   EXPECT_TRUE(compare({run_of("a", 1, {1})}).speedups.empty());
 }
 
+TEST(FastestOther, IsTheOneToBeatWhereverItStands) {
+  EXPECT_EQ(fastest_other(compare({run_of("a", 50, {}), run_of("b", 60, {}), run_of("last", 100, {})})), "b");
+  EXPECT_EQ(fastest_other(compare({run_of("a", 50, {}), run_of("b", 40, {}), run_of("last", 10, {})})), "a");
+  EXPECT_EQ(fastest_other(compare({run_of("a", 50, {}), run_of("last", 100, {})})), std::nullopt);
+  EXPECT_EQ(fastest_other(compare({})), std::nullopt);
+}
+
 TEST(Compare, EqualNamesAreNumbered) {
   const auto comparison = compare({run_of("elastic", 1, {}), run_of("elastic", 1, {}), run_of("elastic_2", 1, {})});
   EXPECT_EQ(comparison.runs[0].name, "elastic");
