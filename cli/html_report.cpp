@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/one_process_text.h"
 #include "cli/report_charts.h"
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
@@ -155,8 +156,10 @@ std::string html_report(const HtmlReportInput& input) {
       "<title>frostpipe report</title>\n<style>";
   html += report_style();
   html += "</style></head>\n<body><main>\n<header><p class=\"kicker\">frostpipe report · " +
-          escape_html(what_was_run(comparison)) + "</p>\n<h1>" + answer + "</h1>\n<p class=\"muted\">" +
-          escape_html(accuracy_sentence(comparison)) + "</p></header>\n";
+          escape_html(what_was_run(comparison)) + "</p>\n<h1>" + answer + "</h1>\n";
+  for (const std::string& text : {one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
+    if (!text.empty()) html += "<p class=\"muted\">" + escape_html(text) + "</p>\n";
+  html += "</header>\n";
   html += tiles(comparison);
   html += card("Runs", runs_hint(comparison), runs_table(comparison));
   html += card("Accuracy, item by item",

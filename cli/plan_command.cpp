@@ -249,7 +249,8 @@ int run_plan(PlanCommandOptions& options) {
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
   } else {
-    print_result(plan_text(plan, profile, with_threads_per_rank(whole, chosen_threads), options.output) +
+    const bool is_fastest = thread_counts.size() > 1 && options.deadline.empty();  // a deadline asks for another
+    print_result(plan_text(plan, profile, with_threads_per_rank(whole, chosen_threads), options.output, is_fastest) +
                  plan_answer_text(answer) + explanation +
                  (options.explain ? stage_terms_text(plan.phases.front(), profile, cluster, options.plan) : ""));
   }

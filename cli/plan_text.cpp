@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cli/one_process_text.h"
 #include "cli/table.h"
 #include "planner/timely_freeze.h"
 #include "simulator/simulate.h"
@@ -53,8 +54,8 @@ std::string ranks_text(int ranks, int threads) {
                      threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));
 }
 
-std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
-                      const std::string& path) {
+std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,
+                      bool is_fastest) {
   const Nanoseconds total = predicted_run_ns(plan);
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
@@ -63,8 +64,7 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
       path, plan.method, plan.num_steps, plan.global_batch_size, ranks_text(plan.world_size, plan.threads_per_rank),
       plan.phases.front().tokens, phases_text(plan, profile), memory_limits(cluster, plan.memory_limited),
       format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
-      profile.quick ? "; roughly, since the profile is a quick one" : "",
-      plan.world_size == 1 && plan.threads_per_rank > 1 ? "one process on all cores, without a pipeline\n" : "",
+      profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
       plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", *plan.frozen_dtype) : "");
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/one_process_text.h"
 #include "cli/report_words.h"
 #include "cli/table.h"
 #include "plan/run_length.h"
@@ -104,10 +105,10 @@ std::string run_text(const RunSummary& run, const std::string& folder) {
       "{}: {}, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
       "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
-      "{}{}written to {}\n",
+      "{}{}{}written to {}\n",
       run.name, epochs_text(run.epochs), run.num_steps, run.global_batch_size, run.freeze, run.seed,
       run_phases_text(run), run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds,
-      accuracy_line(run), recoveries_text(run), folder);
+      accuracy_line(run), one_process_line(run), recoveries_text(run), folder);
 }
 
 std::string phases_text(const std::vector<RunSummary>& runs) {
@@ -159,6 +160,7 @@ std::string comparison_text(const Comparison& comparison) {
     text += fmt::format("accuracy of {} minus {}: {:+.1f} points (95 % interval {:+.1f} to {:+.1f}, same test items)\n",
                         paired.run, paired.baseline, 100 * paired.difference, 100 * paired.low, 100 * paired.high);
   }
+  for (const RunSummary& run : comparison.runs) text += one_process_line(run);
   for (const WhatIf& what_if : comparison.what_ifs) text += fmt::format("what if: {}\n", what_if.sentence);
   return text;
 }

@@ -3,7 +3,7 @@ import re
 import unittest
 from html.parser import HTMLParser
 
-from support import CliTest, synthetic_run
+from support import CliTest, measure_with_two_threads, synthetic_run
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 
@@ -90,6 +90,27 @@ class CompareAndReportTest(CliTest):
             self.assertIn(f"1.50×elastic against {fastest}, the fastest of the others10–90 %", page)
             self.assertIn(f"3.00×elastic against {slowest}10–90 %", page)
         self.assertNotIn("the others", self.run_tool("compare", *pairs[2:]).stdout, "of one there is nothing to choose")
+
+    def test_an_elastic_run_in_one_process_is_said_to_have_no_pipeline(self):
+        speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
+        self.edit("profile.json", lambda profile: (measure_with_two_threads(profile, 0.5), profile.update(cache={"read": speed, "write": speed})))
+        self.plan("elastic.json", "pipetransformer", "--epochs", 30)
+        plan = self.read("elastic.json")
+        self.assertEqual(plan["world_size"], 1)
+        simulated = json.loads(self.run_tool("simulate", "elastic.json", "--format", "json").stdout)
+        self.write("run/executed_plan.json", plan)
+        for cached, words in ((True, "froze and cached"), (False, "froze")):
+            run = synthetic_run(plan, simulated)
+            for phase in run["phases"]:
+                phase["cache"] = phase["cache"] and cached
+            self.write("run/summary.json", run)
+            sentence = f"One process with 2 threads: the elastic run {words}, without a pipeline."
+            self.assertIn(f"\n{sentence}\n", self.run_tool("compare", "elastic.json", "run/summary.json", "-o", "summary.json").stdout)
+            self.run_tool("report", "summary.json", "-o", "report.html")
+            self.assertIn(sentence, self.check_page("report.html"))
+        self.edit("summary.json", lambda summary: [run.update(world_size=2) for run in summary["runs"].values()])
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        self.assertNotIn("without a pipeline", self.check_page("report.html"))
 
     def test_compare_reports_the_forecasts_error_apart(self):
         pairs = self.make_runs()

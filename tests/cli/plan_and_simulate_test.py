@@ -51,7 +51,6 @@ class PlanTest(CliTest):
         self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
         text = self.plan("elastic.json", "pipetransformer").stdout
         self.assertIn("on 1 rank with 2 threads,", text)
-        self.assertIn("one process on all cores", text)
         plan = self.read("elastic.json")
         self.assertEqual((plan["world_size"], plan["threads_per_rank"]), (1, 2))
         self.assertIn("iteration", self.run_tool("simulate", "elastic.json").stdout)
@@ -63,6 +62,23 @@ class PlanTest(CliTest):
         refused = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                                 "--threads-per-rank", 3, "-o", "three.json", code=1)
         self.assertIn("--threads-per-rank: must be a number that profile.json has measured for the devices of cluster.json: 1, 2", refused.stderr)
+
+    def one_process_line(self, method, *options):
+        return re.findall(r"^One process.*", self.plan("plan.json", method, *options).stdout, re.MULTILINE)
+
+    def test_a_plan_of_one_process_says_what_is_left_of_it(self):
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
+        self.assertEqual(self.one_process_line("pipetransformer"), ["One process with 2 threads is fastest here: this run freezes, without a pipeline."])
+        self.assertEqual(self.one_process_line("auto"), ["One process with 2 threads is fastest here: this run has no pipeline."])
+        speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
+        self.edit("profile.json", lambda profile: profile.update(cache={"read": speed, "write": speed}))
+        cached = "this run freezes and caches, without a pipeline."
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--explain"), [f"One process with 2 threads is fastest here: {cached}"])
+        # Where nothing else was looked at, or the latest freezes were wanted, nobody knows that it is the fastest.
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--threads-per-rank", 2), [f"One process with 2 threads: {cached}"])
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--deadline", "100h")[0][:27], "One process with 2 threads:")
+        self.assertEqual(self.one_process_line("data-parallel", "--threads-per-rank", 2), ["One process with 2 threads: this run has no pipeline."])
+        self.assertEqual(self.one_process_line("pipetransformer", "--threads-per-rank", 1), [], "two ranks")
 
     def test_one_schedule_alone(self):
         self.plan("gpipe.json", "static", "--schedule", "GPipe")

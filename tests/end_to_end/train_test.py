@@ -220,6 +220,13 @@ class OrderOfDataTest(EndToEndTest):
         replicas = self.train("data-parallel.json", "two", "--epochs", 2)
         self.assert_losses_equal(one, replicas, 10, 1e-4)
 
+    def test_an_elastic_run_in_one_process_says_that_it_has_no_pipeline(self):
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 16, "--epochs", 1,
+                      "--method", "pipetransformer", "--threads-per-rank", 2, "-o", "elastic.json")
+        done = self.run_tool(*self.train_arguments("elastic.json", "one"))
+        cached = " and cached" if any(phase["cache"] for phase in self.read("one/summary.json")["phases"]) else ""
+        self.assertIn(f"\nOne process with 2 threads: the elastic run froze{cached}, without a pipeline.\n", done.stdout)
+
     def test_grouping_by_length_changes_mini_batches_and_not_what_they_hold_together(self):
         plain = self.train("static.json", "plain", "--epochs", 1)
         grouped = self.train("static.json", "grouped", "--epochs", 1, "--group-by-length", 1000)
