@@ -56,7 +56,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   }
   add_predictions(pair.run, pair.executed, executed_path, pair.profile, pair.cluster);
   const int tokens = pair.run.phases.empty() ? 0 : pair.run.phases.front().tokens;
-  pair.embedding_alone = freeze_embedding_alone(pair.executed, tokens, pair.profile, pair.cluster);
+  pair.embedding_alone = freeze_embedding_alone(pair.run.name, pair.executed, tokens, pair.profile, pair.cluster);
   return pair;
 }
 

@@ -75,7 +75,7 @@ void add_predictions(RunSummary& run, const TrainingPlan& executed, const std::s
   }
 }
 
-WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Profile& profile,
+WhatIf freeze_embedding_alone(const std::string& run, const TrainingPlan& executed, int tokens, const Profile& profile,
                               const Cluster& cluster) {
   Phase before = executed.phases.front();
   if (tokens > 0) before.tokens = tokens;
@@ -100,7 +100,7 @@ WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Pr
   after.first_trainable_layer = 1;
   if (const auto* phase = std::get_if<Phase>(&best)) after = *phase;
 
-  WhatIf what_if{.name = fmt::format("freezing the embedding alone, {}", run_name(executed.method)),
+  WhatIf what_if{.name = fmt::format("freezing the embedding alone, {}", run),
                  .iteration_ns = iteration_ns(after),
                  .baseline_iteration_ns = iteration_ns(before),
                  .sentence = ""};
@@ -109,8 +109,8 @@ WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Pr
   what_if.sentence = fmt::format(
       "The embedding holds {:.0f} % of the parameters; freezing it and nothing else would take an iteration of {} from "
       "{} to {} ({:+.0f} %).",
-      100 * embedding_share(profile.model), run_in_words(run_name(executed.method)),
-      format_duration(what_if.baseline_iteration_ns), format_duration(what_if.iteration_ns), change);
+      100 * embedding_share(profile.model), run_in_words(run), format_duration(what_if.baseline_iteration_ns),
+      format_duration(what_if.iteration_ns), change);
   return what_if;
 }
 

@@ -26,7 +26,8 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
 void add_predictions(RunSummary& run, const TrainingPlan& executed, const std::string& source, const Profile& profile,
                      const Cluster& cluster);
 
-/// What freezing the embedding alone would bring in the plan's first phase.
-WhatIf freeze_embedding_alone(const TrainingPlan& executed, int tokens, const Profile& profile, const Cluster& cluster);
+/// What freezing the embedding alone would bring in the plan's first phase. `run`: name of the run that followed it.
+WhatIf freeze_embedding_alone(const std::string& run, const TrainingPlan& executed, int tokens, const Profile& profile,
+                              const Cluster& cluster);
 
 }  // namespace frostpipe

@@ -70,7 +70,7 @@ class CompareAndReportTest(CliTest):
         self.assertIn("elastic is ", text)
         self.assertIn("data_parallel ran without the memory limit (320 / 320 MiB per rank)", text)
         self.assertIn("forecast of elastic: as executed", text)
-        self.assertEqual(len(summary["what_ifs"]), 2)
+        self.assertEqual([what_if["name"] for what_if in summary["what_ifs"]], [f"freezing the embedding alone, {name}" for name in ("data_parallel", "static_pipeline")])
         self.assertLess(summary["what_ifs"][0]["iteration_ns"], summary["what_ifs"][0]["baseline_iteration_ns"])
 
     def test_the_fastest_of_the_others_is_named(self):
@@ -119,6 +119,13 @@ class CompareAndReportTest(CliTest):
         planned, executed = [line for line in text.splitlines() if line.startswith(("  planned ", "  executed "))]
         self.assertNotIn("6 frozen", planned)
         self.assertIn("6 frozen on 2 x 1", executed)
+
+    def test_a_what_if_is_of_its_run_whatever_the_plans_method(self):
+        pairs = self.make_runs()
+        self.edit("runs/data_parallel/summary.json", lambda run: run.update(name="one_process"))
+        text = self.run_tool("compare", *pairs).stdout
+        self.assertRegex(text, "what if: .* would take an iteration of one process on all cores from")
+        self.assertNotIn("an iteration of data parallelism alone", text)
 
     def test_compare_refuses_runs_of_one_name_and_foreign_plans(self):
         pairs = self.make_runs()
