@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "executor/data/random_numbers.h"
+#include "executor/models/products.h"
 
 namespace frostpipe {
 namespace {
@@ -38,7 +39,7 @@ struct LinearFunction : Function<LinearFunction> {
     // Not among what is saved: they change from micro-batch to micro-batch, and autograd would complain.
     context->saved_data["weight_gradient"] = weight_gradient;
     if (bias_gradient) context->saved_data["bias_gradient"] = *bias_gradient;
-    return at::linear(x, weight, bias ? std::optional(bias->to(x.scalar_type())) : std::nullopt);
+    return times_transposed(x, weight, bias ? std::optional(bias->to(x.scalar_type())) : std::nullopt);
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const variable_list saved = context->get_saved_variables();
@@ -49,7 +50,7 @@ struct LinearFunction : Function<LinearFunction> {
       bias_gradient.add_(gradient.sum(0, /*keepdim=*/false, bias_gradient.scalar_type()));
     }
     at::Tensor input_gradient;
-    if (context->needs_input_grad(0)) input_gradient = gradient.mm(saved[1]).view(saved[0].sizes());
+    if (context->needs_input_grad(0)) input_gradient = times(gradient, saved[1]).view(saved[0].sizes());
     return {input_gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -112,8 +113,9 @@ at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter
   const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
   if (at::GradMode::is_enabled() && weight.gradient.defined())
     return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient));
-  return at::linear(x, weight.value,
-                    bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt);
+  const auto converted = bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt;
+  if (!at::GradMode::is_enabled()) return times_transposed(x, weight.value, converted);
+  return at::linear(x, weight.value, converted);  // of frozen weights, whose input wants a gradient
 }
 
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
