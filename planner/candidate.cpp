@@ -103,13 +103,16 @@ bool CandidateMaker::may_fit(const Phase& frame) {
     const auto limit = limit_of(frame, position);
     if (!limit) return true;
     const auto& layers = layers_on(frame, position);
+    // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
+    const int input = std::max(begin, frame.first_trainable_layer) - 1;
+    const auto input_bytes =
+        input < 0 ? 0.0 : in_flight[position] * static_cast<double>(layers.at(input).output_activation_bytes);
     const auto fits = [&](int end) {
       const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
-      return need.rising() <= *limit;
+      return static_cast<double>(need.rising()) - input_bytes <= static_cast<double>(*limit);
     };
     int end = begin;
     while (end < n && fits(end + 1)) ++end;
-    if (end == begin) return false;
     begin = end;
   }
   return begin == n;

@@ -43,7 +43,8 @@ class CandidateMaker {
   /// makes, whatever it needs, Infeasible if it leaves a stage empty.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase frame, Nanoseconds limit_ns);
 
-  /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace.
+  /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace and
+  /// the input of its first layer. No partition then reaches farther by any position than this one does.
   bool may_fit(const Phase& frame);
 
   /// The partition that misses the least bytes on the rank that misses most.
