@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <utility>
+
+#include "planner/make_plan.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe::test {
+
+/// Two blocks, six layers of 100 parameters: 1600 bytes each while they train with AdamW, 400 when frozen; nothing else
+/// needs memory. The whole model trains in 9600 bytes, half of it in 4800.
+inline Profile two_blocks() {
+  SyntheticLayer layer;
+  layer.parameter_count = 100;
+  layer.frozen_forward_ns = 1;
+  layer.output_activation_bytes = 0;
+  return synthetic_profile(2, {layer});
+}
+
+inline PlanOptions options_for(std::string method) {
+  PlanOptions options;
+  options.method = std::move(method);
+  options.global_batch_size = 8;
+  options.num_steps = 100;
+  options.tokens = kSyntheticTokens;
+  return options;
+}
+
+}  // namespace frostpipe::test
