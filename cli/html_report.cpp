@@ -79,10 +79,11 @@ std::string tiles(const Comparison& comparison) {
   const RunSummary& run = comparison.runs.back();
   std::string html = "<div class=\"tiles\">\n";
   for (const Speedup& speedup : comparison.speedups) {
-    html += tile(
-        fmt::format("{:.2f}×", speedup.factor),
-        fmt::format("{} against {}{}<br>10–90 % {:.2f}–{:.2f}", escape_html(speedup.run), escape_html(speedup.baseline),
-                    fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
+    html += tile(fmt::format("{:.2f}×", speedup.factor),
+                 fmt::format("{} against {}{}<br>"
+                             "10–90 % {:.2f}–{:.2f}",
+                             escape_html(speedup.run), escape_html(speedup.baseline),
+                             fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
   }
   html +=
       tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));

@@ -198,11 +198,12 @@ std::string phase_timelines(const Comparison& comparison) {
     for (const PhaseSummary& phase : run.phases) {
       const std::string picture = timeline_html(phase.predicted_timeline, phase.measured_timeline);
       if (picture.empty()) continue;
-      html +=
-          fmt::format("<h3>{}, steps {} to {} <span class=\"muted\">· {} frozen · {} × {} · {} · {}</span></h3>\n{}",
-                      run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1,
-                      phase.frozen_layers, phase.stages, phase.replicas, plural(phase.num_micro_batches, "micro-batch"),
-                      escape_html(phase.schedule), picture);
+      html += fmt::format(
+          "<h3>{}, steps {} to {} "
+          "<span class=\"muted\">· {} frozen · {} × {} · {} · {}</span></h3>\n{}",
+          run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_layers,
+          phase.stages, phase.replicas, plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
+          picture);
     }
   }
   return html.empty() ? "" : timeline_legend() + html;
