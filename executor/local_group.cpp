@@ -2,12 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
+#include "executor/job/shared_memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -17,6 +19,8 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// Up to this size every rank sends all it has to every other and adds for itself; beyond, each adds one part.
 constexpr std::int64_t kLargestWholeExchange = 16 << 10;
+/// From this size on parts go through shared memory, where there is some.
+constexpr std::int64_t kSmallestShared = 256 << 10;
 /// Tags of collectives have this bit, those of messages have not.
 constexpr std::uint32_t kCollective = std::uint32_t{1} << 31;
 
@@ -86,8 +90,13 @@ class LocalGroup final : public c10d::Backend {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
     FROSTPIPE_CHECK(tensors.at(0).is_contiguous(), "a sum is in place");
     const at::Tensor flat = tensors.at(0).view({-1});
-    return static_cast<std::int64_t>(flat.nbytes()) <= kLargestWholeExchange ? exchange_whole(flat)
-                                                                             : exchange_parts(flat);
+    const auto bytes = static_cast<std::int64_t>(flat.nbytes());
+    if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
+    if (bytes < kSmallestShared || shares_no_memory_) return exchange_parts(flat);
+    return c10::make_intrusive<LocalWork>([this, flat](Milliseconds limit) {
+      if (make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
+      exchange_parts(flat)->wait(limit);
+    });
   }
 
   /// Of dissemination: in round k everybody hears from who is 2^k before it.
@@ -156,14 +165,20 @@ class LocalGroup final : public c10d::Backend {
     });
   }
 
-  /// Each rank adds its part of all and sends the sum to everybody.
-  c10::intrusive_ptr<c10d::Work> exchange_parts(const at::Tensor& flat) {
-    const std::uint32_t tag = next_collective();
+  /// The part of `flat` that each rank adds, by index.
+  std::vector<at::Tensor> slices_of(const at::Tensor& flat) const {
     std::vector<at::Tensor> slices;
     for (std::int64_t index = 0; index < size_; ++index) {
       const std::int64_t begin = flat.numel() * index / size_, end = flat.numel() * (index + 1) / size_;
       slices.push_back(flat.narrow(0, begin, end - begin));
     }
+    return slices;
+  }
+
+  /// Each rank adds its part of all and sends the sum to everybody.
+  c10::intrusive_ptr<c10d::Work> exchange_parts(const at::Tensor& flat) {
+    const std::uint32_t tag = next_collective();
+    std::vector<at::Tensor> slices = slices_of(flat);
     const at::Tensor own = slices[rank_];
     std::vector<Message> arriving, leaving;
     std::vector<at::Tensor> parts = start_to_collect(own, tag, arriving);
@@ -181,10 +196,73 @@ class LocalGroup final : public c10d::Backend {
     return c10::make_intrusive<LocalWork>(finish);
   }
 
+  /// The sum of `row` over all ranks, which have one row each, by index.
+  at::Tensor table_of(const at::Tensor& row, Milliseconds limit) {
+    const at::Tensor table = at::zeros({size_, row.numel()}, row.options());
+    table.select(0, rank_).copy_(row);
+    exchange_whole(table.view({-1}))->wait(limit);
+    return table;
+  }
+
+  /// Every rank's memory has a slot for each rank's slice of `flat`. False, on all ranks, where one has none or cannot
+  /// see another's; nothing is tried again then.
+  bool make_room(const at::Tensor& flat, Milliseconds limit) {
+    const std::int64_t longest = (flat.numel() + size_ - 1) / size_ * static_cast<std::int64_t>(flat.itemsize());
+    if (longest <= slot_bytes_) return true;
+    constexpr std::int64_t kCacheLine = 64;
+    const std::int64_t slot_bytes = (longest + kCacheLine - 1) / kCacheLine * kCacheLine;
+    const auto bytes = static_cast<std::size_t>(slot_bytes * size_);
+    memory_.clear();
+    std::optional<SharedMemory> own = SharedMemory::make(bytes);
+    const SharedMemory::Address address = own ? own->address() : SharedMemory::Address{};
+    const at::Tensor addresses =
+        table_of(at::tensor({address.process, address.descriptor, address.file}, at::kLong), limit);
+    bool is_whole = own.has_value();
+    for (int index = 0; is_whole && index < size_; ++index) {
+      const auto* const there = addresses.const_data_ptr<std::int64_t>() + index * addresses.size(1);
+      std::optional<SharedMemory> found =
+          index == rank_ ? std::move(own) : SharedMemory::open({there[0], there[1], there[2]}, bytes);
+      is_whole = found.has_value();
+      if (found) memory_.push_back(std::move(*found));
+    }
+    const at::Tensor have_all = table_of(at::tensor({is_whole ? 1 : 0}, at::kLong), limit);
+    shares_no_memory_ = have_all.min().item<std::int64_t>() == 0;
+    if (shares_no_memory_) memory_.clear();
+    slot_bytes_ = shares_no_memory_ ? 0 : slot_bytes;
+    return !shares_no_memory_;
+  }
+
+  /// In `owner`'s memory the slot of `slice`, which is that of rank `index`.
+  at::Tensor slot(int owner, int index, const at::Tensor& slice) const {
+    std::byte* const begin = memory_.at(static_cast<std::size_t>(owner)).bytes().data() + slot_bytes_ * index;
+    return at::from_blob(begin, slice.sizes(), slice.options());
+  }
+
+  /// As exchange_parts, through memory that all ranks map: a rank leaves the other ranks' slices in its memory's slots,
+  /// adds its own slice of all, and leaves the sum in its own slot. That one is written again only after everybody has
+  /// come to the next sum, and so has read it.
+  void sum_in_shared_memory(const at::Tensor& flat, Milliseconds limit) {
+    const at::NoGradGuard no_grad;
+    const std::vector<at::Tensor> slices = slices_of(flat);
+    const at::Tensor own = slices[rank_];
+    for_all_others([&](int other) { slot(rank_, other, slices[other]).copy_(slices[other]); });
+    barrier({})->wait(limit);
+    at::Tensor sum = slot(rank_, rank_, own);
+    const auto part_of = [&](int index) { return index == rank_ ? own : slot(index, rank_, own); };
+    at::add_out(sum, part_of(0), part_of(1));
+    for (int index = 2; index < size_; ++index) sum.add_(part_of(index));
+    barrier({})->wait(limit);
+    own.copy_(sum);
+    for_all_others([&](int other) { slices[other].copy_(slot(other, other, slices[other])); });
+  }
+
   std::shared_ptr<PeerConnections> connections_;
   std::uint32_t group_;
   std::vector<int> ranks_;
   std::uint32_t num_collectives_ = 0;
+  std::vector<SharedMemory> memory_;  // of every rank, by index; made at the first large sum
+  std::int64_t slot_bytes_ = 0;       // of that memory
+  bool shares_no_memory_ = false;
 };
 
 }  // namespace
