@@ -44,17 +44,16 @@ class ActivationCache::Reader {
   std::future<CachedRows> rows_;
 };
 
-ActivationCache::ActivationCache(ActivationStore* store, const Samples& data, std::vector<int> slot_of_sample,
-                                 std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute)
+ActivationCache::ActivationCache(ActivationStore* store, std::vector<CacheableSample> samples,
+                                 std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
+                                 at::TensorOptions compute)
     : store_(store),
-      data_(data),
+      samples_(std::move(samples)),
       slot_of_sample_(std::move(slot_of_sample)),
       hidden_size_(hidden_size),
       stored_(stored),
       compute_(compute),
-      reader_(std::make_unique<Reader>()) {
-  for (int sample = 0; sample < data.size(); ++sample) sample_keys_.push_back(data.key(sample));
-}
+      reader_(std::make_unique<Reader>()) {}
 
 ActivationCache::~ActivationCache() { reader_->forget(); }
 
@@ -72,7 +71,7 @@ void ActivationCache::forget_boundaries() {
 
 std::uint64_t ActivationCache::entry_key(const CacheBoundary& boundary, int sample) const {
   const std::array<std::uint64_t, 3> parts{static_cast<std::uint64_t>(boundary.layer), boundary.key,
-                                           sample_keys_[sample]};
+                                           samples_[sample].key};
   return std::max<std::uint64_t>(1, hash_bytes(std::as_bytes(std::span(parts))));
 }
 
@@ -85,12 +84,12 @@ CachedRows ActivationCache::read(const Request& request) const {
   const auto count = static_cast<std::int64_t>(request.samples.size());
   rows.layers.assign(request.samples.size(), 0);
   std::int64_t all_tokens = 0;
-  for (const int sample : request.samples) all_tokens += data_.tokens(sample);
+  for (const int sample : request.samples) all_tokens += samples_[sample].tokens;
   at::Tensor host;
   std::int64_t end = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const int sample = request.samples[i];
-    const std::int64_t tokens = data_.tokens(sample), begin = std::exchange(end, end + tokens);
+    const std::int64_t tokens = samples_[sample].tokens, begin = std::exchange(end, end + tokens);
     if (slot_of_sample_[sample] < 0) continue;
     std::vector<std::uint64_t> keys;
     for (const CacheBoundary& boundary : boundaries_) {
@@ -126,7 +125,7 @@ void ActivationCache::write(std::span<const int> samples, const at::Tensor& acti
   const at::Tensor host = activations.detach().to(at::kCPU);
   std::int64_t end = 0;
   for (const int sample : samples) {
-    const std::int64_t tokens = data_.tokens(sample), begin = std::exchange(end, end + tokens);
+    const std::int64_t tokens = samples_[sample].tokens, begin = std::exchange(end, end + tokens);
     const int slot = slot_of_sample_[sample];
     if (slot < 0) continue;
     const std::uint64_t key = entry_key(boundaries_.back(), sample);

@@ -8,8 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "executor/samples.h"
-
 namespace frostpipe {
 
 class ActivationStore;
@@ -19,6 +17,12 @@ struct CacheBoundary {
   int layer = 0;          // the first layer behind the prefix
   std::uint64_t key = 0;  // of the prefix's weights
   bool operator==(const CacheBoundary&) const = default;
+};
+
+/// What a cache has to know of a sample.
+struct CacheableSample {
+  std::int64_t tokens = 0;
+  std::uint64_t key = 0;  // changes with what the model is shown of the sample
 };
 
 /// Samples' activations as far as they were found.
@@ -33,15 +37,16 @@ struct CacheCounts {
   std::int64_t written = 0;
 };
 
-/// One rank's view of its node's activation cache: whole mini-batches in and out of the store, read ahead by a thread.
+/// One rank's view of its node's activation cache: lists of samples, by number, in and out of the store, read ahead by
+/// a thread.
 ///
 /// An entry's key is made of the boundary and of the sample's own: there is no other way to change what the prefix
 /// gives. Not for data whose view of a sample changes between epochs.
 class ActivationCache {
  public:
-  /// `store`: null if no sample has a slot. `slot_of_sample`: the sample's number in the store, -1 = has none. The
-  /// store and the data must outlive the cache.
-  ActivationCache(ActivationStore* store, const Samples& data, std::vector<int> slot_of_sample,
+  /// `samples` are all that there are, by number. `store`: null if none has a slot; it must outlive the cache.
+  /// `slot_of_sample`: the sample's number in the store, -1 = has none.
+  ActivationCache(ActivationStore* store, std::vector<CacheableSample> samples, std::vector<int> slot_of_sample,
                   std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute);
   ~ActivationCache();
 
@@ -75,9 +80,8 @@ class ActivationCache {
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 
   ActivationStore* store_;
-  const Samples& data_;
+  std::vector<CacheableSample> samples_;
   std::vector<int> slot_of_sample_;
-  std::vector<std::uint64_t> sample_keys_;
   std::int64_t hidden_size_;
   at::ScalarType stored_;
   at::TensorOptions compute_;

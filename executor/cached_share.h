@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "executor/activation_cache.h"
+#include "executor/samples.h"
 #include "plan/batch.h"
 
 namespace frostpipe {

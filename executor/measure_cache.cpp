@@ -31,10 +31,7 @@ double median(std::vector<double> values) {
 std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens,
                                       const at::TensorOptions& compute) {
   const int world = communicator.world_size();
-  EncodedData encoded;
-  encoded.token_ids.assign(static_cast<std::size_t>(kSamplesPerRank) * world, std::vector<std::int32_t>(tokens, 1));
-  const TokenSamples data(std::move(encoded));
-  std::vector<int> samples(data.size());
+  std::vector<int> samples(static_cast<std::size_t>(kSamplesPerRank) * world);
   std::iota(samples.begin(), samples.end(), 0);
   const Bytes memory =
       (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
@@ -44,7 +41,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
                    .samples = samples,
                    .hidden_size = hidden_size,
                    .compute = compute},
-                  data, communicator);
+                  std::vector<CacheableSample>(samples.size(), {.tokens = tokens, .key = 1}), communicator);
   const double notes = communicator.sum({cache.note().empty() ? 0.0 : 1.0}).front();
   if (notes > 0) return std::nullopt;
   const std::span<const int> own(samples.data() + static_cast<std::size_t>(communicator.rank()) * kSamplesPerRank,

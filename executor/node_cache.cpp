@@ -84,8 +84,8 @@ int first_rank_of_node(int node, Communicator& communicator) {
 
 }  // namespace
 
-NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator,
-                     std::unique_ptr<NodeCache> earlier)
+NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSample> all_samples,
+                     Communicator& communicator, std::unique_ptr<NodeCache> earlier)
     : communicator_(communicator), samples_(options.samples) {
   const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32"
                                     ? at::kDouble
@@ -94,10 +94,10 @@ NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Commu
                                .memory_bytes = options.limits.memory_bytes,
                                .disk_bytes = options.limits.disk_bytes,
                                .disk_folder = options.disk_folder};
-  std::vector<int> slot_of_sample(data.size(), -1);
+  std::vector<int> slot_of_sample(all_samples.size(), -1);
   for (const int sample : options.samples) {
     slot_of_sample[sample] = static_cast<int>(store.entry_bytes.size());
-    store.entry_bytes.push_back(ActivationCache::entry_bytes(data.tokens(sample), options.hidden_size, stored));
+    store.entry_bytes.push_back(ActivationCache::entry_bytes(all_samples[sample].tokens, options.hidden_size, stored));
   }
   const std::string name = fmt::format("{}-node{}", name_of_job(communicator), options.node);
   if (earlier && earlier->samples_ == samples_) store_ = std::move(earlier->store_);
@@ -122,8 +122,8 @@ NodeCache::NodeCache(const NodeCacheOptions& options, const Samples& data, Commu
     store_.reset();
     std::fill(slot_of_sample.begin(), slot_of_sample.end(), -1);
   }
-  view_ = std::make_unique<ActivationCache>(store_.get(), data, std::move(slot_of_sample), options.hidden_size, stored,
-                                            options.compute);
+  view_ = std::make_unique<ActivationCache>(store_.get(), std::move(all_samples), std::move(slot_of_sample),
+                                            options.hidden_size, stored, options.compute);
 }
 
 NodeCache::~NodeCache() = default;

@@ -17,7 +17,7 @@ struct NodeCacheOptions {
   std::filesystem::path
       disk_folder;           // for limits.disk_bytes; removed again by the system even if this process is killed
   int node = 0;              // this rank's; ranks of one node share a store
-  std::vector<int> samples;  // that the node's ranks may train on
+  std::vector<int> samples;  // numbers of those that the node's ranks may train on
   std::int64_t hidden_size = 0;
   at::TensorOptions compute;
 };
@@ -27,9 +27,9 @@ struct NodeCacheOptions {
 /// all is computed.
 class NodeCache {
  public:
-  /// `earlier`: this process's, of an earlier forming of the job, or null: its store is used on, by new ranks of the
-  /// node too. Throws InvalidInput for a disk folder that is none.
-  NodeCache(const NodeCacheOptions& options, const Samples& data, Communicator& communicator,
+  /// `all_samples`: by number, those of other nodes too. `earlier`: this process's, of an earlier forming of the job,
+  /// or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a disk folder that is none.
+  NodeCache(const NodeCacheOptions& options, std::vector<CacheableSample> all_samples, Communicator& communicator,
             std::unique_ptr<NodeCache> earlier = nullptr);
   ~NodeCache();
 

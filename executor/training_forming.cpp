@@ -55,13 +55,17 @@ void TrainingRun::open_cache(const at::TensorOptions& compute) {
   const bool planned = std::any_of(options_.plan.phases.begin(), options_.plan.phases.end(), caches);
   if (limits.memory_bytes + limits.disk_bytes == 0 || !(planned || decides_later)) return;
   const int node = std::min(nodes_[communicator_->rank()], num_shards_ - 1);
+  const Samples& data = *dataset_.samples;
+  std::vector<CacheableSample> samples(data.size());
+  for (int sample = 0; sample < data.size(); ++sample)
+    samples[sample] = {.tokens = data.tokens(sample), .key = data.key(sample)};
   cache_ = std::make_unique<NodeCache>(NodeCacheOptions{.limits = limits,
                                                         .disk_folder = options_.cache_folder,
                                                         .node = node,
                                                         .samples = shards_[node],
                                                         .hidden_size = subject_->hidden_size(),
                                                         .compute = compute},
-                                       *dataset_.samples, *communicator_, std::move(cache_));
+                                       std::move(samples), *communicator_, std::move(cache_));
   const std::string& lacks = cache_->note();
   if (is_first() && !lacks.empty() && lacks != summary_.cache_note)
     callbacks_.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));

@@ -80,6 +80,8 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed);
   std::vector<int> samples(kSamples);
   std::iota(samples.begin(), samples.end(), 0);
+  std::vector<CacheableSample> cacheable;
+  for (const int sample : samples) cacheable.push_back({.tokens = data.tokens(sample), .key = data.key(sample)});
   std::optional<NodeCache> cache;
   if (cached) {
     rlimit before{};
@@ -94,7 +96,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
             .samples = samples,
             .hidden_size = config.hidden_size,
             .compute = compute},
-        data, communicator);
+        cacheable, communicator);
     setrlimit(RLIMIT_NOFILE, &before);
     const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
                          cache->note().find("Too many open files") != std::string::npos;
