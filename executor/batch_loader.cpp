@@ -1,6 +1,5 @@
 #include "executor/batch_loader.h"
 
-#include "executor/cached_share.h"
 #include "executor/memory_meter.h"
 
 namespace frostpipe {
@@ -14,7 +13,7 @@ bool BatchLoader::Request::operator==(const Request& other) const {
 }
 
 BatchLoader::Request BatchLoader::request_for(const MiniBatch& batch, SampleRange share) {
-  const std::span<const int> samples = CachedShare::samples_of(batch, share);
+  const std::span<const int> samples = samples_of(batch, share);
   return {{samples.begin(), samples.end()}, batch};
 }
 

@@ -37,10 +37,6 @@ class CachedShare {
     return rows;
   }
 
-  static std::span<const int> samples_of(const MiniBatch& batch, SampleRange range) {
-    return batch.samples.subspan(range.begin, range.end - range.begin);
-  }
-
  private:
   static std::vector<std::int64_t> lengths_of(const MiniBatch& batch, SampleRange range) {
     return {batch.lengths.begin() + range.begin, batch.lengths.begin() + range.end};

@@ -99,7 +99,7 @@ class EmulatedStage final : public StageCompute {
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
     Deadline deadline(entries_ns(profile_.cache->write, size - there));
-    writes_->write(CachedShare::samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
+    writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
     deadline.wait();
   }
 

@@ -37,6 +37,11 @@ class Samples {
                           bool with_input) const = 0;
 };
 
+/// Numbers of the samples in a range of a mini-batch.
+inline std::span<const int> samples_of(const MiniBatch& batch, SampleRange range) {
+  return batch.samples.subspan(range.begin, range.end - range.begin);
+}
+
 /// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short. Of one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 

@@ -92,7 +92,7 @@ class TransformerStage final : public StageCompute {
 
   void cache_write(int micro_batch, SampleRange range) override {
     const auto boundary = at_boundary_.extract(micro_batch);
-    if (!boundary.empty()) writes_->write(CachedShare::samples_of(*batch_, range), boundary.mapped());
+    if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
   }
 
   at::Tensor backward(int micro_batch, at::Tensor gradient) override {
