@@ -226,7 +226,7 @@ Dataset pictures(std::vector<ImageData> parts, const SampleOptions& options, std
                    .tokens = static_cast<int>(image_tokens(folder.config))};
   input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
   input.seed = seed;
-  read_normalisation(folder.path, input);
+  input.normalisation = read_normalisation(folder.path);
   dataset.samples = std::make_unique<ImageSamples>(std::move(parts), input);
   return dataset;
 }

@@ -1,8 +1,7 @@
 #pragma once
-#include <array>
-
 #include "executor/data/image_transforms.h"
 #include "executor/data/images.h"
+#include "executor/preprocessor_config.h"
 #include "executor/samples.h"
 
 namespace frostpipe {
@@ -11,17 +10,10 @@ namespace frostpipe {
 struct ImageInput {
   int size = 224;  // pictures of another size are resized
   int tokens = 197;
-  std::array<float, 3> mean{0.5f, 0.5f, 0.5f}, deviation{0.5f, 0.5f, 0.5f};
+  Normalisation normalisation;
   Augmentation augmentation;  // in training
   std::uint64_t seed = 1;
 };
-
-/// image_mean and image_std of preprocessor_config.json; 0.5 without one, as ViT's own. Throws InvalidInput naming the
-/// file and the field.
-void read_normalisation(const std::filesystem::path& model_folder, ImageInput& input);
-
-/// preprocessor_config.json for transformers: what was computed here, and whatever else the folder's own says.
-std::string preprocessor_config(const std::filesystem::path& model_folder, std::int64_t image_size);
 
 /// Labelled pictures, the test's behind those to train on.
 class ImageSamples final : public Samples {

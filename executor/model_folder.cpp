@@ -9,9 +9,9 @@
 #include <random>
 
 #include "executor/communicator.h"
-#include "executor/image_samples.h"
 #include "executor/memory_meter.h"
 #include "executor/model_config.h"
+#include "executor/preprocessor_config.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
