@@ -8,7 +8,6 @@
 #include <numbers>
 #include <random>
 
-#include "executor/communicator.h"
 #include "executor/memory_meter.h"
 #include "executor/model_config.h"
 #include "executor/preprocessor_config.h"
@@ -58,8 +57,10 @@ std::string name_in(const WeightFiles& files, Family family, const std::string& 
   return "";
 }
 
+int num_layers_of(const TransformerConfig& config) { return static_cast<int>(2 * config.num_hidden_layers + 2); }
+
 /// The head's layer; a tensor of it may be missing.
-bool is_head(const TransformerConfig& config, int layer) { return layer == 2 * config.num_hidden_layers + 1; }
+bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers_of(config) - 1; }
 
 /// What tells labels apart: its rows are theirs.
 bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
@@ -174,7 +175,7 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files) {
   if (files.empty()) return {"the whole model"};
   std::vector<std::string> missing;
-  for (int layer = 0; layer <= 2 * folder.config.num_hidden_layers + 1; ++layer) {
+  for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
       if (is_tied || is_there(folder, files, layer, spec)) continue;
@@ -244,50 +245,32 @@ at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::i
 
 }  // namespace
 
-void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers,
-                       const std::vector<int>& holder_of, Communicator& communicator,
-                       const std::filesystem::path& target) {
+void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
+                        const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
-  const bool writes = communicator.rank() == 0;
+  const int num_layers = num_layers_of(source.config);
   const auto is_written = [&](const ParameterSpec& spec) { return !(is_tied && spec.names[0] == "lm_head.weight"); };
-  std::unique_ptr<SafetensorsWriter> writer;
-  if (writes) {
-    std::vector<SafetensorsWriter::Entry> entries;
-    for (int layer = 0; layer < static_cast<int>(holder_of.size()); ++layer) {
-      for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
-        for (const std::string& name : spec.names)
-          if (is_written(spec)) entries.push_back({name, "F32", stored_shape(spec)});
-      }
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
+      for (const std::string& name : spec.names)
+        if (is_written(spec)) entries.push_back({name, "F32", stored_shape(spec)});
     }
-    writer = std::make_unique<SafetensorsWriter>(target / "model.safetensors", std::move(entries));
   }
-  for (int layer = 0; layer < static_cast<int>(holder_of.size()); ++layer) {
-    const int holder = holder_of[layer];
-    const bool holds = holder == communicator.rank();
-    const std::vector<ParameterSpec> specs = parameters_of(source.config, layer);
-    std::int64_t count = 0;
-    for (const ParameterSpec& spec : specs) count += spec.count();
-    at::Tensor weights;
-    const std::string what = fmt::format("collecting layer {} for the model folder", layer);
-    if (holds) weights = layers.at(layer).weights.to(at::kCPU, at::kFloat).contiguous();
-    if (holds && !writes) communicator.everyone().send(weights, 0, layer, what).wait();
-    if (!writes) continue;
-    if (!holds) {
-      weights = at::empty({count}, at::kFloat);
-      communicator.everyone().receive(weights, holder, layer, what).wait();
-    }
+  SafetensorsWriter writer(target / "model.safetensors", std::move(entries));
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const at::Tensor weights = weights_of(layer);
     std::int64_t offset = 0;
-    for (const ParameterSpec& spec : specs) {
+    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
       for (std::size_t i = 0; i < spec.names.size() && is_written(spec); ++i) {
         const at::Tensor piece = piece_of(weights, spec, offset, i);
-        writer->write({reinterpret_cast<const std::byte*>(piece.data_ptr<float>()), piece.nbytes()});
+        writer.write({reinterpret_cast<const std::byte*>(piece.data_ptr<float>()), piece.nbytes()});
       }
       offset += spec.count();
     }
   }
-  if (!writes) return;
-  writer->finish();
+  writer.finish();
   if (source.config.family == Family::vit)
     write_file_atomically(target / "preprocessor_config.json",
                           preprocessor_config(source.path, source.config.image_size));

@@ -1,6 +1,6 @@
 #pragma once
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,8 +8,6 @@
 #include "executor/models/weight_files.h"
 
 namespace frostpipe {
-
-class Communicator;
 
 /// A Hugging Face folder of a BERT, ViT or GPT-2 model: config.json; weights, unless the model starts at random;
 /// tokenizer files for text. Names of tensors may lack the base model's prefix ("bert."). The head may be missing, or
@@ -45,11 +43,10 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
 /// Random weights for tests, large enough that every part of a layer counts; the same in every layout.
 void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
 
-/// Writes a folder that open_model_folder and transformers read: collects layer after layer on rank 0 (whose device
-/// needs room for one layer only) and copies the tokenizer files. holder_of[l] = rank that has layer l. `is_tied`: the
-/// head's matrix is the input embedding's, and is not written. Called by all ranks; rank 0 writes.
-void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers,
-                       const std::vector<int>& holder_of, Communicator& communicator,
-                       const std::filesystem::path& target);
+/// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of` gives
+/// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order. `is_tied`: the
+/// head's matrix is the input embedding's, and is not written.
+void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
+                        const std::filesystem::path& target);
 
 }  // namespace frostpipe

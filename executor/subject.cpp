@@ -5,6 +5,7 @@
 
 #include "executor/emulated_stage.h"
 #include "executor/model_folder.h"
+#include "executor/saved_model.h"
 #include "executor/transformer_stage.h"
 #include "plan/memory.h"
 

@@ -295,6 +295,36 @@ TEST_F(ModelsTest, AClassifierIsKeptForItsOwnLabels) {
   EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"a", "b", "c"}), 2u);
 }
 
+/// A folder that is written is read back to the bit, whatever the files have stacked, transposed or tied.
+TEST_F(ModelsTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
+  const Json& reference = test::reference_data("models_reference.json");
+  for (const Json& recorded : reference["models"]) {
+    SCOPED_TRACE(recorded["config"]["architectures"][0]);
+    std::filesystem::remove_all(folder_);
+    const std::filesystem::path target = folder_ / "written";
+    std::filesystem::create_directories(target);
+    write_model(recorded);
+    ModelFolder folder = open_model_folder(folder_);
+    if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification)
+      set_task(folder, folder.config.task, {"0", "1", "2"});
+    const auto weights_in = [&](const ModelFolder& one, int layer) {
+      LayerState state =
+          make_layer_state(parameters_of(one.config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
+      load_layer(one, WeightFiles(one.path), layer, /*seed=*/1, state);
+      return state.weights;
+    };
+    const bool is_tied = folder.config.ties_embeddings && folder.config.task == Task::causal_language_modeling;
+    write_model_folder(
+        folder, is_tied, [&](int layer) { return weights_in(folder, layer); }, target);
+    const ModelFolder written = open_model_folder(target);
+    EXPECT_EQ(written.config.task, folder.config.task);
+    EXPECT_EQ(written.label_names, folder.label_names);
+    EXPECT_EQ(check_weights(written, WeightFiles(target)), std::vector<std::string>{});
+    for (int layer = 0; layer < 2 * folder.config.num_hidden_layers + 2; ++layer)
+      EXPECT_TRUE(at::equal(weights_in(written, layer), weights_in(folder, layer))) << "layer " << layer;
+  }
+}
+
 TEST_F(ModelsTest, NormsMayBeCalledGammaAndBeta) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   const Json shapes = std::exchange(recorded["shapes"], Json::object());
