@@ -1,15 +1,8 @@
 #include "executor/data_shards.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <numeric>
-#include <set>
 
-#include "executor/communicator.h"
 #include "executor/data/split.h"
-#include "executor/job/hash.h"
 #include "plan/batch.h"
 
 namespace frostpipe {
@@ -17,22 +10,6 @@ namespace frostpipe {
 std::vector<int> nodes_of_seats(std::span<const int> seats, int num_seats, int num_nodes) {
   std::vector<int> nodes;
   for (const int seat : seats) nodes.push_back(seat * num_nodes / num_seats);
-  return nodes;
-}
-
-std::vector<int> hosts_of_ranks(Communicator& communicator) {
-  const int world_size = communicator.world_size();
-  std::vector<int> nodes(world_size);
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  std::vector<double> hosts(world_size, 0.0);  // a hash each, cut to what a double holds
-  hosts[communicator.rank()] = static_cast<double>(hash_bytes(std::as_bytes(std::span(host))) >> 12);
-  hosts = communicator.sum(std::move(hosts));
-  int next = 0;
-  for (int rank = 0; rank < world_size; ++rank) {
-    const auto first = std::find(hosts.begin(), hosts.begin() + rank, hosts[rank]) - hosts.begin();
-    nodes[rank] = first == rank ? next++ : nodes[first];
-  }
   return nodes;
 }
 

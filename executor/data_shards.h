@@ -6,14 +6,9 @@
 
 namespace frostpipe {
 
-class Communicator;
-
 /// Node of every rank where `num_seats` seats (a multiple) form `num_nodes` contiguous groups of equal size. `seats`:
 /// by rank. Whoever is left after a loss stays on its node, as on a host; a node may then be without ranks.
 std::vector<int> nodes_of_seats(std::span<const int> seats, int num_seats, int num_nodes);
-
-/// The hosts that the ranks run on, by rank, numbered from 0 without gaps. Called by all ranks.
-std::vector<int> hosts_of_ranks(Communicator& communicator);
 
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/data_shards.h"
+#include "executor/hosts.h"
 #include "executor/job/seats.h"
 #include "executor/training_run.h"
 #include "plan/memory.h"
