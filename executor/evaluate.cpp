@@ -8,6 +8,7 @@
 #include "executor/dataset.h"
 #include "executor/execute.h"
 #include "executor/model_folder.h"
+#include "executor/score.h"
 #include "executor/stage_runner.h"
 #include "executor/transformer_stage.h"
 #include "profiles/error.h"

@@ -1,9 +1,8 @@
+#include "executor/score.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include "executor/dataset.h"
-#include "executor/models/task.h"
 
 namespace frostpipe {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/models/task.h"
+#include "executor/score.h"
 #include "executor/training_run.h"
 #include "plan/memory.h"
 
