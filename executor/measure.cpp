@@ -8,13 +8,13 @@
 #include <numeric>
 #include <set>
 
+#include "executor/communicator.h"
 #include "executor/dataset.h"
 #include "executor/execute.h"
 #include "executor/layer_bench.h"
 #include "executor/measure_cache.h"
 #include "executor/measure_links.h"
 #include "executor/model_folder.h"
-#include "executor/rank_session.h"
 #include "profiles/error.h"
 #include "profiles/time_left.h"
 
