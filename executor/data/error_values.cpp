@@ -1,10 +1,7 @@
 #include "executor/data/error_values.h"
 
-#include <unicode/utf8.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace frostpipe {
@@ -13,10 +10,13 @@ namespace {
 constexpr std::size_t kLongestValueShown = 80;  // bytes
 constexpr std::size_t kMostNamesShown = 10;
 
+/// The second byte of a character in UTF-8, or a later one.
+bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 std::string shortened(std::string_view text) {
   if (text.size() <= kLongestValueShown) return std::string(text);
   std::size_t size = kLongestValueShown;
-  while (size > 0 && U8_IS_TRAIL(static_cast<std::uint8_t>(text[size]))) --size;
+  while (size > 0 && continues_a_character(text[size])) --size;
   return std::string(text.substr(0, size)) + "...";
 }
 
