@@ -5,6 +5,7 @@
 #include <random>
 
 #include "plan/memory.h"
+#include "planner/best_phase.h"
 #include "planner/make_plan.h"
 #include "planner/partition.h"
 #include "planner/pipedream.h"

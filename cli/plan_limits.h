@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/freeze.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "planner/deadline.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

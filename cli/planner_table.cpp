@@ -8,6 +8,7 @@
 
 #include "cli/table.h"
 #include "planner/auto_plan.h"
+#include "planner/make_plan.h"
 #include "planner/pipedream.h"
 #include "profiles/config_shape.h"
 #include "profiles/estimate.h"

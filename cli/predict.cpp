@@ -5,7 +5,7 @@
 #include "cli/report_words.h"
 #include "plan/memory.h"
 #include "plan/transformation.h"
-#include "planner/make_plan.h"
+#include "planner/best_phase.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

@@ -8,7 +8,7 @@
 #include "cli/plan_limits.h"
 #include "cli/replan_text.h"
 #include "executor/job/seats.h"
-#include "planner/make_plan.h"
+#include "planner/paper_auto_pipe.h"
 #include "planner/replan.h"
 
 namespace frostpipe {

@@ -10,6 +10,7 @@
 
 #include "planner/best_phase.h"
 #include "planner/candidate.h"
+#include "planner/make_plan.h"
 #include "planner/placement.h"
 #include "profiles/error.h"
 

@@ -3,7 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "planner/make_plan.h"
+#include "plan/plan.h"
 
 namespace frostpipe {
 

@@ -10,7 +10,7 @@
 
 #include "plan/memory.h"
 #include "planner/layer_costs.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 #include "planner/stage_bound.h"
 
 namespace frostpipe {

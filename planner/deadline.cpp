@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "planner/make_plan.h"
 #include "planner/run_planner.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"

@@ -7,11 +7,11 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "planner/best_phase.h"
-#include "planner/candidate.h"
+#include "planner/freeze_in_place.h"
+#include "planner/paper_auto_pipe.h"
 #include "planner/published_layouts.h"
 #include "planner/replan.h"
 #include "planner/run_planner.h"
@@ -63,7 +63,7 @@ Phases phases_by_rule(const Profile& profile, const Cluster& cluster, const Plan
     const int first_trainable = window->first_trainable_layer;
     auto next =
         options.method == "freeze-only"
-            ? carry_on(profile, cluster, options, phases.back(), first_trainable, window->from_step)
+            ? freeze_in_place(profile, cluster, options, phases.back(), first_trainable, window->from_step)
             : next_published_phase(profile, cluster, options, phases.back(), first_trainable, window->from_step);
     if (const auto* none = std::get_if<Infeasible>(&next))
       return Infeasible{
@@ -165,7 +165,7 @@ std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const 
       best = std::move(found.best);
     }
   }
-  if (best) return carry_on(profile, cluster, options, *best, 0, 0);  // with its prediction
+  if (best) return freeze_in_place(profile, cluster, options, *best, 0, 0);  // with its prediction
   return reasons;
 }
 
@@ -244,67 +244,6 @@ const std::vector<std::string>& plan_methods() {
                                                    "pipetransformer-without-replicas"};
   return methods;
 }
-
-void Infeasible::add(const Infeasible& other) {
-  reason += (reason.empty() ? "" : "; ") + other.reason;
-  lacks_memory = lacks_memory || other.lacks_memory;
-}
-
-int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
-  const int all = static_cast<int>(cluster.devices.size());
-  return options.max_devices > 0 ? std::min(all, options.max_devices) : all;
-}
-
-int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size) {
-  if (options.data_parallel_size > 0) return options.data_parallel_size;
-  return replicates(options)
-             ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size)
-             : 1;
-}
-
-void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  if (options.global_batch_size < 1) {
-    throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
-  }
-  if (options.num_steps < 1) throw InvalidInput("number of steps", "must be >= 1", std::to_string(options.num_steps));
-  if (options.partitioner != "exact" && options.partitioner != "pipetransformer-greedy") {
-    throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
-  }
-  if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
-  const int devices = devices_to_use(cluster, options);
-  if (options.tensor_parallel_size < 1 || devices % options.tensor_parallel_size != 0)
-    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", devices),
-                       std::to_string(options.tensor_parallel_size));
-  const auto has_backward = [](const Measurement& one) {
-    return one.cost.input_gradient_ns + one.cost.weight_gradient_ns > 0;
-  };
-  if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
-    throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
-                       profile.measurements.empty() ? "no measurements" : "none above 0");
-  const int layers = static_cast<int>(profile.model.layers.size());
-  constexpr int kMostLayers = 10'000;
-  if (layers > kMostLayers)
-    throw InvalidInput("profile of " + profile.model.name,
-                       fmt::format("must have at most {} layers to plan with; join some", kMostLayers),
-                       std::to_string(layers));
-  for (const LayerPin& pin : options.pins)
-    if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0)
-      throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers),
-                         fmt::format("{}={}", pin.layer, pin.stage));
-  if (!options.pins.empty() && options.partitioner != "exact")
-    throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
-  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p",
-                                             "pipetransformer-published"};
-  if (!options.pins.empty() && cut_by_rule.contains(options.method))
-    throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
-  const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
-                           !options.any_tensor_parallel_size || options.num_micro_batches > 0;
-  if (sizes_fixed && options.method == "ptd-p")
-    throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
-                       options.method);
-}
-
-bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
 
 PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted,
                      const ReplanObserver& observe) {

@@ -4,8 +4,11 @@
 #include <numeric>
 #include <string>
 
+#include "plan/transformation.h"
+#include "planner/best_phase.h"
 #include "planner/partition.h"
 #include "profiles/error.h"
+#include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
@@ -33,6 +36,24 @@ int paper_pipeline_length(std::span<const double> parameters_in_millions, int fr
   int length = initial_length;
   while (length >= 2 && largest_stage(active, length / 2) <= limit) length /= 2;
   return length;
+}
+
+std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster,
+                                                     const PlanOptions& options, const Phase& current,
+                                                     int first_trainable_layer, int from_step) {
+  std::vector<double> millions;
+  for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
+  const int initial_length = devices_to_use(cluster, options) / options.tensor_parallel_size;
+  const int length =
+      paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
+  auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size),
+                         first_trainable_layer);
+  if (auto* phase = std::get_if<Phase>(&next)) {
+    phase->from_step = from_step;
+    phase->predicted.transformation_ns =
+        transformation_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
+  }
+  return next;
 }
 
 }  // namespace frostpipe

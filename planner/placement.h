@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

@@ -1,8 +1,9 @@
 #pragma once
 #include <optional>
 #include <set>
+#include <variant>
 
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

@@ -9,7 +9,7 @@
 
 #include "planner/cache_parts.h"
 #include "planner/layer_costs.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/layer_costs.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 
 namespace frostpipe {
 

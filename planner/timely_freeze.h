@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "plan/schedule.h"
-#include "planner/make_plan.h"
+#include "planner/plan_options.h"
 #include "profiles/units.h"
 
 namespace frostpipe {

@@ -1,6 +1,6 @@
 // Oracles: every schedule and number of micro-batches, and every cut of two stages, by brute force; cuts worked out by
 // hand.
-#include "planner/make_plan.h"
+#include "planner/best_phase.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "planner/make_plan.h"
 #include "planner/run_planner.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "planner/make_plan.h"
 #include "planner/pipedream.h"
 #include "planner/stage_bound.h"
 #include "profiles/error.h"

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "planner/best_phase.h"
 #include "planner/candidate.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
