@@ -1,36 +1,11 @@
 #include "executor/freeze_controller.h"
 
 #include <algorithm>
-
 #include <cmath>
 
 #include "profiles/error.h"
 
 namespace frostpipe {
-
-const char* to_string(FreezePolicy::Rule rule) {
-  static constexpr const char* kNames[] = {"plan", "paper", "cap", "fixed", "adaptive"};
-  return kNames[static_cast<int>(rule)];
-}
-
-FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options) {
-  FreezePolicy policy{.rule = FreezePolicy::Rule::plan, .options = options, .fixed_layers = {}};
-  const std::string
-      place = "--freeze",
-      rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
-  for (const FreezePolicy::Rule rule :
-       {FreezePolicy::Rule::plan, FreezePolicy::Rule::paper, FreezePolicy::Rule::cap, FreezePolicy::Rule::adaptive}) {
-    if (text != to_string(rule)) continue;
-    policy.rule = rule;
-    return policy;
-  }
-  if (!text.starts_with("fixed:")) throw InvalidInput(place, rules, text);
-  policy.rule = FreezePolicy::Rule::fixed;
-  const auto layers = parse_fixed_layers(std::string_view(text).substr(6));
-  if (!layers) throw InvalidInput(place, rules, text);
-  policy.fixed_layers = *layers;
-  return policy;
-}
 
 FreezeController::FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps)
     : rule_(make_freeze_rule(policy, num_blocks, num_steps)), norm_sums_(num_blocks, 0.0) {}

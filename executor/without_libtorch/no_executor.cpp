@@ -17,8 +17,6 @@ namespace {
 
 bool executor_is_linked() { return false; }
 
-FreezePolicy parse_freeze_policy(const std::string&, const FreezeOptions&) { left_out("train"); }
-
 InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions&, const InputsFound&) { left_out("train"); }

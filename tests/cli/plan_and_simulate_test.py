@@ -4,7 +4,7 @@ import re
 import shutil
 import unittest
 
-from support import NO_EXECUTOR, CliTest, has_executor, measure_with_two_threads, synthetic_cluster
+from support import CliTest, measure_with_two_threads, synthetic_cluster
 
 
 class PlanTest(CliTest):
@@ -384,7 +384,7 @@ class EstimateTest(CliTest):
         self.run_tool("plan", "--profile", "graph.json", "--cluster", "cluster.json", "--method", "static", "--global-batch", 64, "-o", "graph.plan.json")
         self.assertIn("device-hours", self.run_tool("simulate", "graph.plan.json").stdout)
         refused = self.run_tool("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1)
-        self.assertRegex(refused.stderr, "must be a Transformer .* simulate" if has_executor() else NO_EXECUTOR)
+        self.assertRegex(refused.stderr, "must be a Transformer .* simulate")
 
     def test_what_is_wrong_is_named(self):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))
