@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/published_suites.h"
 #include "cli/table.h"
+#include "cli/usage_error.h"
 #include "plan/bench_table.h"
 #include "profiles/error.h"
 #include "profiles/files.h"

@@ -1,6 +1,5 @@
 #pragma once
 #include <functional>
-#include <stdexcept>
 
 namespace CLI {
 class App;
@@ -25,10 +24,5 @@ Command add_report_command(CLI::App& app);
 Command add_schedule_command(CLI::App& app);
 Command add_inspect_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
-
-/// Options that contradict each other, found after parsing; exit code 2.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 }  // namespace frostpipe

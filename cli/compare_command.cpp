@@ -12,6 +12,7 @@
 #include "cli/predict.h"
 #include "cli/run_tables.h"
 #include "cli/table.h"
+#include "cli/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 

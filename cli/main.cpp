@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/hand_over.h"
 #include "cli/output.h"
+#include "cli/usage_error.h"
 #include "cli/version.h"
 #include "executor/job/membership.h"
 #include "executor/job/process_limits.h"

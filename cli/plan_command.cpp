@@ -16,6 +16,7 @@
 #include "cli/plan_terms.h"
 #include "cli/plan_text.h"
 #include "cli/replan_text.h"
+#include "cli/usage_error.h"
 #include "plan/run_length.h"
 #include "plan/schedule.h"
 #include "planner/auto_plan.h"

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/commands.h"
 #include "cli/predict.h"
 #include "cli/table.h"
+#include "cli/usage_error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

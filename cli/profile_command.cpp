@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/usage_error.h"
 #include "executor/execute.h"
 #include "profiles/config_shape.h"
 #include "profiles/device_type.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cli/commands.h"
 #include "cli/common_options.h"
+#include "cli/usage_error.h"
 #include "plan/memory.h"
 #include "profiles/error.h"
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "cli/commands.h"
+#include "cli/usage_error.h"
 #include "planner/auto_zero_bubble.h"
 #include "profiles/error.h"
 #include "profiles/files.h"

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/schedule_choice.h"
 #include "cli/schedule_svg.h"
+#include "cli/usage_error.h"
 #include "plan/schedule.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"

@@ -14,6 +14,7 @@
 #include "cli/predict.h"
 #include "cli/simulate_schedule.h"
 #include "cli/table.h"
+#include "cli/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "simulator/simulate.h"

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/table.h"
 #include "plan/memory.h"

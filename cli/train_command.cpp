@@ -14,6 +14,7 @@
 #include "cli/replanning.h"
 #include "cli/run_tables.h"
 #include "cli/train_options.h"
+#include "cli/usage_error.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
 #include "profiles/error.h"
