@@ -168,8 +168,10 @@ void LayerBench::measure_updates(const std::string& optimizer, std::map<LayerKin
     // Few rows of a table of tokens have gradients, and a tie gives all of them one.
     const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
     const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
-    const double square_sum = TouchedGradients(state, rows).square_sum();
+    const TouchedGradients gradients(state, rows);
+    const double square_sum = gradients.square_sum();
     update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
+    gradients.clear();
     device_.mark();
     const std::vector<Nanoseconds> marks = device_.marked_ns();
     means[model_.layers[layer].kind].add(marks[1] - marks[0]);

@@ -151,7 +151,6 @@ void update(LayerState& state, const UpdateRule& rule) {
     step_range(0, state.num_decayed, rule.weight_decay);
     step_range(state.num_decayed, count, 0);
   }
-  state.gradients.zero_();
   round_weights(state);
 }
 
@@ -168,6 +167,11 @@ TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : r
 
 void TouchedGradients::put_back() const {
   if (rows_.defined()) table_.index_copy_(0, rows_, tensors_.front().view({rows_.numel(), table_.size(1)}));
+}
+
+void TouchedGradients::clear() const {
+  if (rows_.defined()) table_.index_fill_(0, rows_, 0);
+  tensors_.back().zero_();
 }
 
 double TouchedGradients::square_sum() const {

@@ -67,7 +67,7 @@ struct UpdateRule {
   double gradient_scale = 1;  // applied to the gradients first: clipping
 };
 
-/// One optimizer step of a trainable layer; then its gradients are cleared.
+/// One optimizer step of a trainable layer. Its gradients stay for the caller to clear (TouchedGradients).
 void update(LayerState& state, const UpdateRule& rule);
 
 /// What of a layer's gradients may differ from zero: everything, or of its first parameter, a table, these rows alone.
@@ -81,6 +81,8 @@ class TouchedGradients {
   void put_back() const;
   /// Sum of squares, accumulated in the gradients' own precision.
   double square_sum() const;
+  /// Sets them to zero in the layer.
+  void clear() const;
 
  private:
   at::Tensor table_, rows_;

@@ -248,6 +248,7 @@ void StageRunner::optimizer_step(Iteration& iteration) {
   iteration.rule.gradient_scale =
       iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
   compute_.update(iteration.rule);
+  for (const auto& [layer, touched] : iteration.gradients) touched.clear();
   updates_ = iteration.step + 1;
 }
 

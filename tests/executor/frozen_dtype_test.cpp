@@ -56,6 +56,8 @@ struct Job {
       whole->forward(0, {0, kSamples}, {});
       whole->backward(0, {});
       whole->update({.optimizer = "sgd", .learning_rate = 0.01});
+      for (auto& [layer, state] : layers)
+        if (state.trains()) state.gradients.zero_();
       losses.push_back(whole->loss());
     }
     return losses;

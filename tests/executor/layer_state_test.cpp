@@ -32,6 +32,8 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   all.tensors().front().mul_(10);
   touched.put_back();
   EXPECT_TRUE(at::equal(state.gradients, expected.gradients));
+  touched.clear();
+  EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
 }
 
 }  // namespace
