@@ -5,11 +5,11 @@
 #include <random>
 
 #include "plan/memory.h"
-#include "planner/best_phase.h"
 #include "planner/make_plan.h"
-#include "planner/partition.h"
-#include "planner/pipedream.h"
-#include "planner/token_slices.h"
+#include "planner/published/pipedream.h"
+#include "planner/published/token_slices.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/partition.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/output.h"
-#include "cli/plan_files.h"
-#include "cli/predict.h"
-#include "cli/run_tables.h"
-#include "cli/table.h"
-#include "cli/usage_error.h"
+#include "cli/plans/plan_files.h"
+#include "cli/plans/predict.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/shared/run_tables.h"
+#include "cli/shared/table.h"
+#include "cli/shared/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 

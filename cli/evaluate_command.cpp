@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/shared/progress.h"
+#include "cli/shared/table.h"
 #include "executor/execute.h"
 #include "profiles/error.h"
 #include "profiles/files.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "executor/elastic/process_limits.h"
 #include "executor/execute.h"
-#include "executor/job/process_limits.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

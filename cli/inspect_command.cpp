@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/output.h"
-#include "cli/table.h"
-#include "executor/job/checkpoint.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/shared/table.h"
+#include "executor/checkpoint/checkpoint.h"
 #include "plan/partition.h"
 #include "profiles/error.h"
 

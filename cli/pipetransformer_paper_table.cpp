@@ -5,8 +5,8 @@
 
 #include "cli/published_suites.h"
 #include "plan/freeze.h"
-#include "planner/paper_auto_pipe.h"
-#include "planner/partition.h"
+#include "planner/published/paper_auto_pipe.h"
+#include "planner/search/partition.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"

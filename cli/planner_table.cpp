@@ -6,15 +6,15 @@
 #include <chrono>
 #include <filesystem>
 
-#include "cli/table.h"
+#include "cli/shared/table.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
-#include "planner/pipedream.h"
-#include "profiles/config_shape.h"
+#include "planner/published/pipedream.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
-#include "profiles/import.h"
+#include "profiles/import/config_shape.h"
+#include "profiles/import/import.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

@@ -11,20 +11,20 @@
 #include <tuple>
 
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/local_ranks.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/usage_error.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/local_ranks.h"
+#include "cli/shared/output.h"
+#include "cli/shared/progress.h"
+#include "cli/shared/table.h"
+#include "cli/shared/usage_error.h"
 #include "executor/execute.h"
-#include "profiles/config_shape.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
-#include "profiles/import.h"
+#include "profiles/import/config_shape.h"
+#include "profiles/import/import.h"
 #include "profiles/link_fit.h"
 
 namespace frostpipe {

@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/svg.h"
-#include "cli/table.h"
+#include "cli/report/svg.h"
+#include "cli/shared/table.h"
 #include "plan/prediction_errors.h"
 
 namespace frostpipe {

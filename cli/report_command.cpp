@@ -4,11 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/chrome_trace.h"
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/html_report.h"
-#include "cli/output.h"
+#include "cli/report/chrome_trace.h"
+#include "cli/report/html_report.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
 #include "profiles/files.h"
 
 namespace frostpipe {

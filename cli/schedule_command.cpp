@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/common_options.h"
-#include "cli/output.h"
-#include "cli/schedule_choice.h"
-#include "cli/schedule_svg.h"
-#include "cli/usage_error.h"
+#include "cli/plans/schedule_choice.h"
+#include "cli/report/schedule_svg.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/shared/usage_error.h"
 #include "plan/schedule.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "cli/published_suites.h"
-#include "planner/token_slices.h"
+#include "planner/published/token_slices.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate.h"
 

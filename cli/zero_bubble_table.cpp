@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/published_suites.h"
-#include "planner/auto_zero_bubble.h"
+#include "planner/published/auto_zero_bubble.h"
 #include "simulator/simulate.h"
 #include "simulator/zero_bubble_table5.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/job/membership.h"
+#include "executor/elastic/membership.h"
 #include "plan/plan.h"
 #include "plan/replan.h"
 #include "plan/summary.h"

@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
-#include "planner/best_phase.h"
-#include "planner/candidate.h"
 #include "planner/make_plan.h"
 #include "planner/placement.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/candidate.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

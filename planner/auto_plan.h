@@ -3,7 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 
 namespace frostpipe {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <variant>
 
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 
 namespace frostpipe {
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
-#include "planner/best_phase.h"
-#include "planner/freeze_in_place.h"
-#include "planner/paper_auto_pipe.h"
-#include "planner/published_layouts.h"
+#include "planner/published/paper_auto_pipe.h"
+#include "planner/published/published_layouts.h"
 #include "planner/replan.h"
 #include "planner/run_planner.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/freeze_in_place.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"

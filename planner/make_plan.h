@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 
 namespace frostpipe {
 

@@ -5,7 +5,7 @@
 
 #include "plan/replan.h"
 #include "planner/cache_parts.h"
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 
 namespace frostpipe {
 

@@ -8,8 +8,8 @@
 
 #include "plan/memory.h"
 #include "plan/transformation.h"
-#include "planner/best_phase.h"
-#include "planner/candidate.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/candidate.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 

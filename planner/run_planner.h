@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/cache_parts.h"
-#include "planner/layer_costs.h"
-#include "planner/plan_options.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/plan_options.h"
 
 namespace frostpipe {
 

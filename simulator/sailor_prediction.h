@@ -1,5 +1,5 @@
 #pragma once
-#include "profiles/sailor.h"
+#include "profiles/import/sailor.h"
 
 namespace frostpipe {
 

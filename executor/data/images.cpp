@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "executor/data/error_values.h"
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 #include "profiles/files.h"
 
 namespace frostpipe {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/data/byte_level_bpe.h"
 #include "executor/data/squad.h"
-#include "executor/data/token_spans.h"
-#include "executor/data/wordpiece.h"
+#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/token_spans.h"
+#include "executor/data/tokenizers/wordpiece.h"
 
 namespace frostpipe {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "executor/data/error_values.h"
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <utility>
 
-#include "executor/data/error_values.h"
 #include "executor/data/table.h"
 #include "executor/data/text_file.h"
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

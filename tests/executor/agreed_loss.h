@@ -1,6 +1,6 @@
 #pragma once
-#include "executor/communicator.h"
-#include "executor/stage_runner.h"
+#include "executor/communication/communicator.h"
+#include "executor/runtime/stage_runner.h"
 
 namespace frostpipe::test {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "executor/job/launch.h"
+#include "executor/elastic/launch.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "executor/job/membership.h"
+#include "executor/elastic/membership.h"
 
 namespace frostpipe::test {
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "executor/layer_state.h"
-#include "executor/model_folder.h"
+#include "executor/models/folder/model_folder.h"
+#include "executor/models/layer_state.h"
 
 namespace frostpipe::test {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "executor/device.h"
+#include "executor/device/device.h"
 
 namespace frostpipe::test {
 

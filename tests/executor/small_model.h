@@ -1,9 +1,9 @@
 #pragma once
 #include <memory>
 
-#include "executor/image_samples.h"
+#include "executor/loading/image_samples.h"
+#include "executor/loading/samples.h"
 #include "executor/models/transformer.h"
-#include "executor/samples.h"
 #include "plan/plan.h"
 
 namespace frostpipe::test {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/job/activation_store.h"
-#include "executor/job/checkpoint.h"
-#include "executor/job/safetensors.h"
+#include "executor/cache/store/activation_store.h"
+#include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/safetensors.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
 

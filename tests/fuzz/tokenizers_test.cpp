@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/data/byte_level_bpe.h"
 #include "executor/data/question_windows.h"
-#include "executor/data/wordpiece.h"
+#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/wordpiece.h"
 #include "tests/fuzz/mutations.h"
 
 namespace frostpipe {

@@ -9,7 +9,7 @@
 #include "plan/memory.h"
 #include "plan/transformation.h"
 #include "planner/auto_plan.h"
-#include "planner/best_phase.h"
+#include "planner/search/best_phase.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/best_phase.h"
+#include "planner/search/best_phase.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

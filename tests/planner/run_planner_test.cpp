@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "planner/best_phase.h"
-#include "planner/candidate.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/candidate.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

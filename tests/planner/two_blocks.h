@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/plan_options.h"
+#include "planner/search/plan_options.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe::test {

@@ -6,8 +6,8 @@
 
 #include <tuple>
 
-#include "profiles/config_shape.h"
 #include "profiles/error.h"
+#include "profiles/import/config_shape.h"
 
 namespace frostpipe {
 namespace {

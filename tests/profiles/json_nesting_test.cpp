@@ -6,7 +6,7 @@
 #include <string>
 
 #include "profiles/error.h"
-#include "profiles/foreign_json.h"
+#include "profiles/import/foreign_json.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {

@@ -1,0 +1,90 @@
+#include "cli/plans/plan_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/shared/table.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr std::size_t kMostMisses = 5;
+
+double gap_of(const AutoPlan& answer) {
+  const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
+  return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
+                                   : 0;
+}
+
+/// What the method has made least, or most.
+std::string objective_of(const std::string& method) {
+  if (method == "pipetransformer" || method == "pipetransformer-without-replicas") return "run time";
+  if (method == "exact") return "bound of the slowest stage";
+  if (method == "pipedream") return "slowest stage";
+  if (method == "pipedream-2bw") return "throughput without a bubble";
+  return "iteration time";
+}
+
+std::string shape_text(const ParallelLayout& layout) {
+  std::string text = fmt::format("{} x {}", layout.pipeline_parallel_size, layout.data_parallel_size);
+  if (layout.tensor_parallel_size > 1) text += fmt::format(" x {}", layout.tensor_parallel_size);
+  return text;
+}
+
+}  // namespace
+
+std::string plan_answer_text(const AutoPlan& answer) {
+  std::string text;
+  if (answer.lower_bound_ns > 0)
+    text +=
+        fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % above\n",
+                    format_duration(answer.lower_bound_ns), 100 * gap_of(answer));
+  if (!answer.alternatives.empty()) {
+    using enum Table::Align;
+    Table table({{"next best", left},
+                 {"partition", left},
+                 {"micro-batches", right},
+                 {"schedule", left},
+                 {"recompute", left},
+                 {"iteration [ms]", right},
+                 {"slower [%]", right}});
+    const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
+    for (const Phase& phase : answer.alternatives) {
+      table.add_row({shape_text(phase.layout), to_brief_string(phase.partition),
+                     std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
+                     in_milliseconds(phase.predicted.iteration_ns),
+                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
+    }
+    text += "\n" + table.to_string();
+  }
+  for (std::size_t i = 0; i < std::min(answer.misses.size(), kMostMisses); ++i)
+    text += "does not fit: " + answer.misses[i] + "\n";
+  if (answer.misses.size() > kMostMisses)
+    text += fmt::format("{} more layouts do not fit; --format json names them\n", answer.misses.size() - kMostMisses);
+  return text;
+}
+
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json) {
+  auto json = nlohmann::ordered_json::parse(plan_json);
+  json["objective"] = objective_of(answer.plan.method);
+  json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
+  json["lower_bound_ns"] = answer.lower_bound_ns;
+  json["gap"] = gap_of(answer);
+  json["alternatives"] = nlohmann::ordered_json::array();
+  for (const Phase& phase : answer.alternatives) {
+    json["alternatives"].push_back({{"stages", phase.layout.pipeline_parallel_size},
+                                    {"replicas", phase.layout.data_parallel_size},
+                                    {"tensor_parallel_size", phase.layout.tensor_parallel_size},
+                                    {"partition", to_string(phase.partition)},
+                                    {"num_micro_batches", phase.num_micro_batches},
+                                    {"schedule", phase.schedule},
+                                    {"recompute", phase.recompute.value_or("")},
+                                    {"predicted_iteration_ns", phase.predicted.iteration_ns}});
+  }
+  json["misses"] = answer.misses;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+#include "cli/plans/plan_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/planned_work.h"
+#include "profiles/device_type.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  std::string path;
+  std::string content;
+};
+
+/// `what` is "profile" or "cluster".
+Source load_source(std::string_view what, const std::string& named, const std::string& expected_fingerprint,
+                   const std::string& override_path, const std::string& plan_path) {
+  if (!override_path.empty()) return {override_path, read_named_file(override_path)};
+  if (named.empty()) {
+    throw InvalidInput(fmt::format("{}: provenance.{}_path: names no file; give --{} FILE", plan_path, what, what));
+  }
+  const std::string path = path_in_plan(named, plan_path).string();
+  std::string content;
+  try {
+    content = read_text_file(path);
+  } catch (const InvalidInput& error) {
+    throw InvalidInput(fmt::format("{} (named by provenance.{}_path of {}; --{} FILE names another)", error.what(),
+                                   what, plan_path, what));
+  }
+  const std::string actual = fingerprint(content);
+  if (!expected_fingerprint.empty() && actual != expected_fingerprint) {
+    throw InvalidInput(
+        fmt::format("{}: provenance.{}_fingerprint: must be that of {}, {}, is {}: the {} has changed since the plan "
+                    "was made; make the plan again, or accept the {} as it is with --{} {}",
+                    plan_path, what, path, actual, expected_fingerprint, what, what, what, path));
+  }
+  return {path, content};
+}
+
+}  // namespace
+
+TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_named_file(plan_path), plan_path); }
+
+Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides) {
+  const Source source = load_source("profile", plan.provenance.profile_path, plan.provenance.profile_fingerprint,
+                                    overrides.profile, plan_path);
+  Profile profile = profile_from_json(source.content, source.path);
+  require_same_model(plan, profile.model, plan_path);
+  require_planned_frozen_dtype(plan, profile, source.path, plan_path);
+  validate(plan, profile.model, plan_path);
+  return profile;
+}
+
+Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides) {
+  const Source source = load_source("cluster", plan.provenance.cluster_path, plan.provenance.cluster_fingerprint,
+                                    overrides.cluster, plan_path);
+  Cluster cluster = cluster_from_json(source.content, source.path);
+  const int threads = plan.threads_per_rank / threads_of(cluster.devices.front().type);
+  if (static_cast<int>(cluster.devices.size()) != plan.world_size * std::max(1, threads)) {
+    throw InvalidInput(source.path + ": devices",
+                       threads > 1 ? fmt::format("must be {}, for the {} ranks of {} with {} threads each",
+                                                 plan.world_size * threads, plan.world_size, plan_path, threads)
+                                   : fmt::format("must be {}, the world size of {}", plan.world_size, plan_path),
+                       std::to_string(cluster.devices.size()));
+  }
+  if (threads > 1) cluster = with_threads_per_rank(cluster, threads);
+  return cluster;
+}
+
+fs::path path_in_plan(const std::string& path, const std::string& plan_path) {
+  return (fs::path(plan_path).parent_path() / path).lexically_normal();
+}
+
+std::string path_for_plan(const fs::path& path, const std::string& plan_path) {
+  const fs::path folder = fs::absolute(plan_path).parent_path();
+  std::error_code error;
+  const fs::path relative = fs::relative(fs::absolute(path), folder, error);
+  return error || relative.empty() ? fs::absolute(path).lexically_normal().string() : relative.string();
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,122 @@
+#include "cli/plans/plan_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "cli/plans/plan_files.h"
+#include "cli/shared/common_options.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// The number that a whole text is.
+std::optional<int> number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+LayerPin parse_pin(const std::string& text, const Model& model) {
+  const std::size_t equals = text.rfind('=');
+  const std::string name = text.substr(0, std::min(equals, text.size()));
+  const auto stage = equals == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(equals + 1));
+  if (!stage) throw InvalidInput("--pin", "must be LAYER=STAGE, such as block.3.mlp=1", text);
+  const auto layer =
+      std::find_if(model.layers.begin(), model.layers.end(), [&](const Layer& one) { return one.name == name; });
+  if (layer != model.layers.end()) return {static_cast<int>(layer - model.layers.begin()), *stage};
+  const auto number = number_of(name);
+  const int layers = static_cast<int>(model.layers.size());
+  if (!number || *number >= layers)
+    throw InvalidInput("--pin",
+                       fmt::format("must name one of the model's layers, {} to {}, or 0 to {}",
+                                   model.layers.front().name, model.layers.back().name, layers - 1),
+                       name);
+  return {*number, *stage};
+}
+
+}  // namespace
+
+Cluster with_memory_reserve(Cluster cluster, double reserve) {
+  for (Device& device : cluster.devices)
+    if (device.memory_limit_bytes)
+      device.memory_limit_bytes = static_cast<Bytes>((1 - reserve) * static_cast<double>(*device.memory_limit_bytes));
+  return cluster;
+}
+
+std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model) {
+  std::vector<std::pair<LayerPin, std::string>> pins;
+  for (const std::string& text : texts) pins.emplace_back(parse_pin(text, model), text);
+  std::sort(pins.begin(), pins.end(), [](const auto& a, const auto& b) { return a.first.layer < b.first.layer; });
+  for (std::size_t i = 1; i < pins.size(); ++i) {
+    const auto& [before, first] = pins[i - 1];
+    const auto& [after, second] = pins[i];
+    if (after.stage < before.stage || after.stage - before.stage > after.layer - before.layer)
+      throw InvalidInput("--pin", fmt::format("must leave a layer for every stage, in order, after {}", first), second);
+  }
+  std::vector<LayerPin> result;
+  for (const auto& [pin, text] : pins) result.push_back(pin);
+  return result;
+}
+
+void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
+  const std::map<std::string, int*> settings = {{"pp", &options.pipeline_parallel_size},
+                                                {"tp", &options.tensor_parallel_size},
+                                                {"dp", &options.data_parallel_size},
+                                                {"m", &options.num_micro_batches}};
+  for (const std::string& text : texts) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const auto setting = settings.find(text.substr(0, equals));
+    const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
+    if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
+      throw InvalidInput(
+          "--fix", "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas) or m=M (micro-batches per replica)",
+          text);
+    *setting->second = *number;
+    if (setting->first == "tp") options.any_tensor_parallel_size = false;
+  }
+}
+
+std::string check_fixed(const std::string& text) {
+  try {
+    PlanOptions unused;
+    apply_fixed({text}, unused);
+    return "";
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,
+                                                       const FreezeOptions& options) {
+  if (text == "cap") return std::nullopt;
+  std::vector<FreezeEvent> events;
+  if (text.starts_with("fixed:")) {
+    const auto layers = parse_fixed_layers(std::string_view(text).substr(6));
+    if (!layers || layers->back() > num_blocks(model))
+      throw InvalidInput(
+          "--forecast",
+          fmt::format("must be fixed:N,N,... with frozen layers after each decision, ascending, at most {}",
+                      num_blocks(model)),
+          text);
+    events = forecast_fixed(*layers, num_steps, options);
+  } else {
+    const TrainingPlan recorded = load_plan(text);
+    require_same_model(recorded, model, text);
+    for (const Phase& phase : recorded.phases) {
+      const int frozen = frozen_blocks(model, phase.first_trainable_layer);
+      const auto step =
+          static_cast<int>(static_cast<std::int64_t>(phase.from_step) * num_steps / std::max(1, recorded.num_steps));
+      if (frozen > (events.empty() ? 0 : events.back().frozen_layers))
+        events.push_back({.from_step = step, .frozen_layers = frozen});
+    }
+  }
+  return events;
+}
+
+}  // namespace frostpipe

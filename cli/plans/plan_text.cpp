@@ -1,0 +1,111 @@
+#include "cli/plans/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/shared/one_process_text.h"
+#include "cli/shared/table.h"
+#include "planner/published/timely_freeze.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+std::string memory_limits(const Cluster& cluster, bool memory_limited) {
+  std::vector<std::string> cells;
+  for (const Device& device : cluster.devices)
+    cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
+  return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
+}
+
+std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
+  using enum Table::Align;
+  Table table({{"from step", right},
+               {"frozen", right},
+               {"stages x replicas", right},
+               {"partition", left},
+               {"micro-batches", right},
+               {"schedule", left},
+               {"cache", left},
+               {"iteration [ms]", right},
+               {"samples/s", right},
+               {"memory per rank [MiB]", left},
+               {"change [ms]", right}});
+  for (const Phase& phase : plan.phases) {
+    const PhasePrediction& predicted = phase.predicted;
+    table.add_row({std::to_string(phase.from_step),
+                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
+                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
+                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule,
+                   to_string(phase.cache, phase.first_trainable_layer), in_milliseconds(predicted.iteration_ns),
+                   fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
+                                             static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
+                   in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
+  }
+  return table.to_string();
+}
+
+}  // namespace
+
+std::string ranks_text(int ranks, int threads) {
+  return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
+                     threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));
+}
+
+std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,
+                      bool is_fastest) {
+  const Nanoseconds total = predicted_run_ns(plan);
+  const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
+  return fmt::format(
+      "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
+      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}",
+      path, plan.method, plan.num_steps, plan.global_batch_size, ranks_text(plan.world_size, plan.threads_per_rank),
+      plan.phases.front().tokens, phases_text(plan, profile), memory_limits(cluster, plan.memory_limited),
+      format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
+      profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
+      plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", *plan.frozen_dtype) : "");
+}
+
+std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {
+  if (plan.delay_steps + 1 >= plan.plan.num_steps)
+    return fmt::format("within {} without freezing anything\n", deadline);
+  const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(),
+                                  [](const Phase& phase) { return phase.first_trainable_layer > 0; });
+  if (first == plan.plan.phases.end()) return fmt::format("within {} without freezing anything\n", deadline);
+  return fmt::format(
+      "within {} where the first freeze waits until step {} ({:.0f} % of the run, {} steps {} than forecast); {:.0f} % "
+      "of all updates of blocks are still made\n",
+      deadline, first->from_step, 100.0 * first->from_step / plan.plan.num_steps, std::abs(plan.delay_steps),
+      plan.delay_steps >= 0 ? "later" : "earlier", 100 * plan.trained_share);
+}
+
+std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
+                               const PlanOptions& options) {
+  const TimelyFreeze none = timely_freeze_of(phase, profile, cluster, options, 0),
+                     some = timely_freeze_of(phase, profile, cluster, options, options.freeze.alpha);
+  using enum Table::Align;
+  Table table({{"stage", right}, {"mean ratio", right}, {"by micro-batch", left}});
+  for (std::size_t stage = 0; stage < some.ratio.size(); ++stage) {
+    double sum = 0;
+    std::string each;
+    for (const double one : some.ratio[stage]) {
+      sum += one;
+      each += fmt::format("{}{:.2f}", each.empty() ? "" : " ", one);
+    }
+    constexpr std::size_t kLongest = 60;
+    if (each.size() > kLongest) each = each.substr(0, kLongest) + " ...";
+    table.add_row(
+        {std::to_string(stage), fmt::format("{:.2f}", sum / static_cast<double>(some.ratio[stage].size())), each});
+  }
+  return fmt::format(
+      "\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline "
+      "takes {} instead of {} ({:.2f} times as fast), before reductions "
+      "and updates; train does not leave gradients out\n",
+      100 * options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns),
+      format_duration(none.makespan_ns),
+      static_cast<double>(none.makespan_ns) / static_cast<double>(std::max<Nanoseconds>(1, some.makespan_ns)));
+}
+
+}  // namespace frostpipe

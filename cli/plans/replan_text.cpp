@@ -1,0 +1,86 @@
+#include "cli/plans/replan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/shared/table.h"
+
+namespace frostpipe {
+namespace {
+
+/// One way to go on, in a row.
+std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
+  const Phase& first = way.phases.front();
+  std::string parts, iterations;
+  for (const Phase& phase : way.phases) {
+    parts += (parts.empty() ? "" : ", ") + to_string(phase.cache, phase.first_trainable_layer);
+    iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
+  }
+  return {is_chosen ? "*" : "",
+          fmt::format("{} x {}", first.layout.pipeline_parallel_size, first.layout.data_parallel_size),
+          to_brief_string(first.partition),
+          std::to_string(first.num_micro_batches),
+          parts,
+          iterations,
+          in_milliseconds(first.predicted.transformation_ns),
+          format_duration(way.predicted_ns)};
+}
+
+/// What filling costs and a hit saves in the layout that the cached way begins with, and after how many hit steps the
+/// fill has paid; empty where that layout was not considered without a cache.
+std::string break_even(const Continuation& cached, const std::vector<Continuation>& ways) {
+  const Phase& fill = cached.phases.front();
+  const Phase& hit = cached.phases.back();
+  for (const Continuation& way : ways) {
+    const Phase& plain = way.phases.front();
+    if (plain.cache.on || plain.partition != fill.partition || plain.num_micro_batches != fill.num_micro_batches ||
+        plain.schedule != fill.schedule)
+      continue;
+    const Nanoseconds extra = fill.predicted.iteration_ns - plain.predicted.iteration_ns;
+    const Nanoseconds saved = plain.predicted.iteration_ns - hit.predicted.iteration_ns;
+    const int fill_steps = cached.parts.front().end_step - cached.parts.front().from_step;
+    const std::string costs = fmt::format("; filling costs {} ms a step over {} steps, a hit saves {} ms",
+                                          in_milliseconds(extra), fill_steps, in_milliseconds(saved));
+    if (saved <= 0) return costs;
+    return costs + fmt::format(": paid back after {:.1f} hit steps",
+                               std::max(0.0, static_cast<double>(extra) * fill_steps / static_cast<double>(saved)));
+  }
+  return {};
+}
+
+/// Whether the chosen way uses the cache, and why: what decides is the predicted time of all that is left.
+std::string cache_text(const ReplanResult& result) {
+  if (!result.why_no_cache.empty()) return "no cache: " + result.why_no_cache + "\n";
+  const Continuation *cached = nullptr, *plain = nullptr;  // the best of each
+  for (const Continuation& way : result.candidates) {
+    const Continuation*& best = way.parts.empty() ? plain : cached;
+    if (!best || way.predicted_ns < best->predicted_ns) best = &way;
+  }
+  if (!cached) return "no cache: no layout with it fits\n";
+  const bool is_used = !result.chosen.parts.empty();
+  if (!plain) return "the cache is used: no layout without it fits\n";
+  return fmt::format("the cache is {}: what is left takes {} with it, {} without{}\n", is_used ? "used" : "not used",
+                     format_duration(cached->predicted_ns), format_duration(plain->predicted_ns),
+                     break_even(*cached, result.candidates));
+}
+
+}  // namespace
+
+std::string explanation_of(const ReplanRequest& request, const ReplanResult& result, const Model& model) {
+  using enum Table::Align;
+  Table table({{"", left},
+               {"stages x replicas", right},
+               {"partition", left},
+               {"micro-batches", right},
+               {"cache", left},
+               {"iteration [ms]", left},
+               {"change [ms]", right},
+               {"time left", right}});
+  for (const Continuation& way : result.candidates) table.add_row(row_of(way, way.phases == result.chosen.phases));
+  const std::string text = fmt::format("\nstep {}: {} layers frozen; * is done\n{}", request.from_step,
+                                       frozen_blocks(model, request.first_trainable_layer), table.to_string());
+  return text + cache_text(result);
+}
+
+}  // namespace frostpipe

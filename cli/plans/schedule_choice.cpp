@@ -1,0 +1,87 @@
+#include "cli/plans/schedule_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "cli/shared/usage_error.h"
+#include "planner/published/auto_zero_bubble.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kLargestShape = 4096;  // ranks, micro-batches: more is no picture
+constexpr const char* kAutoZeroBubble = "AutoZeroBubble";
+
+bool equal_ignoring_case(std::string a, std::string b) {
+  return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));
+}
+
+bool names_a_file(const std::string& name) {
+  return name.ends_with(".csv") || name.find('/') != std::string::npos || std::filesystem::is_regular_file(name);
+}
+
+}  // namespace
+
+std::string known_schedules() { return fmt::format("{}, {}", fmt::join(schedule_names(), ", "), kAutoZeroBubble); }
+
+std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& choice) {
+  const auto add_size = [&](const std::string& name, int& value, const std::string& meaning) {
+    return command.add_option(name, value, meaning)
+        ->check(CLI::Range(1, kLargestShape).description(""))
+        ->type_name("N");
+  };
+  return {
+      add_size("--pp", choice.shape.pipeline_parallel_size, "Pipeline-parallel size: number of ranks in a row")
+          ->capture_default_str(),
+      add_size("--micro-batches", choice.shape.num_micro_batches, "Micro-batches per iteration")->capture_default_str(),
+      add_size("--virtual-stages", choice.shape.virtual_stages,
+               "Stages per rank; default: what the schedule needs, 2 where that is free"),
+      add_size("--token-slices", choice.shape.token_slices,
+               "Slices of each micro-batch (TeraPipe, Seq1F1B); default 4"),
+      add_size("--max-in-flight", choice.max_in_flight,
+               "AutoZeroBubble: micro-batches that a rank may keep; default: twice --pp"),
+      command
+          .add_option(
+              "--weight-gradient-share", choice.weight_gradient_share,
+              fmt::format(
+                  "What a micro-batch keeps from I until W, of what it keeps from F on; default 1, AutoZeroBubble {}",
+                  kWeightGradientShare))
+          ->check(CLI::Range(0.01, 1.0).description(""))
+          ->type_name("X")};
+}
+
+double weight_gradient_share_of(const ScheduleChoice& choice) {
+  if (choice.weight_gradient_share > 0) return choice.weight_gradient_share;
+  return equal_ignoring_case(choice.name, kAutoZeroBubble) ? kWeightGradientShare : 1;
+}
+
+Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs) {
+  if (names_a_file(choice.name)) {
+    if (choice.shape != ScheduleChoice{}.shape || choice.max_in_flight > 0)
+      throw UsageError(fmt::format("{}: says itself how many ranks, micro-batches and stages there are", choice.name));
+    return compute_only(checked_schedule(choice.name));
+  }
+  const bool is_auto = equal_ignoring_case(choice.name, kAutoZeroBubble);
+  if (choice.max_in_flight > 0 && !is_auto)
+    throw UsageError(fmt::format("--max-in-flight: is of {} only", kAutoZeroBubble));
+  try {
+    if (!is_auto) return build_schedule(choice.name, choice.shape);
+    const int limit = choice.max_in_flight > 0 ? choice.max_in_flight : 2 * choice.shape.pipeline_parallel_size;
+    return auto_zero_bubble(choice.shape, costs, limit, weight_gradient_share_of(choice));
+  } catch (const InvalidInput& error) {
+    throw UsageError(error.what());
+  }
+}
+
+Schedule checked_schedule(const std::string& file) {
+  Schedule read = schedule_from_csv(read_named_file(file), file);
+  validate(has_messages(read) ? read : lower(compute_only(read)));
+  return read;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,194 @@
+#include "cli/report/html_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/report/report_charts.h"
+#include "cli/report/report_style.h"
+#include "cli/report/report_tables.h"
+#include "cli/report/svg.h"
+#include "cli/shared/one_process_text.h"
+#include "cli/shared/report_words.h"
+#include "cli/shared/run_tables.h"
+#include "plan/run_length.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+std::string card(std::string_view title, std::string_view hint, const std::string& content) {
+  if (content.empty()) return "";
+  return fmt::format("<section class=\"card\"><h2>{}</h2>\n<p class=\"hint\">{}</p>\n{}</section>\n", title, hint,
+                     content);
+}
+
+std::string tile(const std::string& value, const std::string& meaning) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", value, meaning);
+}
+
+std::string what_was_run(const Comparison& comparison) {
+  const RunSummary& run = comparison.runs.back();
+  std::vector<std::string> parts = {
+      plural(static_cast<long long>(comparison.runs.size()), "training run"), plural(run.world_size, "rank"),
+      fmt::format("mini-batch {}", run.global_batch_size),
+      fmt::format("{} ({})", epochs_text(run.epochs), plural(run.num_steps, "step")),
+      fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples))};
+  if (!run.label_names.empty()) parts.push_back(plural(static_cast<long long>(run.label_names.size()), "label"));
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+struct WorstPrediction {
+  double error = 0;  // as a fraction of the measured time
+  const RunSummary* run = nullptr;
+  const PhaseSummary* phase = nullptr;
+};
+
+/// Largest error of a predicted iteration time, over all phases: short ones count, and say how short they are.
+std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
+  std::optional<WorstPrediction> worst;
+  for (const RunSummary& run : comparison.runs) {
+    for (const PhaseSummary& phase : run.phases) {
+      if (phase.predicted_iteration_ns <= 0 || phase.measured_iteration_ns <= 0) continue;
+      const double error = std::abs(static_cast<double>(phase.predicted_iteration_ns - phase.measured_iteration_ns)) /
+                           static_cast<double>(phase.measured_iteration_ns);
+      if (!worst || error > worst->error) worst = {.error = error, .run = &run, .phase = &phase};
+    }
+  }
+  return worst;
+}
+
+bool alike(const RunSummary& a, const RunSummary& b) {
+  return a.seed == b.seed && a.num_steps == b.num_steps && a.test_items == b.test_items &&
+         a.num_train_samples == b.num_train_samples && a.global_batch_size == b.global_batch_size;
+}
+
+std::string runs_hint(const Comparison& comparison) {
+  const auto& runs = comparison.runs;
+  const bool all_alike =
+      std::all_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return alike(run, runs[0]); });
+  return std::string(runs.size() == 1 ? ""
+                     : all_alike
+                         ? "Equal data, seed, mini-batch and number of steps. "
+                         : "The runs differ in data, seed, mini-batch or number of steps: compare with care. ") +
+         "Every figure is of this one run on this machine.";
+}
+
+std::string tiles(const Comparison& comparison) {
+  const RunSummary& run = comparison.runs.back();
+  std::string html = "<div class=\"tiles\">\n";
+  for (const Speedup& speedup : comparison.speedups) {
+    html += tile(fmt::format("{:.2f}×", speedup.factor),
+                 fmt::format("{} against {}{}<br>"
+                             "10–90 % {:.2f}–{:.2f}",
+                             escape_html(speedup.run), escape_html(speedup.baseline),
+                             fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
+  }
+  html +=
+      tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));
+  html += tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
+               fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric), escape_html(run.name),
+                           100 * run.test_accuracy_standard_error));
+  if (const auto worst = worst_prediction(comparison)) {
+    html += tile(
+        fmt::format("{:.1f} %", 100 * worst->error),
+        fmt::format("largest error of a predicted iteration time, of all phases<br>{} from step {}, {} long",
+                    escape_html(worst->run->name), worst->phase->from_step, plural(worst->phase->num_steps, "step")));
+  }
+  return html + "</div>\n";
+}
+
+std::string meanings() {
+  return "<details class=\"card\"><summary>What the words mean</summary><dl>"
+         "<dt>iteration time</dt><dd>One optimizer step: forward and backward of all micro-batches, gradient "
+         "all-reduce and update. Measured: the median over the phase's steps. Predicted: simulated from a profile "
+         "taken before the run, for the layouts that the run really used.</dd>"
+         "<dt>stages × replicas</dt><dd>Pipeline length times copies of the pipeline; each stage holds a range of "
+         "layers (the partition), each replica works on its share of the mini-batch.</dd>"
+         "<dt>frozen layers</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
+         "frozen with the first. They run forward only.</dd>"
+         "<dt>change of layout</dt><dd>Freezing, moving layers and building new groups between two phases; it is part "
+         "of the throughput.</dd>"
+         "<dt>throughput</dt><dd>Training samples divided by the wall time of the training loop, changes of layout and "
+         "freeze decisions included; start and evaluation are given apart.</dd>"
+         "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
+         "kept activations, work space.</dd>"
+         "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
+         "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n";
+}
+
+std::string footer(const HtmlReportInput& input) {
+  const RunSummary& run = input.comparison.runs.back();
+  return fmt::format("<footer>frostpipe {} · from {} · seed {} · plan method {} · freezing by {}</footer>\n",
+                     FROSTPIPE_VERSION, escape_html(input.source), run.seed, escape_html(run.method),
+                     escape_html(run.freeze));
+}
+
+/// The last run's.
+std::string decisions(const Comparison& comparison) {
+  std::string html;
+  for (const Decision& decision : comparison.runs.back().decisions) {
+    html += fmt::format(
+        "<details><summary>step {}: {} frozen</summary><div class=\"scroll\"><pre>{}</pre></div></details>\n",
+        decision.step, plural(decision.frozen_layers, "layer"), escape_html(decision.explanation));
+  }
+  return html;
+}
+
+std::string recoveries(const Comparison& comparison) {
+  std::string text;
+  for (const RunSummary& run : comparison.runs) {
+    if (!run.recoveries.empty()) text += run.name + "\n" + recoveries_text(run);
+  }
+  return text.empty() ? "" : "<div class=\"scroll\"><pre>" + escape_html(text) + "</pre></div>";
+}
+
+}  // namespace
+
+std::string html_report(const HtmlReportInput& input) {
+  const Comparison& comparison = input.comparison;
+  if (comparison.runs.empty()) throw InvalidInput(input.source, "runs: at least one", "none");
+  const std::string answer = escape_html(headline(comparison));
+
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<title>frostpipe report</title>\n<style>";
+  html += report_style();
+  html += "</style></head>\n<body><main>\n<header><p class=\"kicker\">frostpipe report · " +
+          escape_html(what_was_run(comparison)) + "</p>\n<h1>" + answer + "</h1>\n";
+  for (const std::string& text : {one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
+    if (!text.empty()) html += "<p class=\"muted\">" + escape_html(text) + "</p>\n";
+  html += "</header>\n";
+  html += tiles(comparison);
+  html += card("Runs", runs_hint(comparison), runs_table(comparison));
+  html += card("Accuracy, item by item",
+               "Difference in points over the same test items; the bar is the 95 % interval of the paired differences.",
+               accuracy_intervals(comparison));
+  html += card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
+               phases_table(comparison));
+  html += card("Decisions",
+               "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
+               "planner's.",
+               decisions(comparison));
+  html += card("Lost and taken back", "Where a run went on from an earlier moment, why, and what it took.",
+               recoveries(comparison));
+  html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
+               run_charts(comparison));
+  html += card("One iteration of each phase",
+               "What each rank did, and when; the measured iteration is the one whose time is the phase's median.",
+               phase_timelines(comparison));
+  html += card("Peak memory",
+               input.cluster
+                   ? "MiB of live tensors per rank: measured (bar), predicted (line), limit (dashed). A bar beyond "
+                     "the limit belongs to a run that was made without it."
+                   : "MiB of live tensors per rank: measured (bar) and predicted (line).",
+               memory_bars(comparison, input.cluster));
+  html += card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
+  html += card("Labels", "Recall and precision on the test set.", labels_table(comparison));
+  html += meanings() + footer(input);
+  return html + "</main></body></html>\n";
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,236 @@
+#include "cli/report/report_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report/html_table.h"
+#include "cli/report/svg.h"
+#include "cli/shared/report_words.h"
+#include "plan/time_terms.h"
+
+namespace frostpipe {
+namespace {
+
+double milliseconds(Nanoseconds duration) { return static_cast<double>(duration) / 1e6; }
+
+std::string milliseconds_or_dash(Nanoseconds duration) {
+  return duration > 0 ? fmt::format("{:.1f}", milliseconds(duration)) : "–";
+}
+
+const Speedup* speedup_over(const Comparison& comparison, const std::string& baseline) {
+  for (const Speedup& speedup : comparison.speedups) {
+    if (speedup.baseline == baseline) return &speedup;
+  }
+  return nullptr;
+}
+
+/// The 10 to 90 % range as a bar, its median as a line and the prediction as a dot, on one scale for all phases.
+std::string prediction_strip(const PhaseSummary& phase, Nanoseconds scale_ns, const std::string& colour) {
+  const auto x = [&](Nanoseconds value) {
+    return 4 + 110.0 * static_cast<double>(value) / static_cast<double>(scale_ns);
+  };
+  const double low = x(phase.measured_iteration_low_ns), high = x(phase.measured_iteration_high_ns);
+  std::string svg = fmt::format(
+      "<svg class=\"inline\" viewBox=\"0 0 120 16\"><line class=\"grid\" x1=\"4\" x2=\"114\" y1=\"8\" y2=\"8\"/>"
+      "<rect class=\"{} soft\" x=\"{}\" y=\"3\" width=\"{}\" height=\"10\" rx=\"2\"><title>measured, 10 to 90 %</title>"
+      "</rect><rect class=\"{}\" x=\"{}\" y=\"1\" width=\"2\" height=\"14\"><title>measured median</title></rect>",
+      colour, coordinate(low), coordinate(std::max(2.0, high - low)), colour,
+      coordinate(x(phase.measured_iteration_ns) - 1));
+  if (phase.predicted_iteration_ns > 0) {
+    svg += fmt::format(
+        "<circle cx=\"{}\" cy=\"8\" r=\"3.5\" fill=\"none\" class=\"mark\"><title>predicted</title></circle>",
+        coordinate(x(phase.predicted_iteration_ns)));
+  }
+  return svg + "</svg>";
+}
+
+Nanoseconds longest_iteration(const Comparison& comparison) {
+  Nanoseconds longest = 1;
+  for (const RunSummary& run : comparison.runs) {
+    for (const PhaseSummary& phase : run.phases) {
+      longest = std::max({longest, phase.measured_iteration_high_ns, phase.predicted_iteration_ns});
+    }
+  }
+  return longest;
+}
+
+std::string transformation_cell(const PhaseSummary& phase) {
+  if (phase.predicted_transformation_ns <= 0 && phase.transformation_ns <= 0) return "–";
+  return fmt::format("{} <small>/ {}</small>", milliseconds_or_dash(phase.predicted_transformation_ns),
+                     milliseconds_or_dash(phase.transformation_ns));
+}
+
+/// The error, and below it the term that is off.
+std::string error_cell(const PhaseSummary& phase) {
+  const std::string error = prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns);
+  if (error.empty()) return "–";
+  const std::string term = term_that_is_off(phase);
+  return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(term));
+}
+
+/// Samples found in the cache: at the boundary, and at an earlier one.
+std::string cache_cell(const PhaseSummary& phase) {
+  if (!phase.cache) return "–";
+  const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);
+  return phase.cache_base_fraction > 0
+             ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction)
+             : hits;
+}
+
+std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string& label, const std::string& colour,
+                                   Nanoseconds scale_ns) {
+  return {label,
+          std::to_string(phase.from_step),
+          std::to_string(phase.num_steps),
+          std::to_string(phase.frozen_layers),
+          cache_cell(phase),
+          fmt::format("{} × {}, {}, {}<br><small>layers {}, {} tokens</small>", phase.stages, phase.replicas,
+                      plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
+                      escape_html(phase.partition), phase.tokens),
+          milliseconds_or_dash(phase.predicted_iteration_ns),
+          milliseconds_or_dash(phase.measured_iteration_ns),
+          error_cell(phase),
+          prediction_strip(phase, scale_ns, colour),
+          fmt::format("{:.0f}", phase.samples_per_second),
+          transformation_cell(phase)};
+}
+
+struct LabelCount {
+  int count = 0, hits = 0, predicted = 0;
+};
+
+std::vector<LabelCount> count_labels(const RunSummary& run) {
+  std::vector<LabelCount> counts(run.label_names.size());
+  const std::size_t n = std::min(run.test_labels.size(), run.test_predictions.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto label = static_cast<std::size_t>(run.test_labels[i]);
+    const auto prediction = static_cast<std::size_t>(run.test_predictions[i]);
+    if (label >= counts.size() || prediction >= counts.size()) continue;
+    ++counts[label].count;
+    ++counts[prediction].predicted;
+    if (label == prediction) ++counts[label].hits;
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::string run_colour(std::size_t index, std::size_t num_runs) {
+  if (index + 1 == num_runs) return "run-2";
+  return fmt::format("run-{}", index < 2 ? index : 3 + (index - 2) % 3);
+}
+
+std::string run_label(std::size_t index, std::size_t num_runs, std::string_view name) {
+  return fmt::format("<span class=\"dot {}\"></span>{}", run_colour(index, num_runs), escape_html(name));
+}
+
+std::string runs_table(const Comparison& comparison) {
+  const bool compared = !comparison.speedups.empty();
+  const std::string last = escape_html(comparison.runs.back().name);
+  std::vector<HtmlTable::Column> columns = {
+      {"run", "run", "l"},
+      {"freezing", "freezing", "l"},
+      {"throughput<br><small>samples/s</small>", "throughput, samples/s", "strong"}};
+  if (compared)
+    columns.push_back({fmt::format("{}'s throughput<br>over this one's <small>10–90 %</small>", last),
+                       comparison.runs.back().name + " / this one, 10–90 %", ""});
+  columns.insert(columns.end(),
+                 {{"training loop<br><small>s</small>", "training loop, s", ""},
+                  {"of it changing<br>layout <small>s</small>", "of it changing layout, s", ""},
+                  {"start<br><small>s</small>", "start, s", ""},
+                  {"evaluation<br><small>s</small>", "evaluation, s", ""},
+                  {"test accuracy<br><small>% ± s.e.</small>", "test accuracy, % ± s.e.", ""},
+                  {"peak memory<br><small>MiB, largest rank</small>", "peak memory, MiB, largest rank", ""}});
+  HtmlTable table(columns);
+  const std::size_t n = comparison.runs.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const RunSummary& run = comparison.runs[i];
+    std::vector<std::string> cells = {run_label(i, n, run.name), escape_html(run.freeze),
+                                      fmt::format("{:.1f}", run.samples_per_second)};
+    if (compared) {
+      const Speedup* speedup = speedup_over(comparison, run.name);
+      cells.push_back(speedup && i + 1 < n ? fmt::format("{:.2f}× <small>{:.2f}–{:.2f}</small>", speedup->factor,
+                                                         speedup->low, speedup->high)
+                                           : "");
+    }
+    const Bytes peak = peak_memory_bytes(run);
+    cells.insert(cells.end(),
+                 {fmt::format("{:.1f}", run.wall_seconds),
+                  fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
+                  fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
+                  fmt::format("{:.1f} ± {:.1f}", 100 * run.test_accuracy, 100 * run.test_accuracy_standard_error),
+                  peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–"});
+    table.add_row(cells);
+  }
+  return table.to_string();
+}
+
+std::string phases_table(const Comparison& comparison) {
+  HtmlTable table({{"run", "run", "l"},
+                   {"from<br>step", "from step", ""},
+                   {"steps", "steps", ""},
+                   {"frozen<br>layers", "frozen layers", ""},
+                   {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", ""},
+                   {"stages × replicas", "stages × replicas", "l brief"},
+                   {"predicted<br><small>ms</small>", "predicted, ms", ""},
+                   {"measured<br><small>ms, median</small>", "measured, ms, median", "strong"},
+                   {"error", "error", "brief"},
+                   {"measured 10–90 %,<br>predicted ○", "measured 10–90 %, predicted ○", "l"},
+                   {"samples/s", "samples/s", ""},
+                   {"change<br><small>ms, pred. / meas.</small>", "change into it, ms, pred. / meas.", ""}});
+  const Nanoseconds scale_ns = longest_iteration(comparison);
+  const std::size_t n = comparison.runs.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const PhaseSummary& phase : comparison.runs[i].phases)
+      table.add_row(phase_row(phase, run_label(i, n, comparison.runs[i].name), run_colour(i, n), scale_ns));
+  }
+  return table.to_string();
+}
+
+std::string what_ifs_table(const Comparison& comparison) {
+  if (comparison.what_ifs.empty()) return "";
+  HtmlTable table({{"what if", "what if", "l"},
+                   {"iteration<br><small>ms</small>", "iteration, ms", "strong"},
+                   {"instead of<br><small>ms</small>", "instead of, ms", ""},
+                   {"change", "change", ""},
+                   {"in words", "in words", "l wrap"}});
+  for (const WhatIf& what_if : comparison.what_ifs) {
+    table.add_row({escape_html(what_if.name), milliseconds_or_dash(what_if.iteration_ns),
+                   milliseconds_or_dash(what_if.baseline_iteration_ns),
+                   prediction_error_percent(what_if.iteration_ns, what_if.baseline_iteration_ns),
+                   escape_html(what_if.sentence)});
+  }
+  return table.to_string();
+}
+
+std::string labels_table(const Comparison& comparison) {
+  if (comparison.runs.empty() || comparison.runs.back().label_names.empty()) return "";
+  const std::size_t n = comparison.runs.size();
+  const std::vector<std::string>& names = comparison.runs.back().label_names;
+  std::vector<std::vector<LabelCount>> counts;
+  std::vector<HtmlTable::Column> columns = {{"label", "label", "l"}, {"test items", "test items", ""}};
+  for (std::size_t i = 0; i < n; ++i) {
+    const RunSummary& run = comparison.runs[i];
+    if (run.label_names != names) return "";
+    counts.push_back(count_labels(run));
+    columns.push_back({run_label(i, n, run.name) + "<br><small>recall / precision, %</small>",
+                       run.name + ": recall / precision, %", ""});
+  }
+  HtmlTable table(columns);
+  const auto percent = [](int part, int whole) {
+    return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : std::string("–");
+  };
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    std::vector<std::string> cells = {escape_html(names[label]), std::to_string(counts.back()[label].count)};
+    for (std::size_t i = 0; i < n; ++i) {
+      const LabelCount& count = counts[i][label];
+      cells.push_back(fmt::format("{} <small>/ {}</small>", percent(count.hits, count.count),
+                                  percent(count.hits, count.predicted)));
+    }
+    table.add_row(cells);
+  }
+  return table.to_string();
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,145 @@
+#include "cli/shared/common_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "profiles/error.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+
+void add_format_option(CLI::App& command, std::string& format, const std::vector<std::string>& formats) {
+  format = formats.front();
+  command.add_option("--format", format, fmt::format("Form of the result on stdout: {}", fmt::join(formats, ", ")))
+      ->check(CLI::IsMember(formats).description(""))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+}
+
+CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning) {
+  return command.add_option(names, value, meaning)
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_sample_options(CLI::App& command, SampleOptions& samples) {
+  add_count_option(
+      command, "--max-tokens", samples.max_tokens,
+      "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of so many")
+      ->check(CLI::Range(2, 1 << 20).description(""));
+  command.add_option("--window-overlap", samples.window_overlap, "Tokens of a context that neighbouring windows share")
+      ->check(CLI::Range(0, 1 << 20).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_sample_options(CLI::App& command, GivenSampleOptions& given) {
+  command
+      .add_option("--max-tokens", given.max_tokens,
+                  "Only checked: samples are made as profile made them. Counts for a plan that does not know how [128]")
+      ->check(CLI::Range(2, 1 << 20).description(""))
+      ->type_name("N");
+  command.add_option("--window-overlap", given.window_overlap, "The same [32]")
+      ->check(CLI::Range(0, 1 << 20).description(""))
+      ->type_name("N");
+}
+
+CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
+                               const std::string& meaning) {
+  return command.add_option(names, values, meaning)
+      ->delimiter(',')
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N,N,...");
+}
+
+void add_freeze_options(CLI::App& command, FreezeOptions& options) {
+  const auto between = [](double low, bool low_allowed, double high, bool high_allowed) {
+    return CLI::Validator(
+        [=](const std::string& text) -> std::string {
+          double value = 0;
+          const bool is_number = CLI::detail::lexical_cast(text, value);
+          const bool ok =
+              is_number && (low_allowed ? value >= low : value > low) && (high_allowed ? value <= high : value < high);
+          return ok ? ""
+                    : fmt::format("must be a number {} {} and {} {}, is {}", low_allowed ? ">=" : ">", low,
+                                  high_allowed ? "<=" : "<", high, text);
+        },
+        "");
+  };
+  command
+      .add_option("--freeze-warm-up", options.warm_up_fraction, "Fraction of the run before which nothing is frozen")
+      ->check(between(0, true, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+  command
+      .add_option("--freeze-interval", options.interval_fraction, "Fraction of the run between two freeze decisions")
+      ->check(between(0, false, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+  command.add_option("--freeze-alpha", options.alpha, "Fraction of the active layers that one decision may freeze")
+      ->check(between(0, false, 1, false))
+      ->type_name("X")
+      ->capture_default_str();
+  command
+      .add_option(
+          "--freeze-threshold", options.threshold,
+          "adaptive rule: a layer has converged when its smoothed gradient norm is below this share of its largest")
+      ->check(between(0, false, 1, true))
+      ->type_name("X")
+      ->capture_default_str();
+}
+
+std::string check_bytes(const std::string& text) {
+  try {
+    return parse_bytes(text, "size") >= 0 ? "" : "must be >= 0, is " + text;
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+std::string check_duration(const std::string& text) {
+  try {
+    parse_duration(text, "");
+    return "";
+  } catch (const InvalidInput&) {
+    return "must be a time such as 90s, 12min or 1.5h, is " + text;
+  }
+}
+
+void add_cache_options(CLI::App& command, CacheLimits& limits) {
+  const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
+    command
+        .add_option_function<std::string>(
+            name, [&bytes, name](const std::string& text) { bytes = parse_bytes(text, name); }, meaning)
+        ->check(CLI::Validator(check_bytes, ""))
+        ->type_name("SIZE");
+  };
+  add_size("--cache-memory", limits.memory_bytes,
+           fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
+  add_size("--cache-disk", limits.disk_bytes,
+           "Disk per node for what memory does not hold [0]; needs train --cache-dir");
+  command.add_option("--cache-dtype", limits.dtype, "Type of cached values: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->type_name("DTYPE")
+      ->capture_default_str();
+}
+
+void add_seed_option(CLI::App& command, std::uint64_t& seed) {
+  command.add_option("--seed", seed, "Decides the order of the data and every random number")
+      ->check(CLI::Validator(
+          [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
+          ""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "What to compute on: cpu, cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+}
+
+}  // namespace frostpipe

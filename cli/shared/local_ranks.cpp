@@ -1,0 +1,48 @@
+#include "cli/shared/local_ranks.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/elastic/launch.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Tells our ranks that their launcher prints the result.
+constexpr const char* kLaunchedByUs = "FROSTPIPE_LAUNCHED";
+
+/// This process's own command line, with the very file that runs now as the program.
+std::vector<std::string> own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> command;
+  for (std::string argument; std::getline(file, argument, '\0');) command.push_back(argument);
+  if (command.empty()) throw RuntimeFailure("/proc/self/cmdline: cannot be read, so that no ranks can be started");
+  command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  return command;
+}
+
+}  // namespace
+
+int run_on_ranks(const RankedCommand& command) {
+  require_within(process_limits(), command.needs);
+  if (const std::unique_ptr<Membership> membership = Membership::join()) {
+    command.work(*membership);
+    if (std::getenv(kLaunchedByUs) == nullptr && rank_environment()->rank == 0) command.print_result();
+    return 0;
+  }
+  setenv(kLaunchedByUs, "1", /*overwrite=*/1);
+  const int exit_code = launch_local_ranks({.command = own_command_line(),
+                                            .num_ranks = command.num_ranks,
+                                            .num_spares = command.num_spares,
+                                            .max_restarts = command.max_restarts,
+                                            .ends_with_checkpoint = command.ends_with_checkpoint});
+  if (exit_code == 0) command.print_result();
+  return exit_code;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,129 @@
+#include "cli/shared/report_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace frostpipe {
+namespace {
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+/// "a", "a and b", "a, b and c".
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+/// The smallest difference that the paired items can tell from none at 95 %, in points: half the interval; where every
+/// item was right or wrong in both runs alike, the rule of three says so.
+double smallest_seen(const PairedAccuracy& paired, std::size_t num_items) {
+  const double half_width = 50 * (paired.high - paired.low);
+  return half_width > 0 ? half_width : 300.0 / static_cast<double>(std::max<std::size_t>(1, num_items));
+}
+
+/// Its difference to each of the others with the interval: whether it is none is for the reader to see.
+std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
+  if (accuracies.empty()) return "";
+  std::vector<std::string> parts;
+  for (const PairedAccuracy& paired : accuracies) {
+    parts.push_back(fmt::format("by {} points from {} (95 % interval {} to {})", signed_number(100 * paired.difference),
+                                run_in_words(paired.baseline), signed_number(100 * paired.low),
+                                signed_number(100 * paired.high)));
+  }
+  return "; its accuracy differs " + joined(parts);
+}
+
+}  // namespace
+
+std::string run_in_words(std::string_view name) {
+  if (name == "one_process") return "one process on all cores";
+  if (name == "data_parallel") return "data parallelism alone";
+  if (name == "static_pipeline") return "the best static pipeline";
+  if (name == "elastic") return "the elastic run";
+  return fmt::format("the run {}", name);
+}
+
+std::string fastest_clause(const Comparison& comparison, std::string_view baseline) {
+  return fastest_other(comparison) == baseline ? ", the fastest of the others" : "";
+}
+
+std::string headline(const Comparison& comparison) {
+  if (comparison.runs.empty()) return "No runs.";
+  const RunSummary& last = comparison.runs.back();
+  const std::string subject = capitalised(run_in_words(last.name));
+  if (comparison.speedups.empty()) {
+    return fmt::format("{} trained {:.0f} samples per second and reached {:.1f} % {} (standard error {:.1f}).", subject,
+                       last.samples_per_second, 100 * last.test_accuracy, last.test_metric,
+                       100 * last.test_accuracy_standard_error);
+  }
+  std::vector<Speedup> speedups = comparison.speedups;
+  std::stable_sort(speedups.begin(), speedups.end(),
+                   [](const Speedup& a, const Speedup& b) { return a.factor > b.factor; });
+  std::vector<std::string> parts;
+  for (const Speedup& speedup : speedups) {
+    parts.push_back(fmt::format("{:.2f}× as fast as {}{}", speedup.factor, run_in_words(speedup.baseline),
+                                fastest_clause(comparison, speedup.baseline)));
+  }
+  return fmt::format("{} trained {}{}.", subject, joined(parts), accuracy_clause(comparison.accuracies));
+}
+
+std::string accuracy_sentence(const Comparison& comparison) {
+  if (comparison.accuracies.empty()) return "";
+  const RunSummary& last = comparison.runs.back();
+  std::vector<std::string> parts;
+  for (const PairedAccuracy& paired : comparison.accuracies)
+    parts.push_back(fmt::format("{:.1f} points from {}", smallest_seen(paired, last.test_items.size()),
+                                run_in_words(paired.baseline)));
+  return fmt::format(
+      "Accuracy {:.1f} %, over the same {} test items. At 95 % the smallest difference that they can show is {}: a "
+      "smaller one may be there unseen.",
+      100 * last.test_accuracy, grouped(static_cast<long long>(last.test_items.size())), joined(parts));
+}
+
+std::string plural(long long count, std::string_view word) {
+  return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : word.ends_with("tch") ? "es" : "s");
+}
+
+std::string prediction_error_percent(Nanoseconds predicted, Nanoseconds measured) {
+  if (predicted <= 0 || measured <= 0) return "";
+  return signed_number(100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured)) + " %";
+}
+
+std::string signed_number(double value) {
+  const std::string digits = fmt::format("{:.1f}", value < 0 ? -value : value);
+  if (digits == "0.0") return digits;
+  return (value < 0 ? "−" : "+") + digits;
+}
+
+std::string grouped(long long value) {
+  std::string text = std::to_string(value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t end = text.size(); end > first + 3; end -= 3) text.insert(end - 3, 1, ',');
+  return text;
+}
+
+Nanoseconds total_transformation_ns(const RunSummary& run) {
+  Nanoseconds total = 0;
+  for (const PhaseSummary& phase : run.phases) total += phase.transformation_ns;
+  return total;
+}
+
+Bytes peak_memory_bytes(const RunSummary& run) {
+  Bytes peak = 0;
+  for (const PhaseSummary& phase : run.phases) {
+    for (const Bytes bytes : phase.measured_peak_memory_bytes) peak = std::max(peak, bytes);
+  }
+  return peak;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,35 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/plans/plan_files.h"
+#include "cli/shared/common_options.h"
+#include "cli/training/rehearsal.h"
+#include "executor/execute.h"
+#include "executor/run_folder/folder_lock.h"
+
+namespace frostpipe {
+
+/// What `frostpipe train` is told, and what it makes of that before it starts ranks.
+struct TrainCommandOptions {
+  std::string plan, data, model, output;
+  SourceOverrides sources;
+  std::optional<int> epochs;  // none = whatever the plan's steps are
+  int ranks_per_node = 0;     // 0 = what the plan's world size asks for
+  int num_ranks = 0;          // to start on this machine
+  std::string freeze = "plan";
+  FreezeOptions freeze_options;
+  int num_spares = 0, max_restarts = 3;
+  double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
+  RehearsalOptions rehearsal;
+  GivenSampleOptions samples;
+  TrainOptions train;
+  std::string format;
+  bool overwrite = false;
+  std::optional<FolderLock> lock;  // on the run folder, as long as this process lives
+};
+
+/// Every option of `train`, with its help.
+void add_train_options(CLI::App& command, TrainCommandOptions& options);
+
+}  // namespace frostpipe

@@ -1,0 +1,274 @@
+#include "executor/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <regex>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/hash.h"
+#include "profiles/json_reader.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, RunSettings>& settings) {
+  archive("model_fingerprint", settings.model_fingerprint);
+  archive("data_fingerprint", settings.data_fingerprint);
+  archive("data_shards", settings.data_shards, json::at_least(1));
+  archive("seed", settings.seed);
+  archive("global_batch_size", settings.global_batch_size, json::at_least(1));
+  archive("num_steps", settings.num_steps, json::at_least(0));
+  archive("optimizer", settings.optimizer);
+  archive("dtype", settings.dtype);
+  archive("frozen_dtype", settings.frozen_dtype);
+  archive("learning_rate", settings.learning_rate);
+  archive("learning_rate_warm_up", settings.learning_rate_warm_up);
+  archive("weight_decay", settings.weight_decay);
+  archive("gradient_clip", settings.gradient_clip);
+  archive("decay", settings.decay);
+  archive("dropout", settings.dropout);
+  archive("label_smoothing", settings.label_smoothing);
+  archive("group_by_length", settings.group_by_length, json::MayBeMissing());
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
+  archive("name", file.name);
+  archive("bytes", file.bytes, json::at_least(0));
+  archive("hash", file.hash);
+}
+
+namespace {
+
+constexpr std::string_view kFormat = "frostpipe.checkpoint";
+/// Names that only this program gives: checkpoint_path's, and those of the folders that become one
+/// (checkpoint/checkpoint_writer.cpp).
+const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
+
+constexpr std::string_view kManifest = "checkpoint.json", kPlan = "plan.json", kRun = "run.json";
+
+/// checkpoint.json.
+struct Manifest {
+  int step = 0;
+  RunSettings settings;
+  std::string plan_fingerprint, freeze_rule;
+  std::vector<double> freeze_state;
+  int watched_step = -1;
+  double watched_accuracy = 0;
+  std::vector<CheckpointFile> files;
+  std::string hash;  // of this text with an empty hash
+};
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
+  archive("step", manifest.step, json::at_least(0));
+  archive("settings", manifest.settings);
+  archive("plan_fingerprint", manifest.plan_fingerprint);
+  archive("freeze_rule", manifest.freeze_rule);
+  archive("freeze_state", manifest.freeze_state);
+  archive("watched_step", manifest.watched_step, json::at_least(-1));
+  archive("watched_accuracy", manifest.watched_accuracy);
+  archive("files", manifest.files);
+  archive("hash", manifest.hash);
+}
+
+std::string hash_of(std::string_view text) {
+  return fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
+}
+
+CheckpointFile file_of(std::string_view name, std::string_view text) {
+  return {std::string(name), static_cast<Bytes>(text.size()), hash_of(text)};
+}
+
+const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name) {
+  for (const CheckpointFile& file : checkpoint.files) {
+    if (file.name == name) return file;
+  }
+  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name),
+                     "missing");
+}
+
+void remove_checkpoint(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(folder, ignored)) {
+    std::filesystem::remove(folder, ignored);  // what it leads to is somebody else's
+    return;
+  }
+  std::filesystem::remove(folder / kManifest,
+                          ignored);  // first: what is left of an interrupted removal is no checkpoint
+  std::filesystem::remove_all(folder, ignored);
+}
+
+[[noreturn]] void fail_hash(const std::filesystem::path& path) {
+  throw InvalidInput(path.string(), "must be as it was written",
+                     "a file with other content: it is torn or was changed");
+}
+
+std::string read_listed(const Checkpoint& checkpoint, std::string_view name) {
+  const std::filesystem::path path = checkpoint.folder / name;
+  std::string text = read_text_file(path);
+  if (hash_of(text) != entry_of(checkpoint, name).hash) fail_hash(path);
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
+  json::Writer a, b;
+  fields(a, saved);
+  fields(b, now);
+  // A default need not be written: what only one of them names differs too.
+  const auto text_of = [](const json::Json& settings, const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? "none" : found->dump();
+  };
+  for (const json::Json* const settings : {&a.object, &b.object}) {
+    for (const auto& entry : settings->items()) {
+      const std::string before = text_of(a.object, entry.key()), after = text_of(b.object, entry.key());
+      if (before != after) return fmt::format("{}: {} in the checkpoint, {} now", entry.key(), before, after);
+    }
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step) {
+  return root / fmt::format("step-{:08}", step);
+}
+
+std::string layer_file_name(int layer) { return fmt::format("layer-{:03}.safetensors", layer); }
+
+CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<CheckpointFile>& layers) {
+  CheckpointTexts texts{.checkpoint = {}, .plan = to_json(checkpoint.plan), .run = to_json(checkpoint.run)};
+  Manifest manifest{checkpoint.step,
+                    checkpoint.settings,
+                    checkpoint.plan_fingerprint,
+                    checkpoint.freeze_rule,
+                    checkpoint.freeze_state,
+                    checkpoint.watched_step,
+                    checkpoint.watched_accuracy,
+                    {file_of(kPlan, texts.plan), file_of(kRun, texts.run)},
+                    {}};
+  manifest.files.insert(manifest.files.end(), layers.begin(), layers.end());
+  manifest.hash = hash_of(json::write_envelope(kFormat, manifest));
+  texts.checkpoint = json::write_envelope(kFormat, manifest);
+  return texts;
+}
+
+namespace {
+
+Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& path) {
+  auto manifest = json::read_envelope<Manifest>(text, path.string(), kFormat);
+  const std::string hash = std::exchange(manifest.hash, "");
+  if (hash_of(json::write_envelope(kFormat, manifest)) != hash) fail_hash(path);
+  return {.step = manifest.step,
+          .settings = std::move(manifest.settings),
+          .plan_fingerprint = std::move(manifest.plan_fingerprint),
+          .freeze_rule = std::move(manifest.freeze_rule),
+          .freeze_state = std::move(manifest.freeze_state),
+          .watched_step = manifest.watched_step,
+          .watched_accuracy = manifest.watched_accuracy,
+          .files = std::move(manifest.files),
+          .plan = {},
+          .run = {},
+          .folder = path.parent_path()};
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const std::filesystem::path& folder) {
+  Checkpoint checkpoint = checkpoint_of(read_text_file(folder / kManifest), folder / kManifest);
+  checkpoint.plan = plan_from_json(read_listed(checkpoint, kPlan), (folder / kPlan).string());
+  checkpoint.run = run_from_json(read_listed(checkpoint, kRun), (folder / kRun).string());
+  return checkpoint;
+}
+
+std::string to_text(const Checkpoint& checkpoint) {
+  const CheckpointTexts texts = to_texts(checkpoint, {});
+  return json::Json{texts.checkpoint, texts.plan, texts.run}.dump();
+}
+
+Checkpoint checkpoint_from_text(const std::string& text) {
+  const json::Json texts = json::Json::parse(text);
+  Checkpoint checkpoint = checkpoint_of(texts.at(0), "survivor/checkpoint.json");
+  checkpoint.plan = plan_from_json(texts.at(1).get_ref<const std::string&>(), "survivor/plan.json");
+  checkpoint.run = run_from_json(texts.at(2).get_ref<const std::string&>(), "survivor/run.json");
+  checkpoint.folder.clear();
+  return checkpoint;
+}
+
+int num_layers(const Checkpoint& checkpoint) { return static_cast<int>(checkpoint.files.size()) - 2; }
+
+SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer) {
+  const std::filesystem::path path = checkpoint.folder / layer_file_name(layer);
+  const CheckpointFile& listed = entry_of(checkpoint, layer_file_name(layer));
+  SafetensorsFile file(path);
+  if (static_cast<Bytes>(file.content().size()) != listed.bytes ||
+      fmt::format("{:016x}", hash_bytes(file.content())) != listed.hash)
+    fail_hash(path);
+  return file;
+}
+
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& root) {
+  std::vector<std::filesystem::path> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(root, none)) {
+    if (std::regex_match(entry.path().filename().string(), kWholeName)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
+}
+
+NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root) {
+  NewestCheckpoint result;
+  for (const std::filesystem::path& folder : checkpoints_in(root)) {
+    try {
+      Checkpoint checkpoint = read_checkpoint(folder);
+      for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);
+      result.checkpoint = std::move(checkpoint);
+      return result;
+    } catch (const InvalidInput& error) {
+      result.passed_over.push_back(error.what());
+    }
+  }
+  return result;
+}
+
+void keep_newest_checkpoints(const std::filesystem::path& root, int count, int held) {
+  const std::vector<std::filesystem::path> folders = checkpoints_in(root);
+  for (std::size_t i = static_cast<std::size_t>(count); i < folders.size(); ++i) {
+    if (folders[i] != checkpoint_path(root, held)) remove_checkpoint(folders[i]);
+  }
+}
+
+void remove_checkpoints_behind(const std::filesystem::path& root, int step) {
+  for (const std::filesystem::path& folder : checkpoints_in(root)) {
+    if (folder.filename() > checkpoint_path(root, step).filename()) remove_checkpoint(folder);
+  }
+}
+
+std::string attempt_name(int forming, int number) { return fmt::format("{}-{}", forming, number); }
+
+void remove_attempts_before(const std::filesystem::path& root, int forming) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
+    const std::string name = entry.path().filename();
+    std::smatch parts;
+    if (std::regex_match(name, parts, kUnfinishedName) && std::atoi(parts.str(1).c_str()) < forming)
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+void remove_unfinished_checkpoints(const std::filesystem::path& root) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
+    if (std::regex_match(entry.path().filename().string(), kUnfinishedName))
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace frostpipe

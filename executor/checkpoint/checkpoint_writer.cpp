@@ -1,0 +1,218 @@
+#include "executor/checkpoint/checkpoint_writer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The folder's entries reach the disk.
+void synchronize_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
+  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
+  const int error = errno;
+  close(descriptor);
+  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
+}
+
+/// "NAME BYTES HASH" by line: what a rank has written.
+std::string listing_of(const std::vector<CheckpointFile>& files) {
+  std::string text;
+  for (const CheckpointFile& file : files) text += fmt::format("{} {} {}\n", file.name, file.bytes, file.hash);
+  return text;
+}
+
+void read_listing(const std::filesystem::path& path, std::map<std::string, CheckpointFile>& files) {
+  const std::string text = read_text_file(path);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    const std::size_t first = line.find(' '), second = line.rfind(' ');
+    files[line.substr(0, first)] = {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)),
+                                    line.substr(second + 1)};
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+struct CheckpointWriter::State {
+  std::filesystem::path root;
+  int rank = 0, keep = 1;
+  std::thread thread;
+  std::atomic<bool> busy = false, failed = false, given_up = false;
+  std::atomic<int> held = -1;  // step; -1 = none
+  mutable std::mutex mutex;
+  std::optional<std::string> note;
+  std::string why_given_up;
+  struct Written {
+    std::filesystem::path path;
+    CheckpointFile file;
+  };
+  std::map<int, Written> frozen;  // layers that no longer change
+
+  CheckpointFile write_layer(const LayerImage& image, const std::filesystem::path& folder, int step) {
+    const std::string name = layer_file_name(image.layer);
+    const auto before = frozen.find(image.layer);
+    if (image.frozen && before != frozen.end() && link(before->second.path.c_str(), (folder / name).c_str()) == 0) {
+      before->second.path = checkpoint_path(root, step) / name;
+      return before->second.file;
+    }
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const ImageTensor& tensor : image.tensors) entries.push_back({tensor.name, tensor.dtype, {tensor.count}});
+    SafetensorsWriter writer(folder / name, std::move(entries));
+    for (const ImageTensor& tensor : image.tensors) writer.write(tensor.data);
+    writer.finish();
+    CheckpointFile file{name, writer.bytes(), fmt::format("{:016x}", writer.hash())};
+    if (image.frozen) frozen[image.layer] = {checkpoint_path(root, step) / name, file};
+    return file;
+  }
+
+  /// All layers' files, as the ranks list them; nothing if they do not come.
+  std::optional<std::vector<CheckpointFile>> wait_for_layers(const std::filesystem::path& folder,
+                                                             int num_layers) const {
+    std::map<std::string, CheckpointFile> files;
+    for (; !given_up; std::this_thread::sleep_for(5ms)) {
+      files.clear();
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() == ".written") read_listing(entry.path(), files);
+      }
+      if (static_cast<int>(files.size()) < num_layers) continue;
+      std::vector<CheckpointFile> all;
+      for (auto& [name, file] : files) all.push_back(std::move(file));
+      return all;
+    }
+    return std::nullopt;
+  }
+
+  void write(CheckpointPart& part) {
+    if (part.layers.empty() && !part.manifest) return;  // nobody waits for it, so that what it wrote would stay behind
+    const std::filesystem::path whole = checkpoint_path(root, part.step),
+                                folder = whole.string() + ".part-" + part.attempt;
+    std::filesystem::create_directories(folder);
+    std::vector<CheckpointFile> files;
+    for (LayerImage& image : part.layers) {
+      files.push_back(write_layer(image, folder, part.step));
+      image.tensors.clear();
+    }
+    write_file_atomically(folder / fmt::format("rank-{}.written", rank), listing_of(files));
+    if (!part.manifest) return;
+    const auto layers = wait_for_layers(folder, part.num_layers);
+    if (!layers) {
+      const std::lock_guard lock(mutex);
+      throw RuntimeFailure(why_given_up);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".written") std::filesystem::remove(entry.path());
+    }
+    const CheckpointTexts texts = to_texts(*part.manifest, *layers);
+    write_file_atomically(folder / "plan.json", texts.plan);
+    write_file_atomically(folder / "run.json", texts.run);
+    write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
+    synchronize_folder(folder);
+    if (given_up) throw RuntimeFailure("the job forms anew");
+    std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
+    std::filesystem::rename(folder, whole);
+    synchronize_folder(root);
+    keep_newest_checkpoints(root, keep, held);
+  }
+
+  void run(CheckpointPart part) {
+    try {
+      write(part);
+    } catch (const std::exception& error) {
+      failed = true;
+      std::error_code ignored;
+      if (part.manifest)
+        std::filesystem::remove_all(checkpoint_path(root, part.step).string() + ".part-" + part.attempt, ignored);
+      const std::lock_guard lock(mutex);
+      note = not_written(part.step, error);
+    }
+    busy = false;
+  }
+
+  static std::string not_written(int step, const std::exception& error) {
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    return fmt::format("the checkpoint of step {} was not written: {}; training goes on", step,
+                       system ? system_reason(*system) : error.what());
+  }
+};
+
+CheckpointWriter::CheckpointWriter(std::filesystem::path root, int rank, int keep) : state_(std::make_unique<State>()) {
+  state_->root = std::move(root);
+  state_->rank = rank;
+  state_->keep = keep;
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  give_up("the job ends, or forms anew");
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+bool CheckpointWriter::busy() const { return state_->busy; }
+
+void CheckpointWriter::start(CheckpointPart part) {
+  FROSTPIPE_CHECK(!state_->busy, "one checkpoint at a time");
+  if (state_->thread.joinable()) state_->thread.join();
+  state_->busy = true;
+  state_->failed = state_->given_up = false;
+  const int step = part.step;
+  try {
+    state_->thread =
+        std::thread([state = state_.get(), part = std::move(part)]() mutable { state->run(std::move(part)); });
+  } catch (const std::system_error& error) {  // no more threads
+    state_->failed = true;
+    state_->busy = false;
+    const std::lock_guard lock(state_->mutex);
+    state_->note = State::not_written(step, error);
+  }
+}
+
+void CheckpointWriter::finish(int seconds) {
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+       busy() && std::chrono::steady_clock::now() < until;)
+    std::this_thread::sleep_for(5ms);
+  give_up(fmt::format("some rank's layers did not come within {} s", seconds));
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+bool CheckpointWriter::failed() const { return state_->failed; }
+
+void CheckpointWriter::give_up(const std::string& why) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->why_given_up = why;
+  }
+  state_->given_up = true;
+}
+
+void CheckpointWriter::forget() {
+  if (state_->thread.joinable()) state_->thread.join();
+  state_->frozen.clear();
+}
+
+std::optional<std::string> CheckpointWriter::take_note() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->note, std::nullopt);
+}
+
+void CheckpointWriter::hold(std::optional<int> step) { state_->held = step.value_or(-1); }
+
+}  // namespace frostpipe

@@ -1,0 +1,147 @@
+#include "executor/checkpoint/safetensors.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/git_lfs.h"
+#include "profiles/json_nesting.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+std::size_t bytes_of(const std::string& dtype) {
+  static const std::map<std::string, std::size_t> sizes{{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
+                                                        {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2},
+                                                        {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+  const auto found = sizes.find(dtype);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+std::size_t count_of(const std::vector<std::int64_t>& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+/// Maps the file; the deleter unmaps it.
+std::pair<std::shared_ptr<const std::byte>, std::size_t> map_file(const std::filesystem::path& path) {
+  const Descriptor file = open_regular_file(path);
+  struct stat status {};
+  fstat(file.number(), &status);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) throw InvalidInput(path.string(), "must be a safetensors file", "an empty file");
+  void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (data == MAP_FAILED)
+    throw RuntimeFailure(fmt::format("{}: cannot be mapped: {}", path.string(), system_reason(errno)));
+  return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(data),
+                                           [size](const std::byte* p) { munmap(const_cast<std::byte*>(p), size); }),
+          size};
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  const auto [mapping, size] = map_file(path);
+  mapping_ = mapping;
+  content_ = {mapping.get(), size};
+  refuse_git_lfs_pointer(path, {reinterpret_cast<const char*>(mapping.get()), size});
+  if (size < 8)
+    throw InvalidInput(path.string(), "must start with the 8-byte length of its header",
+                       fmt::format("{} bytes long", size));
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, mapping.get(), 8);
+  constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the safetensors library has it
+  if (header_size > kMostHeaderBytes)
+    throw InvalidInput(path.string(), fmt::format("header length must be at most {}", kMostHeaderBytes),
+                       std::to_string(header_size));
+  if (header_size > size - 8) {
+    throw InvalidInput(path.string(),
+                       fmt::format("header length must be at most {} (the file's size less 8)", size - 8),
+                       std::to_string(header_size));
+  }
+  const auto* const text = reinterpret_cast<const char*>(mapping.get()) + 8;
+  require_shallow_json({text, static_cast<std::size_t>(header_size)}, path.string());
+  const nlohmann::json header = nlohmann::json::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object())
+    throw InvalidInput(path.string(), "header must be a JSON object", "something else: the file is damaged");
+  const std::byte* const data = mapping.get() + 8 + header_size;
+  const std::size_t data_size = size - 8 - header_size;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    const std::string place = path.string() + ": tensor " + name;
+    try {
+      StoredTensor tensor{entry.at("dtype").get<std::string>(), entry.at("shape").get<std::vector<std::int64_t>>(), {}};
+      const auto offsets = entry.at("data_offsets").get<std::vector<std::size_t>>();
+      if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
+        throw InvalidInput(
+            place, fmt::format("data_offsets must lie within the file's {} data bytes (is it truncated?)", data_size),
+            entry.at("data_offsets").dump());
+      }
+      const std::size_t expected = count_of(tensor.shape) * bytes_of(tensor.dtype);
+      if (offsets[1] - offsets[0] != expected) {
+        throw InvalidInput(
+            place,
+            fmt::format("must have {} bytes (dtype {}, shape {})", expected, tensor.dtype, entry.at("shape").dump()),
+            std::to_string(offsets[1] - offsets[0]));
+      }
+      tensor.data = {data + offsets[0], expected};
+      tensors_.emplace(name, std::move(tensor));
+    } catch (const nlohmann::json::exception& error) {
+      throw InvalidInput(place, "must have dtype, shape and data_offsets", error.what());
+    }
+  }
+}
+
+const StoredTensor& SafetensorsFile::tensor(const std::string& name, const std::vector<std::int64_t>& shape) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) throw InvalidInput(path_.string(), "must hold the tensor " + name, "missing");
+  if (found->second.shape != shape) {
+    throw InvalidInput(path_.string() + ": tensor " + name, fmt::format("must have shape [{}]", fmt::join(shape, ", ")),
+                       fmt::format("[{}]", fmt::join(found->second.shape, ", ")));
+  }
+  return found->second;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries) : file_(path) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::size_t offset = 0;
+  for (const Entry& entry : entries) {
+    sizes_.push_back(count_of(entry.shape) * bytes_of(entry.dtype));
+    header[entry.name] = {
+        {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {offset, offset + sizes_.back()}}};
+    offset += sizes_.back();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
+  const std::uint64_t header_size = text.size();
+  put(std::as_bytes(std::span(&header_size, 1)));
+  put(std::as_bytes(std::span(text)));
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> data) {
+  FROSTPIPE_CHECK(next_ < sizes_.size() && data.size() == sizes_[next_],
+                  "tensors are written in the order and size announced");
+  ++next_;
+  put(data);
+}
+
+void SafetensorsWriter::put(std::span<const std::byte> data) {
+  file_.write({reinterpret_cast<const char*>(data.data()), data.size()});
+  hash_.add(data);
+  bytes_ += static_cast<Bytes>(data.size());
+}
+
+void SafetensorsWriter::finish() {
+  FROSTPIPE_CHECK(next_ == sizes_.size(), "every announced tensor is written");
+  file_.finish();
+}
+
+}  // namespace frostpipe

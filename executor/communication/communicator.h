@@ -1,0 +1,67 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/communication/group.h"
+#include "executor/device/device.h"
+#include "executor/elastic/membership.h"
+#include "plan/layout.h"
+#include "profiles/cluster.h"
+
+namespace frostpipe {
+
+/// The groups of the ranks that train in a phase; built anew at each transformation.
+struct ActiveGroups {
+  Group forward;   // activations, between pipeline positions
+  Group backward;  // gradients of activations: its own group, so that both directions keep their order
+  Group replicas;  // of this rank's position
+  Group norm;      // all ranks that train: the global gradient norm
+};
+
+/// Connection of this rank to the job. Ranks that our launcher has started talk over the sockets that it gave them
+/// (local_group.h) and, on GPUs of their own, by NCCL. Others find each other by a store at the master's address, watch
+/// each other by a heartbeat, and talk by Gloo or NCCL.
+class Communicator {
+ public:
+  /// Called by all ranks. Where no launcher of ours watches, starts a Heartbeat.
+  static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device);
+  /// The other ranks no longer expect this one's heartbeat; if it ends early, they see their connections to it close.
+  ~Communicator();
+
+  int rank() const;
+  int world_size() const;
+  /// Some rank shares its device with another one: messages between devices go through host memory.
+  bool talks_through_host() const;
+  /// All ranks, host memory: decisions, figures. The message group.
+  Group& everyone();
+  /// All ranks, device memory: weights that move.
+  Group& movers();
+  /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the
+  /// times of `cluster`'s links for `shrink` times their bytes, where the real links are faster.
+  void pace(const Cluster& cluster, int shrink);
+  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions
+  /// before it have no part in the gradient norm.
+  ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);
+  /// Text from `from_rank` to all.
+  std::string broadcast(const std::string& text, int from_rank);
+  /// A text of every rank, to all; by rank.
+  std::vector<std::string> gather(const std::string& text);
+  /// Sum over all ranks of equally long lists.
+  std::vector<double> sum(std::vector<double> values);
+  /// Ends all connections to other ranks, where our launcher made them: whoever waits at one, here or at its other end,
+  /// gets an error at once. After a loss ranks would otherwise wait for each other in a ring that nobody breaks.
+  void sever();
+  /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written
+  /// last, "" before that.
+  void post(const std::string& line);
+  std::string posted();
+
+ private:
+  Communicator();
+  void open_store_in_file();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace frostpipe

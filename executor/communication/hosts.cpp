@@ -1,0 +1,31 @@
+#include "executor/communication/hosts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "executor/communication/communicator.h"
+#include "profiles/hash.h"
+
+namespace frostpipe {
+
+std::vector<int> hosts_of_ranks(Communicator& communicator) {
+  const int world_size = communicator.world_size();
+  std::vector<int> nodes(world_size);
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::vector<double> hosts(world_size, 0.0);  // a hash each, cut to what a double holds
+  hosts[communicator.rank()] = static_cast<double>(hash_bytes(std::as_bytes(std::span(host))) >> 12);
+  hosts = communicator.sum(std::move(hosts));
+  int next = 0;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const auto first = std::find(hosts.begin(), hosts.begin() + rank, hosts[rank]) - hosts.begin();
+    nodes[rank] = first == rank ? next++ : nodes[first];
+  }
+  return nodes;
+}
+
+}  // namespace frostpipe

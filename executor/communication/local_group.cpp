@@ -1,0 +1,275 @@
+#include "executor/communication/local_group.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+
+#include "executor/elastic/shared_memory.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// Up to this size every rank sends all it has to every other and adds for itself; beyond, each adds one part.
+constexpr std::int64_t kLargestWholeExchange = 16 << 10;
+/// From this size on parts go through shared memory, where there is some.
+constexpr std::int64_t kSmallestShared = 256 << 10;
+/// Tags of collectives have this bit, those of messages have not.
+constexpr std::uint32_t kCollective = std::uint32_t{1} << 31;
+
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  FROSTPIPE_CHECK(tensor.is_contiguous() && tensor.device().is_cpu(),
+                  "local groups take contiguous tensors in host memory");
+  return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
+}
+
+std::shared_ptr<const void> owner_of(const at::Tensor& tensor) { return std::make_shared<at::Tensor>(tensor); }
+
+/// Host memory beside the tensors that a rank's memory is counted by, as a transport's own.
+at::Tensor scratch_like(const at::Tensor& tensor) {
+  const std::shared_ptr<std::byte[]> memory(new std::byte[tensor.nbytes()]);
+  return at::from_blob(
+      memory.get(), tensor.sizes(), [memory](void*) {}, tensor.options());
+}
+
+/// Something that was started, and what remains to be done by whoever waits for it.
+class LocalWork final : public c10d::Work {
+ public:
+  explicit LocalWork(std::function<void(Milliseconds)> finish) : finish_(std::move(finish)) {}
+  bool wait(Milliseconds limit) override {
+    if (finish_) std::exchange(finish_, nullptr)(limit);
+    return true;
+  }
+
+ private:
+  std::function<void(Milliseconds)> finish_;
+};
+
+void wait_for(const std::vector<Message>& messages, Milliseconds limit) {
+  for (const Message& message : messages) message.wait(limit);
+}
+
+class LocalGroup final : public c10d::Backend {
+ public:
+  LocalGroup(std::shared_ptr<PeerConnections> connections, std::uint32_t group, std::vector<int> ranks, int index)
+      : Backend(index, static_cast<int>(ranks.size())),
+        connections_(std::move(connections)),
+        group_(group),
+        ranks_(std::move(ranks)) {}
+
+  const std::string getBackendName() const override { return "local"; }
+
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int to, int tag) override {
+    return work_of({start_to_send(tensors.at(0), to, static_cast<std::uint32_t>(tag))});
+  }
+
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
+    return work_of({start_to_receive(tensors.at(0), from, static_cast<std::uint32_t>(tag))});
+  }
+
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    const std::uint32_t tag = next_collective();
+    const int root = static_cast<int>(options.rootRank);
+    if (rank_ != root) return work_of({start_to_receive(tensors.at(0), root, tag)});
+    std::vector<Message> messages;
+    for_all_others([&](int other) { messages.push_back(start_to_send(tensors.at(0), other, tag)); });
+    return work_of(std::move(messages));
+  }
+
+  /// Adds in the order of ranks, so that every rank has the same bits.
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override {
+    FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
+    FROSTPIPE_CHECK(tensors.at(0).is_contiguous(), "a sum is in place");
+    const at::Tensor flat = tensors.at(0).view({-1});
+    const auto bytes = static_cast<std::int64_t>(flat.nbytes());
+    if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
+    if (bytes < kSmallestShared || shares_no_memory_) return exchange_parts(flat);
+    return c10::make_intrusive<LocalWork>([this, flat](Milliseconds limit) {
+      if (make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
+      exchange_parts(flat)->wait(limit);
+    });
+  }
+
+  /// Of dissemination: in round k everybody hears from who is 2^k before it.
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
+    const std::uint32_t tag = next_collective();
+    return c10::make_intrusive<LocalWork>([this, tag](Milliseconds limit) {
+      for (int distance = 1; distance < size_; distance *= 2) {
+        const Message here = start_to_receive(at::Tensor(), (rank_ + size_ - distance) % size_, tag);
+        const Message there = start_to_send(at::Tensor(), (rank_ + distance) % size_, tag);
+        wait_for({here, there}, limit);
+      }
+    });
+  }
+
+ private:
+  Message start_to_send(const at::Tensor& tensor, int to, std::uint32_t tag) {
+    if (!tensor.defined()) return connections_->send(ranks_.at(to), {group_, tag}, {}, nullptr);
+    return connections_->send(ranks_.at(to), {group_, tag}, bytes_of(tensor), owner_of(tensor));
+  }
+
+  Message start_to_receive(const at::Tensor& tensor, int from, std::uint32_t tag) {
+    if (!tensor.defined()) return connections_->receive(ranks_.at(from), {group_, tag}, {}, nullptr);
+    return connections_->receive(ranks_.at(from), {group_, tag}, bytes_of(tensor), owner_of(tensor));
+  }
+
+  static c10::intrusive_ptr<c10d::Work> work_of(std::vector<Message> messages) {
+    return c10::make_intrusive<LocalWork>(
+        [messages = std::move(messages)](Milliseconds limit) { wait_for(messages, limit); });
+  }
+
+  std::uint32_t next_collective() { return kCollective | (num_collectives_++ & ~kCollective); }
+
+  template <class Visit>
+  void for_all_others(Visit visit) const {
+    for (int step = 1; step < size_; ++step) visit((rank_ + step) % size_);
+  }
+
+  /// Scratch memory for what all others have of `own`, by index, with `own` among them; and the messages that fill it.
+  std::vector<at::Tensor> start_to_collect(const at::Tensor& own, std::uint32_t tag, std::vector<Message>& arriving) {
+    std::vector<at::Tensor> parts(static_cast<std::size_t>(size_), own);
+    for_all_others([&](int other) {
+      parts[other] = scratch_like(own);
+      arriving.push_back(start_to_receive(parts[other], other, tag));
+    });
+    return parts;
+  }
+
+  /// Into `own`, which is one of the parts.
+  static void add_up(const std::vector<at::Tensor>& parts, const at::Tensor& own) {
+    const at::NoGradGuard no_grad;
+    at::Tensor sum = parts.front();
+    for (std::size_t index = 1; index < parts.size(); ++index) sum.add_(parts[index]);
+    if (!sum.is_same(own)) own.copy_(sum);
+  }
+
+  c10::intrusive_ptr<c10d::Work> exchange_whole(const at::Tensor& flat) {
+    const std::uint32_t tag = next_collective();
+    std::vector<Message> arriving, leaving;
+    std::vector<at::Tensor> parts = start_to_collect(flat, tag, arriving);
+    for_all_others([&](int other) { leaving.push_back(start_to_send(flat, other, tag)); });
+    return c10::make_intrusive<LocalWork>([parts = std::move(parts), arriving = std::move(arriving),
+                                           leaving = std::move(leaving), flat](Milliseconds limit) {
+      wait_for(arriving, limit);
+      wait_for(leaving, limit);
+      add_up(parts, flat);
+    });
+  }
+
+  /// The part of `flat` that each rank adds, by index.
+  std::vector<at::Tensor> slices_of(const at::Tensor& flat) const {
+    std::vector<at::Tensor> slices;
+    for (std::int64_t index = 0; index < size_; ++index) {
+      const std::int64_t begin = flat.numel() * index / size_, end = flat.numel() * (index + 1) / size_;
+      slices.push_back(flat.narrow(0, begin, end - begin));
+    }
+    return slices;
+  }
+
+  /// Each rank adds its part of all and sends the sum to everybody.
+  c10::intrusive_ptr<c10d::Work> exchange_parts(const at::Tensor& flat) {
+    const std::uint32_t tag = next_collective();
+    std::vector<at::Tensor> slices = slices_of(flat);
+    const at::Tensor own = slices[rank_];
+    std::vector<Message> arriving, leaving;
+    std::vector<at::Tensor> parts = start_to_collect(own, tag, arriving);
+    for_all_others([&](int other) { leaving.push_back(start_to_send(slices[other], other, tag)); });
+    const auto finish = [this, tag, slices = std::move(slices), parts = std::move(parts),
+                         arriving = std::move(arriving), leaving = std::move(leaving), own](Milliseconds limit) {
+      wait_for(arriving, limit);
+      wait_for(leaving, limit);  // the sums overwrite what is sent
+      std::vector<Message> sums;
+      for_all_others([&](int other) { sums.push_back(start_to_receive(slices[other], other, tag)); });
+      add_up(parts, own);
+      for_all_others([&](int other) { sums.push_back(start_to_send(own, other, tag)); });
+      wait_for(sums, limit);
+    };
+    return c10::make_intrusive<LocalWork>(finish);
+  }
+
+  /// The sum of `row` over all ranks, which have one row each, by index.
+  at::Tensor table_of(const at::Tensor& row, Milliseconds limit) {
+    const at::Tensor table = at::zeros({size_, row.numel()}, row.options());
+    table.select(0, rank_).copy_(row);
+    exchange_whole(table.view({-1}))->wait(limit);
+    return table;
+  }
+
+  /// Every rank's memory has a slot for each rank's slice of `flat`. False, on all ranks, where one has none or cannot
+  /// see another's; nothing is tried again then.
+  bool make_room(const at::Tensor& flat, Milliseconds limit) {
+    const std::int64_t longest = (flat.numel() + size_ - 1) / size_ * static_cast<std::int64_t>(flat.itemsize());
+    if (longest <= slot_bytes_) return true;
+    constexpr std::int64_t kCacheLine = 64;
+    const std::int64_t slot_bytes = (longest + kCacheLine - 1) / kCacheLine * kCacheLine;
+    const auto bytes = static_cast<std::size_t>(slot_bytes * size_);
+    memory_.clear();
+    std::optional<SharedMemory> own = SharedMemory::make(bytes);
+    const SharedMemory::Address address = own ? own->address() : SharedMemory::Address{};
+    const at::Tensor addresses =
+        table_of(at::tensor({address.process, address.descriptor, address.file}, at::kLong), limit);
+    bool is_whole = own.has_value();
+    for (int index = 0; is_whole && index < size_; ++index) {
+      const auto* const there = addresses.const_data_ptr<std::int64_t>() + index * addresses.size(1);
+      std::optional<SharedMemory> found =
+          index == rank_ ? std::move(own) : SharedMemory::open({there[0], there[1], there[2]}, bytes);
+      is_whole = found.has_value();
+      if (found) memory_.push_back(std::move(*found));
+    }
+    const at::Tensor have_all = table_of(at::tensor({is_whole ? 1 : 0}, at::kLong), limit);
+    shares_no_memory_ = have_all.min().item<std::int64_t>() == 0;
+    if (shares_no_memory_) memory_.clear();
+    slot_bytes_ = shares_no_memory_ ? 0 : slot_bytes;
+    return !shares_no_memory_;
+  }
+
+  /// In `owner`'s memory the slot of `slice`, which is that of rank `index`.
+  at::Tensor slot(int owner, int index, const at::Tensor& slice) const {
+    std::byte* const begin = memory_.at(static_cast<std::size_t>(owner)).bytes().data() + slot_bytes_ * index;
+    return at::from_blob(begin, slice.sizes(), slice.options());
+  }
+
+  /// As exchange_parts, through memory that all ranks map: a rank leaves the other ranks' slices in its memory's slots,
+  /// adds its own slice of all, and leaves the sum in its own slot. That one is written again only after everybody has
+  /// come to the next sum, and so has read it.
+  void sum_in_shared_memory(const at::Tensor& flat, Milliseconds limit) {
+    const at::NoGradGuard no_grad;
+    const std::vector<at::Tensor> slices = slices_of(flat);
+    const at::Tensor own = slices[rank_];
+    for_all_others([&](int other) { slot(rank_, other, slices[other]).copy_(slices[other]); });
+    barrier({})->wait(limit);
+    at::Tensor sum = slot(rank_, rank_, own);
+    const auto part_of = [&](int index) { return index == rank_ ? own : slot(index, rank_, own); };
+    at::add_out(sum, part_of(0), part_of(1));
+    for (int index = 2; index < size_; ++index) sum.add_(part_of(index));
+    barrier({})->wait(limit);
+    own.copy_(sum);
+    for_all_others([&](int other) { slices[other].copy_(slot(other, other, slices[other])); });
+  }
+
+  std::shared_ptr<PeerConnections> connections_;
+  std::uint32_t group_;
+  std::vector<int> ranks_;
+  std::uint32_t num_collectives_ = 0;
+  std::vector<SharedMemory> memory_;  // of every rank, by index; made at the first large sum
+  std::int64_t slot_bytes_ = 0;       // of that memory
+  bool shares_no_memory_ = false;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_local_group(std::shared_ptr<PeerConnections> connections, std::uint32_t group,
+                                                   std::vector<int> ranks, int index) {
+  return c10::make_intrusive<LocalGroup>(std::move(connections), group, std::move(ranks), index);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,157 @@
+// The CUDA device, in a module of its own: the tool loads it for `--device cuda` and needs no CUDA library otherwise.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+std::string in_gib(std::size_t bytes) {
+  const std::string tenths = std::to_string((bytes * 10 + (1 << 29)) >> 30);
+  return (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." + tenths.back() + " GiB";
+}
+
+c10::CachingAllocator::Stat allocated(c10::DeviceIndex device) {
+  using c10::CachingAllocator::StatType;
+  return allocator::getDeviceStats(device).allocated_bytes[static_cast<std::size_t>(StatType::AGGREGATE)];
+}
+
+/// A receive that was posted early is a kernel that waits on the device. Work issued after it must get past it, so: no
+/// kernel may be loaded late (that waits for the whole device), and streams may not share a hardware queue (8 by
+/// default). The driver reads both when it starts; what the user has set stays.
+void let_streams_pass_each_other() {
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+}
+
+/// Ends in order, together with its peers: what is under way arrives. While an exception unwinds they may be gone, so
+/// then it just ends.
+class NcclGroup final : public c10d::ProcessGroupNCCL {
+ public:
+  using ProcessGroupNCCL::ProcessGroupNCCL;
+  ~NcclGroup() override {
+    if (std::uncaught_exceptions() > 0) return;
+    try {
+      shutdown();
+    } catch (const std::exception& error) {
+      TORCH_WARN("ending a NCCL group: ", error.what());
+    }
+  }
+};
+
+class CudaDevice final : public ComputeDevice {
+ public:
+  explicit CudaDevice(int local_rank) {
+    let_streams_pass_each_other();
+    int count = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+      int driver = 0;  // stays 0 where none is installed: then CUDA's own reason ("insufficient") misleads
+      cudaDriverGetVersion(&driver);
+      const std::string reason =
+          error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
+      throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
+    }
+    index_ = static_cast<c10::DeviceIndex>(local_rank % count);
+    is_shared_ = local_rank >= count;
+    at::set_num_threads(1);
+    at::globalContext().lazyInitDevice(at::kCUDA);  // LibTorch's allocator, for the calls below
+    c10::cuda::set_device(index_);
+    // Shared: the observer stays for as long as the process.
+    allocator::attachOutOfMemoryObserver([who = who_](std::int64_t device, std::size_t wanted, std::size_t limit,
+                                                      std::size_t free) {
+      const Bytes live = allocated(static_cast<c10::DeviceIndex>(device)).current;
+      throw RuntimeFailure(*who + ": out of memory: " + std::to_string(wanted) + " more bytes do not fit on top of " +
+                           std::to_string(live) + " live ones; the limit is " + std::to_string(limit) + " (" +
+                           in_gib(limit) + "), the device has " + in_gib(free) +
+                           " free. Use a plan with more stages or smaller micro-batches, or raise memory_limit_bytes "
+                           "in the cluster file.");
+    });
+  }
+
+  std::string type() const override { return "cuda"; }
+  std::string description() const override {
+    const cudaDeviceProp& device = *at::cuda::getDeviceProperties(index_);
+    return std::string(device.name) + ", " + in_gib(device.totalGlobalMem) + ", " +
+           std::to_string(device.multiProcessorCount) + " SMs";
+  }
+  void set_num_threads(int) override {}
+  at::Device torch_device() const override { return {at::kCUDA, index_}; }
+  bool is_shared() const override { return is_shared_; }
+
+  /// Connects each pair of ranks, and all of them for collectives, at first use, and each of these has a stream of its
+  /// own: a stage's sends need not wait for its early receives. That first use blocks both ends.
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                               int size) override {
+    const auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = std::chrono::minutes(30);  // deaths are found by heartbeat, not by this
+    auto group = c10::make_intrusive<NcclGroup>(store, rank, size, options);
+    group->setBoundDeviceId(torch_device());
+    return group;
+  }
+
+  /// Of the compute stream only: the whole device would include receives that were posted early.
+  void synchronize() override { at::cuda::getCurrentCUDAStream(index_).synchronize(); }
+
+  void first_mark() override {
+    marks_.clear();
+    first_mark_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    mark();
+  }
+  void mark() override { marks_.emplace_back(cudaEventDefault).record(at::cuda::getCurrentCUDAStream(index_)); }
+  std::vector<Nanoseconds> marked_ns() override {
+    marks_.back().synchronize();
+    std::vector<Nanoseconds> times;
+    for (const at::cuda::CUDAEvent& mark : marks_)
+      times.push_back(first_mark_ns_ + std::llround(1e6 * marks_.front().elapsed_time(mark)));
+    return times;
+  }
+
+  /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more.
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    *who_ = who;
+    const auto total = static_cast<double>(at::cuda::getDeviceProperties(index_)->totalGlobalMem);
+    allocator::setMemoryFraction(limit ? std::min(1.0, static_cast<double>(*limit) / total) : 1.0, index_);
+  }
+  Bytes live_bytes() override { return allocated(index_).current; }
+  Bytes peak_bytes() override { return allocated(index_).peak; }
+  void reset_peak() override { allocator::resetPeakStats(index_); }
+  void release_kept_memory() override { allocator::emptyCache(); }
+
+ private:
+  c10::DeviceIndex index_ = 0;
+  bool is_shared_ = false;
+  std::vector<at::cuda::CUDAEvent> marks_;
+  Nanoseconds first_mark_ns_ = 0;
+  std::shared_ptr<std::string> who_ = std::make_shared<std::string>("this rank");
+};
+
+}  // namespace
+}  // namespace frostpipe
+
+/// The one entry: see load_cuda_device in executor/device/device.cpp.
+extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank) {
+  try {
+    return new frostpipe::CudaDevice(local_rank);
+  } catch (const c10::Error& error) {  // a device that is there but cannot be used: busy, broken, exclusive
+    const std::string text = error.what_without_backtrace();
+    throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +
+                                    text.substr(0, text.find('\n')));
+  }
+}

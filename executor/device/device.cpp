@@ -1,0 +1,172 @@
+#include "executor/device/device.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/cpu/Utils.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "executor/device/memory_meter.h"
+#include "profiles/device_type.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+/// Loopback for ranks of one machine; else the interface that GLOO_SOCKET_IFNAME names, or that of the host's own name.
+auto gloo_device() {
+  using c10d::ProcessGroupGloo;
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const char* const address = std::getenv("MASTER_ADDR");
+  const std::string master = address ? address : "127.0.0.1";
+  if (interface) return ProcessGroupGloo::createDeviceForInterface(interface);
+  if (master == "127.0.0.1" || master == "localhost") return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return ProcessGroupGloo::createDefaultDevice();
+}
+
+/// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page,
+/// zeroed: a fifth of a step where tensors have tens of megabytes (bench/README.md, "Models and data").
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+class CpuDevice : public ComputeDevice {
+ public:
+  explicit CpuDevice(int threads) {
+    CpuDevice::set_num_threads(threads);
+    MemoryMeter::install();
+    keep_freed_memory();
+  }
+  std::string type() const override { return device_type_with_threads("cpu", threads_); }
+  std::string description() const override {
+    return processor_name() +
+           (threads_ == 1 ? ", one thread per rank" : fmt::format(", {} threads per rank", threads_));
+  }
+  at::Device torch_device() const override { return at::kCPU; }
+  void set_num_threads(int threads) override {
+    threads_ = threads;
+    at::set_num_threads(threads);
+  }
+  bool is_shared() const override { return false; }
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                               int size) override {
+    return make_gloo_group(store, rank, size);
+  }
+  void synchronize() override {}
+  void mark() override {
+    marks_.push_back(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  }
+  void first_mark() override {
+    marks_.clear();
+    mark();
+  }
+  std::vector<Nanoseconds> marked_ns() override { return marks_; }
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    MemoryMeter::set_limit(limit, who);
+  }
+  Bytes live_bytes() override { return MemoryMeter::live_bytes(); }
+  Bytes peak_bytes() override { return MemoryMeter::peak_bytes(); }
+  void reset_peak() override { MemoryMeter::reset_peak(); }
+  void release_kept_memory() override { malloc_trim(0); }
+
+ private:
+  int threads_ = 1;
+  std::vector<Nanoseconds> marks_;
+};
+
+class EmulatedDevice final : public CpuDevice {
+ public:
+  explicit EmulatedDevice(int shrink) : CpuDevice(1), shrink_(shrink) {}
+  std::string type() const override { return "emulated"; }
+  std::string description() const override { return fmt::format("emulated, tensors 1/{}", shrink_); }
+  void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
+    if (limit) *limit /= shrink_;
+    CpuDevice::set_memory_limit(limit, shrink_ > 1 ? fmt::format("{} (bytes / {})", who, shrink_) : who);
+  }
+  Bytes live_bytes() override { return CpuDevice::live_bytes() * shrink_; }
+  Bytes peak_bytes() override { return CpuDevice::peak_bytes() * shrink_; }
+
+ private:
+  int shrink_;
+};
+
+std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
+  const std::filesystem::path module =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfrostpipe_cuda.so";
+  if (!std::filesystem::exists(module)) {
+    throw RuntimeFailure(
+        "device cuda: " + module.string() +
+        " does not exist: this frostpipe was built without CUDA. Build it where a CUDA toolkit with NCCL is "
+        "installed, or use --device cpu.");
+  }
+  void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!handle) {
+    throw RuntimeFailure(std::string("device cuda: ") + dlerror() +
+                         ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its "
+                         "dependencies, or use --device cpu.");
+  }
+  using Factory = ComputeDevice* (*)(int);
+  const auto factory = reinterpret_cast<Factory>(dlsym(handle, "frostpipe_make_cuda_device"));
+  if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
+  return std::unique_ptr<ComputeDevice>(factory(local_rank));
+}
+
+}  // namespace
+
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads) {
+  if (type == "cpu") return std::make_unique<CpuDevice>(threads);
+  if (type == "cuda") return load_cuda_device(local_rank);
+  throw InvalidInput("device", "must be cpu or cuda", type);
+}
+
+bool multiplies_in_bfloat16() {
+  const auto capabilities = at::cpu::get_cpu_capabilities();
+  return std::ranges::any_of(std::array{"avx512_bf16", "amx_bf16", "bf16"}, [&](const char* instructions) {
+    const auto found = capabilities.find(instructions);
+    return found != capabilities.end() && found->second.toBool();
+  });
+}
+
+std::vector<std::string> notes_on_bfloat16(const std::string& type, const std::string& dtype,
+                                           const std::optional<std::string>& frozen_dtype) {
+  if (type != "cpu" || (dtype != "bfloat16" && frozen_dtype != "bfloat16") || multiplies_in_bfloat16()) return {};
+  return {
+      fmt::format("{} has no instructions for bfloat16 (AVX-512 BF16, AMX): what computes in it may be slower than "
+                  "in float32; the profile tells",
+                  processor_name())};
+}
+
+std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::make_unique<EmulatedDevice>(shrink); }
+
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+  using c10d::ProcessGroupGloo;
+  // While ranks connect, Gloo waits for one that has died: so long for its address, five times as long for its
+  // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
+  auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
+  options->devices.push_back(gloo_device());
+  const c10::intrusive_ptr<c10d::Backend> group = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
+  group->setTimeout(std::chrono::minutes(30));
+  return group;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,91 @@
+#include "executor/elastic/forming.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "profiles/error.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// A rank that reads nothing for so long is stuck, and is found to be so later.
+void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
+  for (const auto until = Clock::now() + 5s; !process.channel.send(messages::peer(peer_rank), socket.number()) &&
+                                             !process.channel.closed() && Clock::now() < until;) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+/// A rank that dies closes its ends, also those that it had not taken yet.
+void connect_ranks(std::vector<RankProcess>& processes) {
+  for (RankProcess& one : processes) {
+    for (RankProcess& other : processes) {
+      if (one.rank < 0 || other.rank <= one.rank) continue;
+      std::array<int, 2> ends{};
+      if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        throw RuntimeFailure(fmt::format("connecting ranks {} and {}: {}", one.rank, other.rank, system_reason(errno)));
+      }
+      const Descriptor to_other(ends[0]), to_one(ends[1]);
+      hand_over(one, other.rank, to_other);
+      hand_over(other, one.rank, to_one);
+    }
+  }
+}
+
+}  // namespace
+
+std::string fill_seats(std::vector<RankProcess>& processes) {
+  std::vector<int> free_seats;
+  for (const RankProcess& process : processes) {
+    if (process.rank >= 0 && !process.running) free_seats.push_back(process.seat);
+  }
+  std::erase_if(processes, [](const RankProcess& process) { return !process.running; });
+  const auto wanted = free_seats.size();
+  for (RankProcess& process : processes) {
+    if (process.rank >= 0 || free_seats.empty()) continue;
+    process.seat = free_seats.front();
+    free_seats.erase(free_seats.begin());
+  }
+  std::vector<RankProcess*> ranks;
+  for (RankProcess& process : processes) {
+    if (process.seat >= 0) ranks.push_back(&process);
+  }
+  if (ranks.empty()) return "";
+  std::sort(ranks.begin(), ranks.end(), [](const RankProcess* a, const RankProcess* b) { return a->seat < b->seat; });
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank]->rank = static_cast<int>(rank);
+  const auto taken = wanted - free_seats.size();
+  std::string sentence = taken == 0   ? ""
+                         : taken == 1 ? "a spare takes the place"
+                                      : fmt::format("{} spares take the places", taken);
+  if (taken == 0 || !free_seats.empty())
+    sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(),
+                            ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
+  return sentence;
+}
+
+void announce(std::vector<RankProcess>& processes, Formation formation) {
+  for (const RankProcess& process : processes) {
+    if (process.rank < 0) continue;
+    formation.seats.resize(std::max<std::size_t>(formation.seats.size(), process.rank + 1));
+    formation.seats[process.rank] = process.seat;
+  }
+  formation.self.world_size = static_cast<int>(formation.seats.size());
+  connect_ranks(processes);
+  for (RankProcess& process : processes) {
+    process.stopped = false;
+    formation.self.rank = process.rank;
+    if (process.rank >= 0) process.channel.send(messages::form(formation));
+  }
+}
+
+}  // namespace frostpipe

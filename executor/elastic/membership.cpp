@@ -1,0 +1,241 @@
+#include "executor/elastic/membership.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "executor/elastic/control_channel.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+
+int integer_variable(const char* name) {
+  const char* const text = std::getenv(name);
+  if (!text) throw InvalidInput(std::string("environment variable ") + name, "must be set when RANK is", "not set");
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    throw InvalidInput(std::string("environment variable ") + name, "must be a whole number >= 0", text);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> rank_environment() {
+  if (!std::getenv("RANK")) return std::nullopt;
+  RankEnvironment self;
+  self.rank = integer_variable("RANK");
+  self.world_size = integer_variable("WORLD_SIZE");
+  self.local_rank = integer_variable("LOCAL_RANK");
+  self.master_port = integer_variable("MASTER_PORT");
+  if (self.master_port > 65535)
+    throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
+  if (const char* const address = std::getenv("MASTER_ADDR")) self.master_address = address;
+  if (std::getenv("TORCHELASTIC_RESTART_COUNT")) self.attempt = integer_variable("TORCHELASTIC_RESTART_COUNT");
+  const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  self.store_is_external = agent && std::string(agent) == "True";
+  if (self.rank >= self.world_size) {
+    throw InvalidInput("environment variable RANK",
+                       "must be less than WORLD_SIZE (" + std::to_string(self.world_size) + ")",
+                       std::to_string(self.rank));
+  }
+  return self;
+}
+
+namespace messages {
+
+std::string stopped(int generation) { return "stopped " + std::to_string(generation); }
+
+int parse_stopped(const std::string& text) { return text.starts_with("stopped ") ? std::atoi(text.c_str() + 8) : -1; }
+
+std::string peer(int rank) { return "peer " + std::to_string(rank); }
+
+int parse_peer(const std::string& text) { return text.starts_with("peer ") ? std::atoi(text.c_str() + 5) : -1; }
+
+std::string progress(const Progress& progress) {
+  return "progress " + std::to_string(progress.num_steps) + " " + std::to_string(progress.longest_step_ns);
+}
+
+std::optional<Progress> parse_progress(const std::string& text) {
+  if (!text.starts_with("progress ")) return std::nullopt;
+  char* rest = nullptr;
+  const long num_steps = std::strtol(text.c_str() + 9, &rest, 10);
+  return Progress{static_cast<int>(num_steps), std::strtoll(rest, nullptr, 10)};
+}
+
+std::string end_after(int num_steps) { return "end after " + std::to_string(num_steps); }
+
+std::optional<int> parse_end_after(const std::string& text) {
+  if (!text.starts_with("end after ")) return std::nullopt;
+  return std::atoi(text.c_str() + 10);
+}
+
+std::string form(const Formation& formation) {
+  return nlohmann::json{
+      {"generation", formation.generation}, {"rank", formation.self.rank}, {"world_size", formation.self.world_size},
+      {"seats", formation.seats},           {"cause", formation.cause},    {"lost_ns", formation.lost_ns},
+      {"noticed_ns", formation.noticed_ns}}
+      .dump();
+}
+
+std::optional<Formation> parse_form(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  Formation formation;
+  formation.generation = json.at("generation");
+  formation.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
+  formation.seats = json.at("seats").get<std::vector<int>>();
+  formation.cause = json.at("cause");
+  formation.lost_ns = json.at("lost_ns");
+  formation.noticed_ns = json.at("noticed_ns");
+  return formation;
+}
+
+}  // namespace messages
+
+struct Membership::State {
+  std::optional<RankEnvironment> fixed;  // where somebody else launched: one forming
+  std::optional<ControlChannel> channel;
+  bool may_re_form = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Formation> formations;
+  std::map<int, Descriptor> sockets;  // of the forming to come, by rank
+  bool ended = false, leaving = false;
+  messages::Progress progress;  // of this forming
+  std::optional<std::chrono::steady_clock::time_point> step_began;
+  bool is_asked_to_end = false;
+  std::optional<int> end_after;  // steps of this forming; known soon after it is asked
+  std::thread thread;
+
+  void serve() {
+    auto next_beat = std::chrono::steady_clock::now();
+    for (;;) {
+      if (std::chrono::steady_clock::now() >= next_beat) {
+        channel->send(messages::kBeat);
+        next_beat = std::chrono::steady_clock::now() + 1s;
+      }
+      std::optional<ControlText> said = channel->receive(50ms);
+      const std::lock_guard lock(mutex);
+      if (leaving) return;
+      if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks go with it
+      if (!said) continue;
+      if (said->text == messages::kEnd) ended = true;
+      if (said->text == messages::kInterrupt) {
+        is_asked_to_end = true;
+        send_surely(messages::progress(progress));
+      }
+      if (const auto num_steps = messages::parse_end_after(said->text)) end_after = num_steps;
+      if (const int rank = messages::parse_peer(said->text); rank >= 0)
+        sockets.insert_or_assign(rank, std::move(said->descriptor));
+      if (auto formation = messages::parse_form(said->text)) add(std::move(*formation));
+      changed.notify_all();
+    }
+  }
+
+  void add(Formation formation) {
+    auto by_rank = std::make_shared<std::vector<Descriptor>>(formation.self.world_size);
+    for (auto& [rank, socket] : sockets) {
+      if (rank < formation.self.world_size) (*by_rank)[rank] = std::move(socket);
+    }
+    sockets.clear();
+    formation.self.peer_sockets = std::move(by_rank);
+    formations.push_back(std::move(formation));
+    progress = {};
+    step_began.reset();
+    is_asked_to_end = false;
+    end_after.reset();
+  }
+
+  void send_surely(const std::string& text) {
+    while (!channel->closed() && !channel->send(text)) std::this_thread::sleep_for(10ms);
+  }
+};
+
+Membership::Membership() : state_(std::make_unique<State>()) {}
+
+std::unique_ptr<Membership> Membership::join() {
+  std::unique_ptr<Membership> membership(new Membership);
+  std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
+  State& state = *membership->state_;
+  if (std::getenv(kControlVariable)) {
+    state.channel.emplace(integer_variable(kControlVariable));
+    state.may_re_form = std::getenv(kMayReFormVariable) != nullptr;
+    state.thread = std::thread([&state] { state.serve(); });
+    return membership;
+  }
+  state.fixed = rank_environment();
+  if (!state.fixed) return nullptr;
+  return membership;
+}
+
+Membership::~Membership() {
+  if (!state_->channel) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->leaving = true;
+  }
+  if (state_->thread.joinable()) state_->thread.join();  // else it could not be started
+  state_->send_surely(messages::kDone);
+}
+
+std::optional<Formation> Membership::form() {
+  if (!state_->channel) {
+    Formation formation;
+    formation.self = *state_->fixed;
+    for (int rank = 0; rank < formation.self.world_size; ++rank) formation.seats.push_back(rank);
+    return formation;
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->ended || !state_->formations.empty(); });
+  if (state_->formations.empty()) return std::nullopt;
+  Formation formation = std::move(state_->formations.front());
+  state_->formations.pop_front();
+  formation.self.local_rank = local_rank();
+  return formation;
+}
+
+int Membership::local_rank() const { return integer_variable("LOCAL_RANK"); }
+
+bool Membership::may_re_form() const { return state_->may_re_form; }
+
+void Membership::stop(int generation) { state_->send_surely(messages::stopped(generation)); }
+
+bool Membership::is_to_end() {
+  if (!state_->channel) return false;
+  const auto now = std::chrono::steady_clock::now();
+  std::unique_lock lock(state_->mutex);
+  messages::Progress& progress = state_->progress;
+  if (state_->step_began)
+    progress.longest_step_ns =
+        std::max<Nanoseconds>(progress.longest_step_ns, std::chrono::nanoseconds(now - *state_->step_began).count());
+  state_->step_began = now;
+  // Whoever has answered stays within the step that it has named until it knows where all end.
+  state_->changed.wait(lock, [&] { return !state_->is_asked_to_end || state_->end_after; });
+  if (state_->end_after && progress.num_steps >= *state_->end_after) return true;
+  ++progress.num_steps;
+  return false;
+}
+
+void Membership::interrupted() {
+  if (state_->channel) state_->send_surely(messages::kInterrupted);
+}
+
+}  // namespace frostpipe

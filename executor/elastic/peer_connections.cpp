@@ -1,0 +1,388 @@
+#include "executor/elastic/peer_connections.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+/// A socket's buffer: larger ones save switches between threads; the kernel may grant less.
+constexpr int kSocketBufferBytes = 4 << 20;
+constexpr std::uint64_t kLongestLine = 64 << 10;
+
+}  // namespace
+
+// Not in the unnamed namespace, where members of the header's classes could not be made of them in a unity build.
+enum class FrameKind : std::uint32_t { ready, data, line };
+
+/// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: so many
+/// follow.
+struct FrameHeader {
+  FrameKind kind = FrameKind::ready;
+  MessageChannel channel;
+  std::uint64_t bytes = 0;
+};
+
+/// Messages report their end under one lock for all.
+struct MessageMonitor {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+struct Message::State {
+  std::shared_ptr<MessageMonitor> monitor;
+  std::byte* bytes = nullptr;
+  std::uint64_t size = 0;
+  std::shared_ptr<const void> owner;
+  bool is_done = false;
+  std::string error;
+
+  /// The monitor is locked.
+  void finish(std::string why_not = "") {
+    is_done = true;
+    error = std::move(why_not);
+    owner.reset();
+    monitor->changed.notify_all();
+  }
+};
+
+void Message::wait(std::chrono::milliseconds limit) const {
+  std::unique_lock lock(state_->monitor->mutex);
+  const auto is_done = [this] { return state_->is_done; };
+  if (limit.count() == 0) {
+    state_->monitor->changed.wait(lock, is_done);
+  } else if (!state_->monitor->changed.wait_for(lock, limit, is_done)) {
+    throw std::runtime_error(fmt::format("not done after {} ms", limit.count()));
+  }
+  if (!state_->error.empty()) throw std::runtime_error(state_->error);
+}
+
+bool Message::is_done() const {
+  const std::lock_guard lock(state_->monitor->mutex);
+  return state_->is_done;
+}
+
+struct PeerConnections::State {
+  using MessageState = std::shared_ptr<Message::State>;
+
+  struct Outgoing {
+    FrameHeader header;
+    MessageState message;  // of data
+    std::string line;
+    std::uint64_t written = 0;  // of header and content together
+  };
+
+  struct Peer {
+    Descriptor socket;
+    std::string lost;                                               // why; empty = it is there
+    std::map<MessageChannel, std::deque<MessageState>> wanted;      // receives, in the order of their calls
+    std::map<MessageChannel, std::deque<MessageState>> held_back;   // sends that the other end has not asked for
+    std::map<MessageChannel, std::deque<std::uint64_t>> asked_for;  // sizes that the other end waits for
+    std::deque<Outgoing> outbox;                                    // only its writer removes
+    std::mutex writing;                                             // taken before the monitor's
+    // Of the serving thread: what is being read.
+    FrameHeader header;
+    std::uint64_t header_read = 0, content_read = 0;
+    MessageState incoming;
+    std::string incoming_line;
+  };
+
+  std::shared_ptr<MessageMonitor> monitor = std::make_shared<MessageMonitor>();
+  int self = 0;
+  std::vector<Peer> peers;
+  std::string posted;
+  Descriptor wake_up{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::atomic<bool> ending = false;
+  std::thread thread;
+
+  explicit State(std::size_t num_ranks) : peers(num_ranks) {}
+
+  void wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_up.number(), &one, sizeof one);
+  }
+
+  /// Every message of this peer fails. For the serving thread, or when it has ended: what is being read is let go of.
+  void lose(Peer& peer, const std::string& why) {
+    const std::lock_guard writing(peer.writing);
+    const std::lock_guard lock(monitor->mutex);
+    if (!peer.lost.empty()) return;
+    peer.lost = why;
+    shutdown(peer.socket.number(), SHUT_RDWR);
+    for (auto* const queues : {&peer.wanted, &peer.held_back}) {
+      for (auto& [channel, messages] : *queues) {
+        for (const MessageState& message : messages) message->finish(why);
+      }
+      queues->clear();
+    }
+    for (const Outgoing& outgoing : peer.outbox) {
+      if (outgoing.message) outgoing.message->finish(why);
+    }
+    peer.outbox.clear();
+    if (peer.incoming) std::exchange(peer.incoming, nullptr)->finish(why);
+  }
+
+  /// Writes what the socket takes now; what it does not take the serving thread writes later.
+  void flush(Peer& peer) {
+    const std::unique_lock writing(peer.writing, std::try_to_lock);
+    if (!writing) return wake();  // whoever writes may be through already
+    for (;;) {
+      Outgoing* outgoing = nullptr;
+      {
+        const std::lock_guard lock(monitor->mutex);
+        if (!peer.lost.empty() || peer.outbox.empty()) return;
+        outgoing = &peer.outbox.front();
+      }
+      auto* const content =
+          outgoing->message ? outgoing->message->bytes : reinterpret_cast<std::byte*>(outgoing->line.data());
+      const std::uint64_t content_size = outgoing->header.kind == FrameKind::ready ? 0 : outgoing->header.bytes;
+      const std::uint64_t whole = sizeof(FrameHeader) + content_size;
+      const std::uint64_t of_header = std::min<std::uint64_t>(outgoing->written, sizeof(FrameHeader));
+      const std::uint64_t of_content = outgoing->written - of_header;
+      iovec parts[2] = {{reinterpret_cast<std::byte*>(&outgoing->header) + of_header, sizeof(FrameHeader) - of_header},
+                        {content + of_content, content_size - of_content}};
+      msghdr frame{};
+      frame.msg_iov = parts;
+      frame.msg_iovlen = 2;
+      const ssize_t written = sendmsg(peer.socket.number(), &frame, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return wake();  // full; or broken, which the serving thread finds by reading
+      outgoing->written += static_cast<std::uint64_t>(written);
+      if (outgoing->written < whole) continue;
+      const std::lock_guard lock(monitor->mutex);
+      if (outgoing->message) outgoing->message->finish();
+      peer.outbox.pop_front();
+    }
+  }
+
+  /// The monitor is locked. The other end is ready for this message.
+  void enqueue_data(Peer& peer, MessageChannel channel, const MessageState& message, std::uint64_t asked) {
+    if (asked == message->size) {
+      peer.outbox.push_back({.header = {FrameKind::data, channel, message->size}, .message = message, .line = {}});
+    } else {
+      message->finish(fmt::format("a message of {} bytes was sent where one of {} is received", message->size, asked));
+      shutdown(peer.socket.number(), SHUT_RDWR);
+    }
+  }
+
+  template <class Value>
+  static std::optional<Value> take(std::map<MessageChannel, std::deque<Value>>& queues, MessageChannel channel) {
+    const auto found = queues.find(channel);
+    if (found == queues.end()) return std::nullopt;
+    Value value = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) queues.erase(found);
+    return value;
+  }
+
+  /// A header is whole. False if it makes no sense.
+  bool begin_frame(Peer& peer) {
+    const FrameHeader& header = peer.header;
+    if (header.kind == FrameKind::line) {
+      peer.incoming_line.assign(std::min(header.bytes, kLongestLine), '\0');
+      return header.bytes <= kLongestLine;
+    }
+    const std::lock_guard lock(monitor->mutex);
+    if (header.kind == FrameKind::ready) {
+      if (const auto message = take(peer.held_back, header.channel)) {
+        enqueue_data(peer, header.channel, *message, header.bytes);
+      } else {
+        peer.asked_for[header.channel].push_back(header.bytes);
+      }
+      return true;
+    }
+    const auto message = take(peer.wanted, header.channel);
+    if (!message || (*message)->size != header.bytes) return false;
+    peer.incoming = *message;
+    return true;
+  }
+
+  void end_frame(Peer& peer) {
+    const bool is_ready = peer.header.kind == FrameKind::ready;
+    if (peer.header.kind == FrameKind::line) {
+      const std::lock_guard lock(monitor->mutex);
+      posted = std::exchange(peer.incoming_line, "");
+    } else if (peer.incoming) {
+      const std::lock_guard lock(monitor->mutex);
+      std::exchange(peer.incoming, nullptr)->finish();
+    }
+    peer.header_read = peer.content_read = 0;
+    if (is_ready) flush(peer);
+  }
+
+  /// Reads what is there.
+  void read(Peer& peer) {
+    for (;;) {
+      const bool in_header = peer.header_read < sizeof(FrameHeader);
+      std::byte* const content =
+          peer.incoming ? peer.incoming->bytes : reinterpret_cast<std::byte*>(peer.incoming_line.data());
+      std::byte* const into =
+          in_header ? reinterpret_cast<std::byte*>(&peer.header) + peer.header_read : content + peer.content_read;
+      const std::uint64_t wanted =
+          in_header ? sizeof(FrameHeader) - peer.header_read : peer.header.bytes - peer.content_read;
+      const ssize_t got = recv(peer.socket.number(), into, wanted, MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+      if (got <= 0) return lose(peer, got == 0 ? "the other end has closed the connection" : system_reason(errno));
+      (in_header ? peer.header_read : peer.content_read) += static_cast<std::uint64_t>(got);
+      if (peer.header_read < sizeof(FrameHeader)) continue;
+      if (in_header && !begin_frame(peer)) return lose(peer, "the other end has sent what nobody waits for");
+      const bool has_content = peer.header.kind != FrameKind::ready;
+      if (!has_content || peer.content_read == peer.header.bytes) end_frame(peer);
+    }
+  }
+
+  void serve() {
+    std::vector<pollfd> entries;
+    std::vector<Peer*> polled;
+    while (!ending) {
+      entries.assign(1, {wake_up.number(), POLLIN, 0});
+      polled.clear();
+      {
+        const std::lock_guard lock(monitor->mutex);
+        for (Peer& peer : peers) {
+          if (!peer.socket.is_open() || !peer.lost.empty()) continue;
+          entries.push_back(
+              {peer.socket.number(), static_cast<short>(peer.outbox.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+          polled.push_back(&peer);
+        }
+      }
+      if (poll(entries.data(), entries.size(), -1) < 0) continue;
+      std::uint64_t count = 0;
+      if (entries[0].revents != 0) {
+        [[maybe_unused]] const auto drained = ::read(wake_up.number(), &count, sizeof count);
+      }
+      for (std::size_t i = 0; i < polled.size(); ++i) {
+        const short events = entries[i + 1].revents;
+        if ((events & POLLOUT) != 0) flush(*polled[i]);
+        if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) read(*polled[i]);
+      }
+    }
+  }
+
+  MessageState message_of(std::byte* bytes, std::uint64_t size, std::shared_ptr<const void> owner) const {
+    auto message = std::make_shared<Message::State>();
+    message->monitor = monitor;
+    message->bytes = bytes;
+    message->size = size;
+    message->owner = std::move(owner);
+    return message;
+  }
+
+  Peer& peer_of(int rank) {
+    FROSTPIPE_CHECK(rank != self && rank >= 0 && rank < static_cast<int>(peers.size()), "messages go to other ranks");
+    return peers[static_cast<std::size_t>(rank)];
+  }
+};
+
+PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets)
+    : state_(std::make_unique<State>(sockets.size())) {
+  state_->self = self;
+  if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", system_reason(errno)));
+  for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
+    State::Peer& peer = state_->peers[rank];
+    peer.socket = std::move(sockets[rank]);
+    if (!peer.socket.is_open()) {
+      peer.lost = "the launcher could not hand over the connection";
+      continue;
+    }
+    if (setsockopt(peer.socket.number(), SOL_SOCKET, SO_SNDBUFFORCE, &kSocketBufferBytes, sizeof kSocketBufferBytes) ==
+        0)
+      continue;
+    setsockopt(peer.socket.number(), SOL_SOCKET, SO_SNDBUF, &kSocketBufferBytes, sizeof kSocketBufferBytes);
+  }
+  state_->thread = std::thread([state = state_.get()] { state->serve(); });
+}
+
+PeerConnections::~PeerConnections() {
+  state_->ending = true;
+  state_->wake();
+  state_->thread.join();
+  for (State::Peer& peer : state_->peers) {
+    if (peer.socket.is_open()) state_->lose(peer, "this rank has given up its connections");
+  }
+}
+
+Message PeerConnections::send(int to_rank, MessageChannel channel, std::span<const std::byte> bytes,
+                              std::shared_ptr<const void> owner) {
+  State::Peer& peer = state_->peer_of(to_rank);
+  Message message;
+  message.state_ = state_->message_of(const_cast<std::byte*>(bytes.data()), bytes.size(), std::move(owner));
+  {
+    const std::lock_guard lock(state_->monitor->mutex);
+    if (!peer.lost.empty()) {
+      message.state_->finish(peer.lost);
+    } else if (const auto asked = State::take(peer.asked_for, channel)) {
+      state_->enqueue_data(peer, channel, message.state_, *asked);
+    } else {
+      peer.held_back[channel].push_back(message.state_);
+      return message;
+    }
+  }
+  state_->flush(peer);
+  return message;
+}
+
+Message PeerConnections::receive(int from_rank, MessageChannel channel, std::span<std::byte> into,
+                                 std::shared_ptr<const void> owner) {
+  State::Peer& peer = state_->peer_of(from_rank);
+  Message message;
+  message.state_ = state_->message_of(into.data(), into.size(), std::move(owner));
+  {
+    const std::lock_guard lock(state_->monitor->mutex);
+    if (peer.lost.empty()) {
+      peer.wanted[channel].push_back(message.state_);
+      peer.outbox.push_back({.header = {FrameKind::ready, channel, into.size()}, .message = nullptr, .line = {}});
+    } else {
+      message.state_->finish(peer.lost);
+    }
+  }
+  state_->flush(peer);
+  return message;
+}
+
+void PeerConnections::post(const std::string& line) {
+  FROSTPIPE_CHECK(line.size() <= kLongestLine, "lines are short");
+  for (State::Peer& peer : state_->peers) {
+    if (!peer.socket.is_open()) continue;
+    {
+      const std::lock_guard lock(state_->monitor->mutex);
+      if (!peer.lost.empty()) continue;
+      peer.outbox.push_back({.header = {FrameKind::line, {}, line.size()}, .message = nullptr, .line = line});
+    }
+    state_->flush(peer);
+  }
+  const std::lock_guard lock(state_->monitor->mutex);
+  state_->posted = line;
+}
+
+std::string PeerConnections::posted() const {
+  const std::lock_guard lock(state_->monitor->mutex);
+  return state_->posted;
+}
+
+void PeerConnections::sever() {
+  for (const State::Peer& peer : state_->peers) {
+    if (peer.socket.is_open())
+      shutdown(peer.socket.number(), SHUT_RDWR);  // the serving thread, which may be reading, loses the peer
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,268 @@
+#include "executor/emulation/emulated_stage.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "executor/runtime/cached_share.h"
+#include "plan/memory.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Values of a row of the embedding's table; 0: it has none, or none of its rows would be left.
+std::int64_t shrunk_table_row(const Model& model, int shrink) {
+  return model.vocab_size > 0 ? model.hidden_size / shrink : 0;
+}
+
+/// Ends an action when the profile says, whatever the host has spent on it meanwhile.
+class Deadline {
+ public:
+  explicit Deadline(Nanoseconds duration) : end_(Clock::now() + std::chrono::nanoseconds(duration)) {}
+  void extend(Nanoseconds duration) { end_ += std::chrono::nanoseconds(duration); }
+  void wait() const { std::this_thread::sleep_until(end_); }
+
+ private:
+  Clock::time_point end_;
+};
+
+class EmulatedStage final : public StageCompute {
+ public:
+  EmulatedStage(const Profile& profile, const MeasurementKey& key, const std::string& optimizer, int shrink,
+                at::TensorOptions options, ActivationCache* cache, const Phase& phase, const Place& place)
+      : profile_(profile),
+        key_(key),
+        shrink_(shrink),
+        options_(options),
+        range_(phase.partition[place.position]),
+        first_trainable_layer_(phase.first_trainable_layer),
+        is_last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
+    segments_ = checkpoint_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
+    const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
+    trains_ = place.position >= first_trainable_stage;
+    sends_backward_ = place.position > first_trainable_stage;
+    for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
+      update_ns_ += update_cost_of(profile, layer, key.device_type, key.dtype, optimizer);
+    }
+    if (!phase.cache.on) return;
+    FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
+    if (place.position == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
+    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
+  }
+
+  at::Tensor make_activation(std::int64_t tokens) const override {
+    return at::zeros({tokens, shrunk_hidden_size(profile_.model, shrink_)}, options_);
+  }
+
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
+    batch_ = &batch;
+    cached_share_.begin_iteration(batch, share, next, next_share);
+  }
+
+  void cache_read(int micro_batch, SampleRange range) override {
+    Deadline deadline(0);
+    const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
+    deadline.extend(
+        entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
+    deadline.wait();
+  }
+
+  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
+    const int size = range.end - range.begin;
+    Deadline deadline(forward_ns(micro_batch, size));
+    const std::vector<LayerCost>& costs = costs_of(size);
+    Bytes kept = 0, workspace = 0;
+    for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
+    for (const CheckpointSegment& segment : segments_) {
+      if (segment.recomputed) {
+        kept += costs[segment.range.end - 1 - range_.begin].output_activation_bytes;
+      } else {
+        kept += stashed_bytes(segment, costs);
+      }
+    }
+    const at::Tensor stash = trains_ ? shrunk_bytes(kept) : at::Tensor();
+    { const at::Tensor transient = shrunk_bytes(workspace); }
+    if (trains_) in_flight_[micro_batch] = {size, std::move(input), stash};
+    at::Tensor output = is_last_ ? at::Tensor() : output_of(stash, size);
+    deadline.wait();
+    return output;
+  }
+
+  void cache_write(int micro_batch, SampleRange range) override {
+    const int size = range.end - range.begin;
+    const auto found = rows_in_write_.extract(micro_batch);
+    const std::int64_t there = found.empty() ? 0 : found.mapped();
+    Deadline deadline(entries_ns(profile_.cache->write, size - there));
+    writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
+    deadline.wait();
+  }
+
+  at::Tensor backward(int micro_batch, at::Tensor) override {
+    const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+    Deadline deadline(0);
+    const std::vector<LayerCost>& costs = costs_of(flight.size);
+    for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
+      const LayerCost& cost = costs[layer - range_.begin];
+      deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
+    }
+    Bytes computed_again = 0;
+    for (const CheckpointSegment& segment : segments_) {
+      if (!segment.recomputed) continue;
+      computed_again = std::max(computed_again, stashed_bytes(segment, costs));
+      for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
+        deadline.extend(costs[layer - range_.begin].forward_ns);
+    }
+    const at::Tensor transient = shrunk_bytes(computed_again);
+    at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size * tokens_per_sample()) : at::Tensor();
+    deadline.wait();
+    return input_gradient;
+  }
+
+  at::Tensor looked_up_rows() const override {
+    const std::int64_t tokens = tokens_per_sample() * static_cast<std::int64_t>(batch_->samples.size());
+    return shrunk_table_row(profile_.model, shrink_) == 0
+               ? at::Tensor()
+               : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
+  }
+
+  void update(const UpdateRule&) override { Deadline(update_ns_).wait(); }
+
+  double loss() const override { return 0; }
+
+  at::Tensor evaluate(const MiniBatch&, at::Tensor) override {
+    FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate");
+  }
+  int answer_size() const override { return 1; }
+
+ private:
+  struct InFlight {
+    int size = 0;
+    at::Tensor input, kept;
+  };
+
+  /// Made-up samples are equally long.
+  std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
+
+  /// A part of the stash, as a layer's output is, where it has room.
+  at::Tensor output_of(const at::Tensor& stash, int size) const {
+    const std::int64_t tokens = size * tokens_per_sample(), hidden = shrunk_hidden_size(profile_.model, shrink_);
+    const std::int64_t bytes = tokens * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
+    if (!stash.defined() || stash.numel() < bytes) return make_activation(tokens);
+    return stash.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
+  }
+
+  Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
+    Bytes bytes = 0;
+    for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
+      bytes += costs[layer - range_.begin].stashed_bytes;
+    return bytes;
+  }
+
+  at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
+
+  /// Of the stage's layers, for a micro-batch of so many samples.
+  const std::vector<LayerCost>& costs_of(int size) {
+    const int tokens = static_cast<int>(tokens_per_sample());
+    auto [found, is_new] = costs_.try_emplace({size, tokens});
+    if (!is_new) return found->second;
+    MeasurementKey key = key_;
+    key.micro_batch_size = size;
+    key.tokens = tokens;
+    for (key.layer = range_.begin; key.layer < range_.end; ++key.layer) found->second.push_back(cost_of(profile_, key));
+    return found->second;
+  }
+
+  static std::int64_t count_at(const CachedRows& rows, int layer) {
+    return std::count(rows.layers.begin(), rows.layers.end(), layer);
+  }
+
+  Nanoseconds entries_ns(const Link& speed, std::int64_t entries) const {
+    const Bytes entry = Bytes{tokens_per_sample()} * profile_.model.hidden_size * bytes_per_value("float32");
+    return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
+  }
+
+  /// A frozen layer costs the share of the samples that start at or before it.
+  Nanoseconds forward_ns(int micro_batch, int size) {
+    const std::vector<LayerCost>& costs = costs_of(size);
+    const auto found = found_.extract(micro_batch);
+    if (writes_ && !found.empty()) rows_in_write_[micro_batch] = count_at(found.mapped(), first_trainable_layer_);
+    double duration = 0;
+    for (int layer = range_.begin; layer < range_.end; ++layer) {
+      const LayerCost& cost = costs[layer - range_.begin];
+      if (layer >= first_trainable_layer_) {
+        duration += static_cast<double>(cost.forward_ns);
+        continue;
+      }
+      std::int64_t computed = size;
+      if (!found.empty()) {
+        const std::vector<int>& starts = found.mapped().layers;
+        computed = std::count_if(starts.begin(), starts.end(), [&](int start) { return start <= layer; });
+      }
+      duration += static_cast<double>(cost.frozen_forward_ns) * static_cast<double>(computed) / size;
+    }
+    return static_cast<Nanoseconds>(duration);
+  }
+
+  const Profile& profile_;
+  MeasurementKey key_;
+  int shrink_;
+  at::TensorOptions options_;
+  LayerRange range_;
+  int first_trainable_layer_;
+  bool is_last_;
+  std::vector<CheckpointSegment> segments_;
+  bool trains_ = false, sends_backward_ = false;
+  Nanoseconds update_ns_ = 0;
+  CachedShare cached_share_{nullptr, 0};
+  ActivationCache* writes_ = nullptr;
+
+  const MiniBatch* batch_ = nullptr;
+  std::map<std::pair<int, int>, std::vector<LayerCost>> costs_;  // by samples and tokens
+  std::map<int, CachedRows> found_;                              // by micro-batch, from CACHE_READ to F
+  std::map<int, std::int64_t>
+      rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
+  std::map<int, InFlight> in_flight_;  // by micro-batch, from F to B
+};
+
+}  // namespace
+
+int shrunk_hidden_size(const Model& model, int shrink) {
+  return std::max(1, (model.hidden_size + shrink - 1) / shrink);
+}
+
+EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer,
+                                           std::string dtype, int shrink, at::TensorOptions options,
+                                           ActivationCache* cache)
+    : profile_(profile),
+      device_type_(std::move(device_type)),
+      optimizer_(std::move(optimizer)),
+      dtype_(std::move(dtype)),
+      shrink_(shrink),
+      options_(options),
+      cache_(cache) {}
+
+LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
+  const std::int64_t values = std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / shrink_);
+  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, shrink_) : 0,
+                     of_table = profile_.model.vocab_size * row;
+  std::vector<ParameterSpec> specs{{.names = {}, .shape = {values - of_table}, .matrix = true}};
+  if (row > 0) specs.insert(specs.begin(), {.names = {}, .shape = {profile_.model.vocab_size, row}, .matrix = true});
+  LayerState state = make_layer_state(specs, {options_.dtype().toScalarType(), options_.dtype().toScalarType()},
+                                      options_.device(), trains, optimizer_moments(optimizer_));
+  state.weights.fill_(layer + 1);
+  return state;
+}
+
+std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const Place& place,
+                                                               std::map<int, LayerState>&) const {
+  const MeasurementKey key{.device_type = device_type_, .dtype = dtype_};
+  return std::make_unique<EmulatedStage>(profile_, key, optimizer_, shrink_, options_, cache_, phase, place);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,35 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "executor/cache/activation_cache.h"
+#include "executor/runtime/stage_compute.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+/// Stages that take a profile's times asleep. Tensors are there, 1 / shrink of their size: weights, activations at the
+/// cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory are real, and only the arithmetic
+/// is missing. Everything given must outlive it.
+class EmulatedStageFactory final : public StageFactory {
+ public:
+  /// `cache` may be null: no phase may use one then.
+  EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer, std::string dtype,
+                       int shrink, at::TensorOptions options, ActivationCache* cache);
+  /// Weights hold the layer's number, so that layers differ.
+  LayerState make_layer(int layer, bool trains) const override;
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+                                           std::map<int, LayerState>& layers) const override;
+
+ private:
+  const Profile& profile_;
+  std::string device_type_, optimizer_, dtype_;
+  int shrink_;
+  at::TensorOptions options_;
+  ActivationCache* cache_;
+};
+
+/// Hidden size of shrunk activations: rounded up, at least 1.
+int shrunk_hidden_size(const Model& model, int shrink);
+
+}  // namespace frostpipe

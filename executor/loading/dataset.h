@@ -1,0 +1,45 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/data/question_windows.h"
+#include "executor/data/split.h"
+#include "executor/data/text_data.h"
+#include "executor/execute.h"
+#include "executor/loading/samples.h"
+#include "executor/models/folder/model_folder.h"
+
+namespace frostpipe {
+
+/// What a run learns from and is tested on.
+struct Dataset {
+  Task task = Task::sequence_classification;
+  std::unique_ptr<Samples> samples;
+  Split split;
+  std::vector<std::string> label_names;  // of classification
+  std::vector<int> labels;               // of classification, by sample; none where a model is to say them
+  QuestionSet questions;                 // of question answering
+  std::vector<Window> windows;           // a sample each
+  std::vector<int> test_by_length;       // split.test, shortest first: attention takes those of one length together
+  std::vector<std::string>
+      items;  // of classification, where the data are to be scored: each text, or where each picture stands
+  std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
+};
+
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels;
+/// anything else is a table with a column of texts and one of labels.
+Task task_of(const std::filesystem::path& data);
+
+/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
+/// Test data's samples are numbered behind the others. Throws InvalidInput that names the file; also where the folder's
+/// vocabulary has more tokens than its config says.
+Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
+
+/// The same of data to be scored by the folder's model as it is: all of it in split.train, labels among the folder's.
+/// Texts need no labels then, and of a classifier of texts those of a .txt file are its lines. Throws InvalidInput also
+/// where the folder does not name its labels, or two alike.
+Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
+
+}  // namespace frostpipe

@@ -1,0 +1,40 @@
+#pragma once
+#include "executor/data/image_transforms.h"
+#include "executor/data/images.h"
+#include "executor/loading/samples.h"
+#include "executor/models/folder/preprocessor_config.h"
+
+namespace frostpipe {
+
+/// How pixels become a model's input.
+struct ImageInput {
+  int size = 224;  // pictures of another size are resized
+  int tokens = 197;
+  Normalisation normalisation;
+  Augmentation augmentation;  // in training
+  std::uint64_t seed = 1;
+};
+
+/// Labelled pictures, the test's behind those to train on.
+class ImageSamples final : public Samples {
+ public:
+  ImageSamples(std::vector<ImageData> parts, ImageInput input);
+  int size() const override { return static_cast<int>(place_.size()); }
+  int tokens(int) const override { return input_.tokens; }
+  /// Of the sample's number and label: a run's pictures do not change. Not where they are changed at random: a cache
+  /// cannot hold them then.
+  std::uint64_t key(int sample) const override;
+  std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
+  std::uint64_t fingerprint() const override;
+  MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
+                  bool with_input) const override;
+
+ private:
+  Image picture(int sample) const;
+
+  std::vector<ImageData> parts_;
+  std::vector<std::pair<int, int>> place_;  // part, number in it
+  ImageInput input_;
+};
+
+}  // namespace frostpipe

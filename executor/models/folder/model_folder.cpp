@@ -1,0 +1,282 @@
+#include "executor/models/folder/model_folder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+
+#include "executor/device/memory_meter.h"
+#include "executor/models/folder/model_config.h"
+#include "executor/models/folder/preprocessor_config.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/model_source.h"
+
+namespace frostpipe {
+namespace {
+
+at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
+  if (dtype == "F32") return at::kFloat;
+  if (dtype == "F64") return at::kDouble;
+  if (dtype == "BF16") return at::kBFloat16;
+  if (dtype == "F16") return at::kHalf;
+  throw InvalidInput(place, "must be F32, F64, BF16 or F16", dtype);
+}
+
+/// One of the tensors that are stacked in `spec`, as the files have it.
+std::vector<std::int64_t> stored_shape(const ParameterSpec& spec) {
+  if (!spec.stored_shape.empty()) return spec.stored_shape;
+  std::vector<std::int64_t> shape = spec.shape;
+  shape[0] /= static_cast<std::int64_t>(spec.names.size());
+  if (spec.transposed) std::swap(shape[0], shape[1]);
+  return shape;
+}
+
+const char* prefix_of(Family family) {
+  static constexpr const char* kPrefixes[] = {"bert.", "vit.", "transformer."};
+  return kPrefixes[static_cast<int>(family)];
+}
+
+/// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
+std::string old_name_of(const std::string& name) {
+  for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
+                                    {"LayerNorm.bias", "LayerNorm.beta"}})
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size()) + old;
+  return name;
+}
+
+/// As the files call it: a base model alone has no prefix. Empty if they lack it.
+std::string name_in(const WeightFiles& files, Family family, const std::string& name) {
+  const std::string prefix = prefix_of(family);
+  const std::string bare = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  for (const std::string& one : {name, bare, old_name_of(name), old_name_of(bare)})
+    if (files.find(one)) return one;
+  return "";
+}
+
+int num_layers_of(const TransformerConfig& config) { return static_cast<int>(2 * config.num_hidden_layers + 2); }
+
+/// The head's layer; a tensor of it may be missing.
+bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers_of(config) - 1; }
+
+/// What tells labels apart: its rows are theirs.
+bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
+  const bool has_labels = config.task == Task::sequence_classification || config.task == Task::image_classification;
+  return has_labels && (spec.names[0].starts_with("classifier.") || spec.names[0].starts_with("score."));
+}
+
+/// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only behind some heads.
+bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
+  if (!is_head(config, layer)) return false;
+  return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) ||
+         spec.names[0].find("pooler") != std::string::npos;
+}
+
+/// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything
+/// else in another shape is an error.
+bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
+  if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
+  const std::vector<std::int64_t> shape = stored_shape(spec);
+  for (const std::string& name : spec.names) {
+    const std::string stored = name_in(files, folder.config.family, name);
+    const StoredTensor* const found = files.find(stored);
+    if ((!found || found->shape != shape) && may_start_at_random(folder.config, layer, spec)) return false;
+    const std::string wanted = stored.empty() ? name : stored;
+    scalar_type(files.tensor(wanted, shape).dtype, files.place_of(wanted) + ": dtype");
+  }
+  return true;
+}
+
+/// Uniform in [0, 1), the same on every platform.
+double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+/// Normal with deviation 1 (Box and Muller 1958), the same on every platform but for the last bits of its logarithm.
+double normal(std::mt19937_64& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(random));
+}
+
+void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64& random, at::Tensor parameter) {
+  if (spec.start != ParameterSpec::Start::normal) {
+    parameter.fill_(spec.start == ParameterSpec::Start::one ? 1.0 : 0.0);
+    return;
+  }
+  const UncountedMemory staging;
+  at::Tensor values = at::empty({parameter.numel()}, at::kDouble);
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    values.data_ptr<double>()[i] = deviation * spec.deviation_factor * normal(random);
+  parameter.copy_(values.view(parameter.sizes()));
+}
+
+void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
+  const UncountedMemory staging;
+  at::Tensor values = at::empty({parameter.numel()}, at::kDouble);
+  for (std::int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = bound * (2 * uniform(random) - 1);
+  parameter.copy_(values.view(parameter.sizes()));
+}
+
+/// The name of the tensor that the head's matrix is tied to.
+constexpr const char* kTiedTo = "transformer.wte.weight";
+
+void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json"}) {
+    if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
+  }
+}
+
+}  // namespace
+
+namespace {
+
+/// As transformers calls labels that nobody named.
+bool are_unnamed(const std::vector<std::string>& label_names) {
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    if (label_names[i] != fmt::format("LABEL_{}", i)) return false;
+  return true;
+}
+
+bool are_numbers(const std::vector<std::string>& label_names) {
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    if (label_names[i] != std::to_string(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+ModelFolder open_model_folder(const std::filesystem::path& path) {
+  require_model_folder(path);
+  const std::string file = (path / "config.json").string(), text = read_text_file(file);
+  ModelFolder folder{.path = path,
+                     .config = config_from_json(text, file),
+                     .label_names = label_names_from_json(text, file),
+                     .name = name_or_path(text)};
+  folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string()
+                                    : folder.name.substr(folder.name.rfind('/') + 1);
+  return folder;
+}
+
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
+  if (!has_head(folder.config.family, task)) {
+    throw InvalidInput((folder.path / "config.json").string() + ": model_type",
+                       fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)),
+                       to_string(folder.config.family));
+  }
+  folder.config.task = task;
+  folder.classifies_other_labels = !label_names.empty() && folder.label_names != label_names &&
+                                   !(are_unnamed(folder.label_names) && are_numbers(label_names));
+  folder.label_names = label_names;
+  if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
+}
+
+std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files) {
+  if (files.empty()) return {"the whole model"};
+  std::vector<std::string> missing;
+  for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
+    for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
+      const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
+      if (is_tied || is_there(folder, files, layer, spec)) continue;
+      for (const std::string& name : spec.names)
+        missing.push_back(name_in(files, folder.config.family, name).empty() ? name
+                                                                             : name + " (there, but for other labels)");
+    }
+  }
+  return missing;
+}
+
+void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state) {
+  const at::NoGradGuard no_grad;
+  const std::vector<ParameterSpec> specs = parameters_of(folder.config, layer);
+  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    ParameterSpec spec = specs[i];
+    int drawn_as = layer;
+    if (spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings && !files.find(spec.names[0])) {
+      spec.names[0] = kTiedTo;
+      drawn_as = 0;
+    }
+    if (files.empty() || !is_there(folder, files, layer, spec)) {
+      std::mt19937_64 random((seed * 1000003 + static_cast<std::uint64_t>(drawn_as)) * 1000003 + i);
+      fill_at_start(spec, folder.config.initializer_range, random, parameters[i]);
+      continue;
+    }
+    std::int64_t row = 0;
+    const std::vector<std::int64_t> shape = stored_shape(spec);
+    for (const std::string& name : spec.names) {
+      const std::string stored = name_in(files, folder.config.family, name);
+      const StoredTensor& tensor = files.tensor(stored, shape);
+      at::Tensor values = at::from_blob(const_cast<std::byte*>(tensor.data.data()), shape,
+                                        scalar_type(tensor.dtype, files.place_of(stored)));
+      if (spec.transposed) values = values.t();
+      const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
+      const at::Tensor into = parameters[i].narrow(0, row, rows);
+      into.copy_(values.reshape(into.sizes()));
+      row += rows;
+    }
+  }
+}
+
+void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state) {
+  const at::NoGradGuard no_grad;
+  const std::vector<ParameterSpec> specs = parameters_of(config, layer);
+  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
+  std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(layer));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    fill_uniform(parameters[i], specs[i].matrix ? 0.3 : 0.1, random);
+    if (specs[i].start == ParameterSpec::Start::one) parameters[i].add_(1);
+    if (specs[i].names[0] != "lm_head.weight" || !config.ties_embeddings) continue;
+    std::mt19937_64 as_embedding(seed * 7919);
+    fill_uniform(parameters[i], 0.3, as_embedding);
+  }
+}
+
+namespace {
+
+/// One stacked part of a layer, as the file has it.
+at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::int64_t offset, std::size_t piece) {
+  const std::int64_t count = spec.count() / static_cast<std::int64_t>(spec.names.size());
+  const at::Tensor values = weights.narrow(0, offset + static_cast<std::int64_t>(piece) * count, count);
+  if (!spec.transposed) return values;
+  return values.view({spec.shape[0], spec.shape[1]}).t().contiguous();
+}
+
+}  // namespace
+
+void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
+                        const std::filesystem::path& target) {
+  const at::NoGradGuard no_grad;
+  const UncountedMemory host;
+  const int num_layers = num_layers_of(source.config);
+  const auto is_written = [&](const ParameterSpec& spec) { return !(is_tied && spec.names[0] == "lm_head.weight"); };
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
+      for (const std::string& name : spec.names)
+        if (is_written(spec)) entries.push_back({name, "F32", stored_shape(spec)});
+    }
+  }
+  SafetensorsWriter writer(target / "model.safetensors", std::move(entries));
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const at::Tensor weights = weights_of(layer);
+    std::int64_t offset = 0;
+    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
+      for (std::size_t i = 0; i < spec.names.size() && is_written(spec); ++i) {
+        const at::Tensor piece = piece_of(weights, spec, offset, i);
+        writer.write({reinterpret_cast<const std::byte*>(piece.data_ptr<float>()), piece.nbytes()});
+      }
+      offset += spec.count();
+    }
+  }
+  writer.finish();
+  if (source.config.family == Family::vit)
+    write_file_atomically(target / "preprocessor_config.json",
+                          preprocessor_config(source.path, source.config.image_size));
+  write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"),
+                                                                 source.config, is_tied, source.label_names));
+  copy_tokenizer(source.path, target);
+}
+
+}  // namespace frostpipe

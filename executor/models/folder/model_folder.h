@@ -1,0 +1,52 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "executor/models/folder/weight_files.h"
+#include "executor/models/layer_state.h"
+
+namespace frostpipe {
+
+/// A Hugging Face folder of a BERT, ViT or GPT-2 model: config.json; weights, unless the model starts at random;
+/// tokenizer files for text. Names of tensors may lack the base model's prefix ("bert."). The head may be missing, or
+/// another task's: it starts at random then.
+struct ModelFolder {
+  std::filesystem::path path;
+  TransformerConfig config;              // its task: that of the folder's head, else the family's first
+  std::vector<std::string> label_names;  // empty if the folder names none
+  bool classifies_other_labels =
+      false;         // the folder's classifier was trained for others than label_names: it starts at random
+  std::string name;  // for plans: config's _name_or_path, else the folder's
+};
+
+/// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for architectures that
+/// this is not (another model_type or activation, a decoder of BERT's, attention that is scaled otherwise).
+ModelFolder open_model_folder(const std::filesystem::path& path);
+
+/// The model with this task's head, for these labels in this order. A classifier in the folder counts if it is for the
+/// same labels in the same order, or for labels without names (LABEL_0, ...) where `label_names` are numbers. Throws
+/// InvalidInput if the family has no such head.
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names);
+
+/// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they
+/// are there. Throws InvalidInput unless the files have every other tensor that load_layer will ask for, in a shape and
+/// dtype that it can read.
+std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
+
+/// Copies one layer's weights from the files into `state` (converted to its dtype). What they lack, the head or
+/// everything, starts as the paper of the family says: normal with initializer_range, biases 0, norms 1; from `seed`
+/// and the layer alone, the same in every layout.
+void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
+
+/// Random weights for tests, large enough that every part of a layer counts; the same in every layout.
+void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
+
+/// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of` gives
+/// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order. `is_tied`: the
+/// head's matrix is the input embedding's, and is not written.
+void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
+                        const std::filesystem::path& target);
+
+}  // namespace frostpipe

@@ -1,0 +1,183 @@
+#include "executor/models/layer_state.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+
+#include "executor/device/memory_meter.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Views of `flat`, one per spec, in order.
+std::vector<at::Tensor> views(const at::Tensor& flat, const std::vector<ParameterSpec>& specs) {
+  std::vector<at::Tensor> result;
+  std::int64_t offset = 0;
+  for (const ParameterSpec& spec : specs) {
+    result.push_back(flat.narrow(0, offset, spec.count()).view(spec.shape).detach());
+    offset += spec.count();
+  }
+  return result;
+}
+
+/// Makes `parameters`, for projections that multiply in `type`; `rounded` is not filled.
+void make_parameters(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+  std::int64_t num_projecting = 0;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.projects) num_projecting += spec.count();
+  }
+  state.parameters.clear();
+  state.rounded = at::Tensor();
+  if (type != state.weights.scalar_type() && num_projecting > 0)
+    state.rounded = at::empty({num_projecting}, state.weights.options().dtype(type));
+  for (const at::Tensor& weights : views(state.weights, specs))
+    state.parameters.push_back({.value = weights, .gradient = {}});
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!state.rounded.defined() || !specs[i].projects) continue;
+    state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
+    offset += specs[i].count();
+  }
+}
+
+at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
+  return flat.defined() ? flat.narrow(0, begin, end - begin) : flat;
+}
+
+}  // namespace
+
+LayerTypes layer_types_of(const std::string& dtype, const std::optional<std::string>& frozen_dtype) {
+  if (frozen_dtype) {
+    const LayerTypes types = layer_types_of(dtype);
+    return {types.kept, types.computed, layer_types_of(*frozen_dtype).computed};
+  }
+  if (dtype == "float32") return {at::kFloat, at::kFloat};
+  if (dtype == "float64") return {at::kDouble, at::kDouble};
+  if (dtype == "bfloat16") return {at::kFloat, at::kBFloat16};
+  throw InvalidInput("dtype", "must be float32, float64 or bfloat16", dtype);
+}
+
+LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
+                            bool trains, int num_moments) {
+  const at::TensorOptions options = at::TensorOptions().dtype(types.kept).device(device);
+  LayerState state;
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : specs) {
+    count += spec.count();
+    if (spec.matrix) state.num_decayed += spec.count();
+  }
+  state.weights = at::empty({count}, options);
+  make_parameters(state, specs, types.computed);
+  if (!trains) return state;
+  state.gradients = at::zeros({count}, options);
+  if (num_moments > 0) {
+    state.first_moment = at::zeros({count}, options);
+    state.second_moment = at::zeros({count}, options);
+  }
+  const std::vector<at::Tensor> gradients = views(state.gradients, specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    Parameter& parameter = state.parameters[i];
+    parameter.gradient = gradients[i];
+    parameter.value.requires_grad_(true);
+    if (parameter.value.scalar_type() == types.kept) parameter.value.mutable_grad() = gradients[i];
+  }
+  return state;
+}
+
+void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+  FROSTPIPE_CHECK(!state.trains(), "only frozen layers change their type");
+  make_parameters(state, specs, type);
+  round_weights(state);
+}
+
+void round_weights(LayerState& state) {
+  if (!state.rounded.defined()) return;
+  const at::NoGradGuard no_grad;
+  std::int64_t kept = 0, rounded = 0;
+  for (const Parameter& parameter : state.parameters) {
+    const std::int64_t count = parameter.value.numel();
+    if (parameter.value.scalar_type() == state.rounded.scalar_type()) {
+      state.rounded.narrow(0, rounded, count).copy_(state.weights.narrow(0, kept, count));
+      rounded += count;
+    }
+    kept += count;
+  }
+}
+
+std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) {
+  return views(state.weights, specs);
+}
+
+ParkedMoments freeze(LayerState& state) {
+  ParkedMoments parked;
+  if (state.first_moment.defined()) {
+    const UncountedMemory outside_the_device;
+    parked = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+              state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+              state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
+  }
+  for (Parameter& parameter : state.parameters) {
+    parameter.value.requires_grad_(false);
+    parameter.value.mutable_grad() = at::Tensor();
+    parameter.gradient = at::Tensor();
+  }
+  state.gradients = state.first_moment = state.second_moment = at::Tensor();
+  return parked;
+}
+
+void update(LayerState& state, const UpdateRule& rule) {
+  FROSTPIPE_CHECK(state.trains(), "only trainable layers are updated");
+  const at::NoGradGuard no_grad;
+  if (rule.optimizer == "sgd") {
+    state.weights.add_(state.gradients, -rule.learning_rate * rule.gradient_scale);
+  } else {
+    const std::int64_t count = state.weights.numel();
+    const at::Tensor step = at::full({}, static_cast<double>(rule.step), state.weights.options().dtype(at::kFloat));
+    // The kernel divides the gradients by this on its way, but knows it in single precision only.
+    std::optional<at::Tensor> scale;
+    if (rule.gradient_scale != 1 && state.weights.scalar_type() == at::kFloat) {
+      scale = at::full({}, 1 / rule.gradient_scale, state.weights.options());
+    } else if (rule.gradient_scale != 1) {
+      state.gradients.mul_(rule.gradient_scale);
+    }
+    const auto step_range = [&](std::int64_t begin, std::int64_t end, double decay) {
+      if (begin == end) return;
+      at::_fused_adamw_({part(state.weights, begin, end)}, {part(state.gradients, begin, end)},
+                        {part(state.first_moment, begin, end)}, {part(state.second_moment, begin, end)}, {}, {step},
+                        rule.learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
+                        /*maximize=*/false, scale, /*found_inf=*/{});
+    };
+    step_range(0, state.num_decayed, rule.weight_decay);
+    step_range(state.num_decayed, count, 0);
+  }
+  round_weights(state);
+}
+
+TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : rows_(std::move(rows)) {
+  if (!rows_.defined()) {
+    tensors_ = {state.gradients};
+    return;
+  }
+  table_ = state.parameters.front().gradient;
+  const std::int64_t of_table = table_.numel();
+  tensors_ = {table_.index_select(0, rows_).view(-1),
+              state.gradients.narrow(0, of_table, state.gradients.numel() - of_table)};
+}
+
+void TouchedGradients::put_back() const {
+  if (rows_.defined()) table_.index_copy_(0, rows_, tensors_.front().view({rows_.numel(), table_.size(1)}));
+}
+
+void TouchedGradients::clear() const {
+  if (rows_.defined()) table_.index_fill_(0, rows_, 0);
+  tensors_.back().zero_();
+}
+
+double TouchedGradients::square_sum() const {
+  double sum = 0;
+  for (const at::Tensor& tensor : tensors_) sum += at::dot(tensor, tensor).to(at::kDouble).item<double>();
+  return sum;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,181 @@
+#include "executor/profiler/layer_bench.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "executor/models/functions.h"
+
+namespace frostpipe {
+
+LayerCost cost_from(const LayerSamples& kept) {
+  const Nanoseconds backward = kept.backward.value();
+  const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
+  return {.forward_ns = kept.forward.value(),
+          .input_gradient_ns = backward - weight,
+          .weight_gradient_ns = weight,
+          .frozen_forward_ns = kept.frozen_forward.value(),
+          .output_activation_bytes = kept.output_bytes,
+          .stashed_bytes = kept.stashed_bytes,
+          .workspace_bytes = kept.workspace_bytes};
+}
+
+LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
+  return {model.layers[layer].kind, makes_one_token(config, layer)};
+}
+
+std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                          std::int64_t most) {
+  if (data_lengths.empty()) return std::vector<std::int64_t>(samples, tokens);
+  std::vector<double> quantiles;  // the data's, in the middle of each sample's part of the distribution
+  for (int i = 0; i < samples; ++i) {
+    const double place = (i + 0.5) / samples * static_cast<double>(data_lengths.size());
+    quantiles.push_back(data_lengths[std::min(data_lengths.size() - 1, static_cast<std::size_t>(place))]);
+  }
+  // The longest are cut at `most`, and the others scaled up for it: the mean stays.
+  double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
+  double wanted = static_cast<double>(samples) * tokens;
+  for (std::size_t i = quantiles.size(); i > 1 && quantiles[i - 1] * wanted / sum > static_cast<double>(most); --i) {
+    sum -= quantiles[i - 1];
+    wanted -= static_cast<double>(most);
+  }
+  const double scale = wanted / sum;
+  std::vector<std::int64_t> lengths;
+  double exact = 0;  // tokens of the samples so far
+  std::int64_t given = 0;
+  for (const double quantile : quantiles) {
+    exact += std::min(quantile * scale, static_cast<double>(most));
+    lengths.push_back(std::clamp<std::int64_t>(std::llround(exact) - given, 1, most));
+    given += lengths.back();
+  }
+  return lengths;
+}
+
+LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
+                       ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
+                       std::vector<int> data_lengths)
+    : config_(config),
+      model_(model),
+      layers_(layers),
+      device_(device),
+      options_(options),
+      data_lengths_(std::move(data_lengths)),
+      frozen_type_(frozen_type) {
+  for (const auto& [layer, state] : layers_) {
+    frozen_[layer].weights = state.weights;
+    compute_in(frozen_[layer], parameters_of(config_, layer), frozen_type_);
+  }
+}
+
+MicroBatch LayerBench::made_up_batch(int samples, int tokens) const {
+  const bool has_pictures = config_.family == Family::vit;
+  MicroBatch batch;
+  batch.type = options_.dtype().toScalarType();
+  batch.lengths = has_pictures ? std::vector<std::int64_t>(samples, tokens)
+                               : made_up_lengths(samples, tokens, data_lengths_, config_.max_position_embeddings);
+  const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(options_.device());
+  const auto random_tokens = [&] {
+    return at::randint(config_.vocab_size, {batch.num_tokens()}, at::TensorOptions().dtype(at::kLong))
+        .to(options_.device());
+  };
+  batch.input = has_pictures
+                    ? at::randn({samples, config_.num_channels, config_.image_size, config_.image_size}, options_)
+                    : random_tokens();
+  switch (config_.task) {
+    case Task::question_answering:
+      batch.labels = at::zeros({samples, 2}, numbers);
+      break;
+    case Task::causal_language_modeling:
+      batch.labels = random_tokens();
+      break;
+    default:
+      batch.labels = at::zeros({samples}, numbers);
+  }
+  return batch;
+}
+
+template <typename Call>
+Nanoseconds LayerBench::time(Call call) {
+  device_.first_mark();
+  call();
+  device_.mark();
+  const std::vector<Nanoseconds> marks = device_.marked_ns();
+  return marks[1] - marks[0];
+}
+
+at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
+                           const MicroBatch& batch) {
+  at::Tensor output = forward_layer(config_, layer, parameters, input, batch);
+  if (model_.layers[layer].kind == LayerKind::head)
+    output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+  return output;
+}
+
+void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {
+  const MicroBatch batch = made_up_batch(micro_batch_size, tokens);
+  const int num_layers = static_cast<int>(model_.layers.size());
+  std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    LayerSamples& kept = samples[class_of(config_, model_, layer)];
+    if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
+    const Bytes before = device_.live_bytes();
+    device_.reset_peak();
+    kept.forward.add(time([&] { outputs[layer] = run(layer, layers_.at(layer).parameters, inputs[layer], batch); }));
+    kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
+    kept.stashed_bytes = device_.live_bytes() - before;
+    kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
+  }
+  at::Tensor gradient;
+  for (int layer = num_layers - 1; layer >= 0; --layer) {
+    LayerSamples& kept = samples[class_of(config_, model_, layer)];
+    const Bytes before = device_.live_bytes();
+    device_.reset_peak();
+    const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
+    kept.backward.add(duration);
+    if (layer == 0) kept.backward_without_input.add(duration);  // its input is token ids
+    kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - before);
+    if (layer > 0) gradient = inputs[layer].grad();
+    outputs[layer] = at::Tensor();
+  }
+  std::map<LayerClass, int> last_of_class;
+  for (int layer = 1; layer < num_layers; ++layer) last_of_class[class_of(config_, model_, layer)] = layer;
+  for (const auto& [layer_class, layer] : last_of_class) {
+    const at::Tensor input = inputs[layer].detach();
+    const at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
+    const at::Tensor ones = at::ones_like(output);
+    samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
+  }
+  const at::NoGradGuard no_grad;
+  MicroBatch frozen_batch = batch;
+  frozen_batch.type = frozen_type_;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const at::Tensor input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor();
+    samples[class_of(config_, model_, layer)].frozen_forward.add(
+        time([&] { run(layer, frozen_.at(layer).parameters, input, frozen_batch); }));
+  }
+  for (auto& [layer, state] : layers_) state.gradients.zero_();
+}
+
+void LayerBench::measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means) {
+  for (auto& [layer, state] : layers_) {
+    state.gradients.fill_(1e-3);
+    device_.first_mark();
+    // Few rows of a table of tokens have gradients, and a tie gives all of them one.
+    const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
+    const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
+    const TouchedGradients gradients(state, rows);
+    const double square_sum = gradients.square_sum();
+    update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = square_sum > 0 ? 0.5 : 1});
+    gradients.clear();
+    device_.mark();
+    const std::vector<Nanoseconds> marks = device_.marked_ns();
+    means[model_.layers[layer].kind].add(marks[1] - marks[0]);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,89 @@
+#pragma once
+#include <ATen/core/TensorBody.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/models/folder/model_config.h"
+#include "executor/models/layer_state.h"
+#include "executor/models/task.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+/// A time that is expected to occur: times of layers add up to an iteration's, and so do means (medians do not).
+struct Mean {
+  double sum_ns = 0;
+  double count = 0;
+  void add(Nanoseconds duration) {
+    sum_ns += static_cast<double>(duration);
+    ++count;
+  }
+  Nanoseconds value() const { return static_cast<Nanoseconds>(count > 0 ? sum_ns / count : 0); }
+};
+
+/// Layers that do the same work: those of one kind, but the last block's apart where they make one token of each sample
+/// (makes_one_token).
+struct LayerClass {
+  LayerKind kind;
+  bool makes_one_token = false;
+  auto operator<=>(const LayerClass&) const = default;
+};
+LayerClass class_of(const TransformerConfig& config, const Model& model, int layer);
+
+/// Layers of one class share their measurements: more samples for each.
+struct LayerSamples {
+  Mean forward, backward, backward_without_input, frozen_forward;
+  Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
+  std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
+};
+using SamplesByClass = std::map<LayerClass, LayerSamples>;
+
+/// Of one layer, as the means stand.
+LayerCost cost_from(const LayerSamples& kept);
+
+/// Lengths of `samples` made-up samples with `tokens` tokens on average (rounding is spread over them), ascending,
+/// distributed as `data_lengths` (ascending); none longer than `most`, which `tokens` is not either, none shorter
+/// than 1.
+std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                          std::int64_t most);
+
+/// Times the layers of a model on this rank's device, one by one, as a training run touches them.
+class LayerBench {
+ public:
+  /// `layers`: every layer, as it trains; frozen ones compute in `frozen_type`. `data_lengths`: tokens of samples,
+  /// ascending, whose distribution made-up samples take; empty: all are equally long. What is given by reference must
+  /// outlive the bench.
+  LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
+             ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
+             std::vector<int> data_lengths);
+
+  /// A made-up packed micro-batch of so many samples with `tokens` tokens on average: forward of all layers, backward
+  /// of all, then the rarer variants. Adds to `samples`.
+  void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
+  /// One optimizer step of every layer.
+  void measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means);
+
+ private:
+  MicroBatch made_up_batch(int samples, int tokens) const;
+  template <typename Call>
+  Nanoseconds time(Call call);
+  at::Tensor run(int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch);
+
+  const TransformerConfig& config_;
+  const Model& model_;
+  std::map<int, LayerState>& layers_;
+  ComputeDevice& device_;
+  at::TensorOptions options_;
+  std::vector<int> data_lengths_;
+  at::ScalarType frozen_type_;
+  std::map<int, LayerState> frozen_;  // every layer as it is when frozen; shares its weights with the one that trains
+};
+
+}  // namespace frostpipe

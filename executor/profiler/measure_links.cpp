@@ -1,0 +1,121 @@
+#include "executor/profiler/measure_links.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "profiles/link_fit.h"
+
+namespace frostpipe {
+namespace {
+
+Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+Nanoseconds median(std::vector<Nanoseconds> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// What moves between ranks, and how long that took on this rank.
+using TimedTransfer = std::function<Nanoseconds(const at::Tensor&)>;
+
+/// Half the time of a round trip between ranks 0 and 1.
+Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
+  if (communicator.rank() > 1) return 0;
+  const int other = 1 - communicator.rank();
+  const Nanoseconds begin = now_ns();
+  for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
+    if (sends) {
+      communicator.movers().send(tensor, other, 0, "link measurement").wait();
+    } else {
+      communicator.movers().receive(tensor, other, 0, "link measurement").wait();
+    }
+  }
+  device.synchronize();
+  return (now_ns() - begin) / 2;
+}
+
+Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
+  communicator.everyone().barrier();
+  const Nanoseconds begin = now_ns();
+  communicator.movers().all_reduce_sum({tensor}, "link measurement");
+  device.synchronize();
+  return now_ns() - begin;
+}
+
+/// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
+/// milliseconds. The figures are rank 0's, on all ranks. `wire_share`: of a tensor's bytes, those that pass a link.
+Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, double wire_share,
+                  const at::TensorOptions& options, bool quick, const char* what, const TimedTransfer& transfer) {
+  constexpr double kNanosecondsPerSize = 5e6;
+  const int num_rounds = quick ? 5 : 11;
+  std::vector<at::Tensor> tensors;
+  std::vector<int> repetitions;
+  const auto of_first_rank = [&](Nanoseconds time) {
+    return communicator.sum({communicator.rank() == 0 ? static_cast<double>(time) : 0.0}).front();
+  };
+  for (const Bytes bytes : sizes) {
+    tensors.push_back(at::zeros({bytes / 4}, options.dtype(at::kFloat)));
+    transfer(tensors.back());  // the first one connects, and touches memory
+    repetitions.push_back(static_cast<int>(
+        std::clamp(kNanosecondsPerSize / std::max(1.0, of_first_rank(transfer(tensors.back()))), 1.0, 50.0)));
+  }
+  std::vector<LinkRound> rounds(num_rounds);
+  for (LinkRound& round : rounds) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      std::vector<Nanoseconds> times;
+      for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(transfer(tensors[i]));
+      round.push_back({static_cast<Bytes>(wire_share * static_cast<double>(sizes[i])),
+                       static_cast<Nanoseconds>(of_first_rank(median(std::move(times))))});
+    }
+  }
+  return fit_link(rounds, what);
+}
+
+}  // namespace
+
+Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
+                      const std::optional<Bytes>& memory_limit_bytes, bool quick) {
+  Cluster cluster{.name = fmt::format("{} local ranks", communicator.world_size()),
+                  .devices = {},
+                  .intra_node = {},
+                  .inter_node = {}};
+  for (int rank = 0; rank < communicator.world_size(); ++rank) {
+    cluster.devices.push_back({.type = device.type(), .node = 0, .memory_limit_bytes = memory_limit_bytes});
+  }
+  if (communicator.world_size() > 1) {
+    constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
+    const double d = communicator.world_size();
+    cluster.intra_node.point_to_point = measure_link(
+        communicator, {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte}, 1, options, quick, "messages between ranks",
+        [&](const at::Tensor& tensor) { return time_message(communicator, device, tensor); });
+    cluster.intra_node.collective = measure_link(
+        communicator, {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte}, 2 * (d - 1) / d, options, quick,
+        "all-reduces", [&](const at::Tensor& tensor) { return time_all_reduce(communicator, device, tensor); });
+  }
+  cluster.inter_node = cluster.intra_node;
+  return cluster;
+}
+
+Nanoseconds measure_regrouping(Communicator& communicator) {
+  const int world_size = communicator.world_size();
+  std::vector<double> times;
+  for (int round = 0; round < 4; ++round) {
+    const bool pipeline = round % 2 == 0;
+    const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1,
+                                .data_parallel_size = pipeline ? 1 : world_size};
+    communicator.everyone().barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    const ActiveGroups groups = communicator.form(layout, 0);
+    communicator.everyone().barrier();
+    times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(times.begin(), times.end());
+  return static_cast<Nanoseconds>(communicator.sum({times[1]}).front() / world_size);
+}
+
+}  // namespace frostpipe

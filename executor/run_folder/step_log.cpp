@@ -1,0 +1,46 @@
+#include "executor/run_folder/step_log.h"
+
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "profiles/files.h"
+
+namespace frostpipe {
+
+bool StepLog::write(const std::vector<StepRecord>& steps) {
+  std::error_code none;
+  std::filesystem::create_directories(path_.parent_path(), none);
+  const bool has_lines = std::filesystem::exists(path_, none) && std::filesystem::file_size(path_, none) > 0;
+  std::string text = line_may_be_torn_ && has_lines ? "\n" : "";
+  for (const StepRecord& step : steps) text += to_json_line(step) + "\n";
+  line_may_be_torn_ = !append_to_file(path_, text);  // in one piece
+  if (line_may_be_torn_) return false;
+  has_written_ = true;
+  return true;
+}
+
+std::vector<StepRecord> StepLog::read(int num_steps) const {
+  std::map<int, StepRecord> by_step;
+  std::ifstream file(path_);
+  for (std::string line; std::getline(file, line);) {
+    const std::optional<StepRecord> step = step_from_json_line(line);
+    if (step && step->step < num_steps) by_step[step->step] = *step;
+  }
+  std::vector<StepRecord> steps;
+  for (const auto& [number, step] : by_step) steps.push_back(step);
+  return steps;
+}
+
+void StepLog::begin_anew() const {
+  std::error_code none;
+  std::filesystem::remove(path_, none);
+}
+
+void StepLog::begin_with(const std::filesystem::path& other_folder) const {
+  begin_anew();
+  std::error_code none;
+  std::filesystem::copy_file(other_folder / path_.filename(), path_, none);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,99 @@
+#include "executor/runtime/rank_session.h"
+
+#include <ATen/ATen.h>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator,
+                         ComputeDevice& device, std::string optimizer, std::string dtype)
+    : model_(model),
+      factory_(factory),
+      communicator_(communicator),
+      device_(device),
+      optimizer_(std::move(optimizer)),
+      dtype_(std::move(dtype)) {}
+
+void RankSession::start(const Phase& phase, int step,
+                        const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
+  phase_ = phase;
+  from_step_ = step;
+  Place place;
+  if (find_place(phase.layout, communicator_.rank(), place)) {
+    const LayerRange range = phase.partition[place.position];
+    for (int layer = range.begin; layer < range.end; ++layer) {
+      LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
+      fill(layer, state, parked_);
+      layers_.emplace(layer, std::move(state));
+    }
+  }
+  whole_ = true;
+  form_groups();
+  make_runner();
+}
+
+void RankSession::start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves) {
+  phase_ = phase;
+  from_step_ = step;
+  layers_ = std::move(held.layers);
+  parked_ = std::move(held.parked);
+  for (auto& [layer, state] : layers_) {
+    if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
+  }
+  carry_out(moves, phase, factory_, communicator_, layers_);
+  whole_ = true;
+  form_groups();
+  make_runner();
+}
+
+std::optional<HeldLayers> RankSession::release() {
+  runner_.reset();
+  compute_.reset();
+  groups_ = {};
+  if (!whole_) return std::nullopt;
+  return HeldLayers{std::move(layers_), std::move(parked_)};
+}
+
+void RankSession::enter(const Phase& phase) {
+  FROSTPIPE_CHECK(phase_.first_trainable_layer <= phase.first_trainable_layer,
+                  "within a session frozen layers are never unfrozen");
+  whole_ = false;
+  runner_.reset();
+  compute_.reset();
+  const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
+  transform(transformation, phase, factory_, communicator_, layers_, parked_);
+  device_.release_kept_memory();
+  phase_ = phase;
+  from_step_ = phase.from_step;
+  whole_ = true;
+  if (transformation.regroup) form_groups();
+  make_runner();
+}
+
+void RankSession::form_groups() {
+  groups_ = communicator_.form(phase_.layout, first_trainable_stage(phase_.partition, phase_.first_trainable_layer));
+}
+
+void RankSession::make_runner() {
+  Place place;
+  if (find_place(phase_.layout, communicator_.rank(), place)) {
+    compute_ = factory_.make_stage(phase_, place, layers_);
+    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_,
+                    phase_.first_trainable_layer == 0 ? tied_values_ : 0);
+  }
+}
+
+std::vector<int> RankSession::holders() const {
+  std::vector<int> holders;
+  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
+    holders.push_back(rank_of(phase_.layout, stage_of_layer(phase_.partition, layer), 0));
+  }
+  return holders;
+}
+
+bool RankSession::speaks() const {
+  return communicator_.rank() == rank_of(phase_.layout, phase_.layout.pipeline_parallel_size - 1, 0);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,68 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/loading/samples.h"
+#include "executor/models/layer_state.h"
+#include "plan/batch.h"
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// What a stage computes on one rank, without messages: the inside of F, B, CACHE_READ, CACHE_WRITE and of the update.
+/// StageRunner calls it in the schedule's order.
+class StageCompute {
+ public:
+  virtual ~StageCompute() = default;
+
+  /// Uninitialised packed activation of so many tokens, as neighbours exchange it.
+  virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
+
+  /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the
+  /// mini-batch after it, to read ahead (none at the end of the run). Both outlive the iteration.
+  virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                               SampleRange next_share) = 0;
+
+  /// Waits for what the cache has of the micro-batch.
+  virtual void cache_read(int micro_batch, SampleRange range) = 0;
+  /// F of one micro-batch: samples `range` of the mini-batch. `input` is undefined on the first stage. Returns the
+  /// activation to send; undefined on the last stage, where the loss is added to loss().
+  virtual at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) = 0;
+  /// Stores the micro-batch's activations at the frozen boundary.
+  virtual void cache_write(int micro_batch, SampleRange range) = 0;
+  /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
+  /// stage before trains.
+  virtual at::Tensor backward(int micro_batch, at::Tensor gradient) = 0;
+  /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas; the others
+  /// have no gradients. [rows] int64, ascending, each once; undefined: there may be one anywhere.
+  virtual at::Tensor looked_up_rows() const = 0;
+
+  /// One optimizer step of every layer of the stage that trains.
+  virtual void update(const UpdateRule& rule) = 0;
+
+  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size; 0 but on the last
+  /// stage.
+  virtual double loss() const = 0;
+
+  /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on
+  /// the first stage. The last stage returns the model's answers on the host, [samples, answer_size()] float64.
+  virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
+  virtual int answer_size() const = 0;
+};
+
+/// What a rank trains: how a layer's state and a stage's compute are made.
+class StageFactory {
+ public:
+  virtual ~StageFactory() = default;
+  /// Weights uninitialised.
+  virtual LayerState make_layer(int layer, bool trains) const = 0;
+  /// Of the stage at `place`; `layers` holds at least its layers and outlives it.
+  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+                                                   std::map<int, LayerState>& layers) const = 0;
+};
+
+}  // namespace frostpipe

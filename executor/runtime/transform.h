@@ -1,0 +1,24 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "executor/communication/communicator.h"
+#include "executor/models/layer_state.h"
+#include "executor/runtime/stage_compute.h"
+#include "plan/transformation.h"
+
+namespace frostpipe {
+
+/// Brings layers to the ranks that need them, weights and, where the move says so, moments; drops those that this
+/// rank's stage of `after` does not need. Called by all ranks with the same moves.
+void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
+               Communicator& communicator, std::map<int, LayerState>& layers);
+
+/// Carries out a transformation on this rank; called by all ranks at the same step, idle ones included.
+///
+/// Newly frozen layers give up their gradients and park their moments; then the moves are carried out. Afterwards
+/// `layers` holds exactly the layers of the rank's stage (nothing on an idle rank).
+void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory,
+               Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked);
+
+}  // namespace frostpipe

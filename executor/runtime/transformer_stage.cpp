@@ -1,0 +1,251 @@
+#include "executor/runtime/transformer_stage.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "executor/loading/batch_loader.h"
+#include "executor/models/task.h"
+#include "executor/runtime/cached_share.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
+class TransformerStage final : public StageCompute {
+ public:
+  TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
+                   at::Device device, ActivationCache* cache, double label_smoothing, const Phase& phase,
+                   const Place& place, std::map<int, LayerState>& layers)
+      : config_(config),
+        model_(model),
+        data_(data),
+        types_(types),
+        device_(device),
+        label_smoothing_(label_smoothing),
+        layers_(layers),
+        range_(phase.partition[place.position]),
+        first_trainable_layer_(phase.first_trainable_layer),
+        last_(place.position + 1 == phase.layout.pipeline_parallel_size),
+        loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
+    for (int layer = range_.begin; layer < range_.end; ++layer) {
+      if (layer < first_trainable_layer_) {
+        compute_in(layers_.at(layer), parameters_of(config, layer), types.frozen);
+      } else {
+        round_weights(layers_.at(layer));
+      }
+    }
+    const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
+    segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
+    recomputes_ =
+        std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
+    trains_ = place.position >= first_trainable_stage;
+    sends_backward_ = place.position > first_trainable_stage;
+    if (!phase.cache.on) return;
+    FROSTPIPE_CHECK(cache, "a phase with a cache has one");
+    if (place.position == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
+    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
+  }
+
+  at::Tensor make_activation(std::int64_t tokens) const override {
+    return at::empty({tokens, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
+  }
+
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
+    batch_ = &batch;
+    loss_ = at::Tensor();
+    loader_.begin_iteration(batch, share, next, next_share);
+    cached_share_.begin_iteration(batch, share, next, next_share);
+  }
+
+  void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
+
+  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
+    const MicroBatch batch = loader_.take(range);
+    at::Tensor activation = run_frozen(micro_batch, std::move(input), batch);
+    InFlight flight;
+    for (const CheckpointSegment& segment : segments_) {
+      InFlight::Part part{.input = std::move(activation), .output = {}};
+      if (sends_backward_ || !flight.parts.empty()) part.input.requires_grad_(true);
+      at::Tensor output = run_segment(segment, part.input, batch);
+      activation = output.detach();
+      if (!segment.recomputed) part.output = std::move(output);
+      flight.parts.push_back(std::move(part));
+    }
+    if (last_) {
+      at::Tensor& logits = flight.parts.back().output;  // the head trains and is kept
+      logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
+      const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
+      loss_ = loss_.defined() ? loss_ + loss : loss;
+      activation = at::Tensor();
+    }
+    if (recomputes_) flight.batch = batch;
+    if (trains_) in_flight_[micro_batch] = std::move(flight);
+    return activation;
+  }
+
+  void cache_write(int micro_batch, SampleRange range) override {
+    const auto boundary = at_boundary_.extract(micro_batch);
+    if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
+  }
+
+  at::Tensor backward(int micro_batch, at::Tensor gradient) override {
+    InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+    for (std::size_t i = segments_.size(); i-- > 0;) {
+      InFlight::Part part = std::move(flight.parts[i]);
+      if (segments_[i].recomputed)
+        part.output = run_range(segments_[i].range.begin, segments_[i].range.end, part.input, flight.batch);
+      torch::autograd::backward({part.output}, {std::move(gradient)});
+      gradient = part.input.defined() ? part.input.grad() : at::Tensor();
+    }
+    return sends_backward_ ? gradient : at::Tensor();
+  }
+
+  at::Tensor looked_up_rows() const override {
+    const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
+    return tokens.empty() ? at::Tensor() : at::tensor(tokens, at::kLong).to(device_);
+  }
+
+  void update(const UpdateRule& rule) override {
+    for (int layer = range_.begin; layer < range_.end; ++layer) {
+      if (layers_.at(layer).trains()) frostpipe::update(layers_.at(layer), rule);
+    }
+  }
+
+  double loss() const override { return loss_.defined() ? loss_.item<double>() : 0; }
+
+  at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
+    const at::NoGradGuard no_grad;
+    const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
+    const int frozen_end = this->frozen_end();
+    at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
+    const at::Tensor output = run_range(frozen_end, range_.end, std::move(boundary), loaded);
+    return last_ ? answers_of(config_, output, loaded) : output;
+  }
+
+  int answer_size() const override { return frostpipe::answer_size(config_.task); }
+
+ private:
+  /// One micro-batch from F to B.
+  struct InFlight {
+    struct Part {
+      at::Tensor input, output;  // of one segment; no output where it is computed again
+    };
+    std::vector<Part> parts{};
+    MicroBatch batch{};  // where something is computed again
+  };
+
+  at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
+    for (int layer = begin; layer < end; ++layer) {
+      activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch);
+    }
+    return activation;
+  }
+
+  int frozen_end() const { return std::clamp(first_trainable_layer_, range_.begin, range_.end); }
+
+  /// The batch as frozen layers see it: in evaluation mode, in their type.
+  MicroBatch frozen(const MicroBatch& trained) const {
+    MicroBatch batch = trained.without_dropout();
+    batch.type = types_.frozen;
+    return batch;
+  }
+
+  /// Frozen layers in their type; activations come and go in the run's, which holds every value of it.
+  at::Tensor run_frozen_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
+    if (begin >= end) return activation;
+    if (activation.defined()) activation = activation.to(types_.frozen);
+    return run_range(begin, end, std::move(activation), batch).to(types_.computed);
+  }
+
+  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& trained) {
+    const at::NoGradGuard no_grad;
+    const MicroBatch batch = frozen(trained);
+    const auto found = found_.extract(micro_batch);
+    activation = found.empty() ? run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch)
+                               : run_from_cache(found.mapped(), frozen_end(), batch);
+    if (writes_) at_boundary_[micro_batch] = activation;
+    return activation;
+  }
+
+  /// Without a graph where the backward will make it.
+  at::Tensor run_segment(const CheckpointSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
+    const at::AutoGradMode with_graph(!segment.recomputed);
+    return run_range(segment.range.begin, segment.range.end, input, batch);
+  }
+
+  /// Runs the frozen layers up to `end`, for each sample from where its cached row stands: samples join on the way, so
+  /// that a layer runs once, for all that need it.
+  at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
+    const std::set<int> starts(rows.layers.begin(), rows.layers.end());
+    if (starts.size() == 1) return run_frozen_range(*starts.begin(), end, rows.activations, batch);
+    at::Tensor activations = rows.activations.clone();
+    for (auto start = starts.begin(); start != starts.end() && *start < end; ++start) {
+      std::vector<std::int64_t> members;
+      for (std::size_t i = 0; i < rows.layers.size(); ++i) {
+        if (rows.layers[i] <= *start) members.push_back(static_cast<std::int64_t>(i));
+      }
+      const at::Tensor index = rows_of_samples(batch.lengths, members).to(device_);
+      const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
+      const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
+      activations.index_copy_(0, index, run_frozen_range(*start, next, from, batch.select(members)));
+    }
+    return activations;
+  }
+
+  const TransformerConfig& config_;
+  const Model& model_;
+  const Samples& data_;
+  LayerTypes types_;
+  at::Device device_;
+  double label_smoothing_;
+  std::map<int, LayerState>& layers_;
+  LayerRange range_;
+  int first_trainable_layer_;
+  bool last_;
+  BatchLoader loader_;
+  std::vector<CheckpointSegment> segments_;  // of the layers that train
+  bool recomputes_ = false;
+  bool trains_ = false;          // some layer of this stage trains
+  bool sends_backward_ = false;  // the stage before trains too
+  CachedShare cached_share_{nullptr, 0};
+  ActivationCache* writes_ = nullptr;
+
+  const MiniBatch* batch_ = nullptr;
+  std::map<int, CachedRows> found_;        // by micro-batch, from CACHE_READ to F
+  std::map<int, at::Tensor> at_boundary_;  // by micro-batch, from F to CACHE_WRITE
+  std::map<int, InFlight> in_flight_;      // by micro-batch, from F to B
+  at::Tensor loss_;                        // undefined before the first micro-batch
+};
+
+}  // namespace
+
+TransformerStageFactory::TransformerStageFactory(const TransformerConfig& config, const Model& model,
+                                                 const Samples& data, LayerTypes types, at::Device device,
+                                                 int num_moments, ActivationCache* cache, double label_smoothing)
+    : config_(config),
+      model_(model),
+      data_(data),
+      types_(types),
+      device_(device),
+      num_moments_(num_moments),
+      cache_(cache),
+      label_smoothing_(label_smoothing) {}
+
+LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
+  return make_layer_state(parameters_of(config_, layer), types_, device_, trains, num_moments_);
+}
+
+std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const Place& place,
+                                                                  std::map<int, LayerState>& layers) const {
+  return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase,
+                                            place, layers);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,102 @@
+#pragma once
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "executor/cache/activation_cache.h"
+#include "executor/communication/communicator.h"
+#include "executor/device/device.h"
+#include "executor/run_folder/step_log.h"
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// Keeps what a run did while it runs, and makes the summary of it. All ranks call each function at the same point, but
+/// for record_*, trace() and history(). Phases and peaks name seats (seats.h).
+///
+/// Figures of steps go to a file (step_log.h): what is kept in memory and in moments of the run does not grow with the
+/// steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes all phases'
+/// from the file.
+class RunRecorder {
+ public:
+  static constexpr int kRememberedSteps = 1024;
+
+  /// `num_seats`: ranks of the plan. `folder`: the run's.
+  RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_seats,
+              const std::filesystem::path& folder);
+
+  /// After the job has formed: who there is to talk to from now on.
+  void join(Communicator& communicator, std::vector<int> seats);
+
+  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`:
+  /// this rank's counts so far.
+  void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
+  /// Median iteration time of the running phase as the rank whose figures count has it; 0 before its first step.
+  Nanoseconds median_iteration_ns() const;
+  /// `speaks`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is one of the
+  /// last stage's. The loss is known to all that train. False if the figures cannot be written.
+  bool record_step(const StepRecord& step, bool speaks);
+  /// Spans of the running phase; kept for its first 256 steps.
+  Trace& trace() { return trace_; }
+  void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
+
+  /// What was done so far, phases and the last step, into `run` and `executed`; on all ranks alike.
+  void so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
+  /// The same from what this rank knows, without asking the others: losses and steps as a rank that trains has them.
+  /// `num_steps`: up to there.
+  void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
+  /// Goes on from so_far() or history(), before step `step`; what was recorded before is forgotten.
+  void restore(const RunSummary& run, const TrainingPlan& executed, int step);
+  int num_steps() const { return num_steps_; }
+  /// Time that the steps from `step` on took, as far as this rank knows: those that it no longer remembers at the mean
+  /// of the others.
+  Nanoseconds time_since(int step) const;
+  StepLog& log() { return log_; }
+
+  /// After the last step: so_far(), and the timelines of all ranks. The result counts on rank 0.
+  void finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run);
+
+ private:
+  struct PhaseRecord {
+    Phase phase;
+    Nanoseconds transformation_ns = 0;
+    int first_step = 0;
+    std::vector<double> found_by_layer;  // CacheCounts::found before the phase, this rank's
+    bool spoke = false;                  // this rank's figures of its steps count
+  };
+  /// A phase that is over.
+  struct Past {
+    Phase phase;
+    PhaseSummary summary;
+  };
+  std::vector<StepRecord> remembered_of(const PhaseRecord& record, int end_step) const;
+  Past close(const PhaseRecord& record, int end_step, const std::vector<double>& found_by_layer,
+             const std::vector<double>& peaks) const;
+  std::vector<Past> past_and_running(int end_step, const std::vector<double>& found_by_layer,
+                                     const std::vector<double>& peaks) const;
+  std::vector<Past> agreed_past_and_running(const CacheCounts& cached);
+  std::vector<double> found_in_running_phase(const CacheCounts& cached) const;
+  std::vector<double> own_peak() const;
+  void write(const std::vector<Past>& pasts, int end_step, RunSummary& run, TrainingPlan& executed) const;
+  void end_phase(const CacheCounts& cached);
+  void keep_spans();
+  std::vector<StepRecord> steps_on_first_rank() const;
+
+  ComputeDevice& device_;
+  const Model& model_;
+  const TrainingPlan& plan_;
+  int num_seats_;
+  Communicator* communicator_ = nullptr;
+  std::vector<int> seats_;
+  std::vector<Past> past_;
+  std::optional<PhaseRecord> running_;
+  int num_steps_ = 0;  // that are done
+  std::deque<StepRecord>
+      last_;  // of these the last ones, as this rank has them; in a moment of the run the very last one as all have it
+  StepLog log_;
+  Trace trace_;  // of the running phase
+  Trace whole_;  // of all phases
+};
+
+}  // namespace frostpipe

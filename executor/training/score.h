@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "executor/loading/dataset.h"
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// How a model's answers fare.
+struct Score {
+  std::string metric;  // "accuracy", "F1", "next-token accuracy"; empty where there are no labels to compare with
+  double value = 0;    // of it, in [0, 1]
+  double standard_error = 0;
+  std::vector<NamedValue> others;        // "exact match", "perplexity"
+  std::vector<int> labels, predictions;  // of classification, in the order of the samples asked for
+  std::vector<double> probabilities;     // of the predictions
+};
+
+/// `answers`: answers_of of these samples, row after row.
+Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
+
+/// The best answer to each question of these samples, by its id.
+Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
+
+}  // namespace frostpipe

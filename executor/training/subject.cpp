@@ -1,0 +1,91 @@
+#include "executor/training/subject.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "executor/emulation/emulated_stage.h"
+#include "executor/models/folder/model_folder.h"
+#include "executor/runtime/transformer_stage.h"
+#include "executor/training/saved_model.h"
+#include "plan/memory.h"
+
+namespace frostpipe {
+namespace {
+
+class TransformerSubject final : public Subject {
+ public:
+  explicit TransformerSubject(const TrainOptions& options)
+      : options_(options),
+        folder_(open_model_folder(options.model)),
+        dataset_(
+            load_dataset({options.data, options.test_data, options.held_out, options.seed}, options.samples, folder_)),
+        weights_(folder_.path),
+        starts_at_random_(check_weights(folder_, weights_)) {
+    folder_.config.dropout = options.dropout;
+    model_ = model_of(folder_.config, folder_.name);
+  }
+  const Model& model() const override { return model_; }
+  const Dataset& dataset() const override { return dataset_; }
+  std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
+  std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
+                                             int) const override {
+    return std::make_unique<TransformerStageFactory>(
+        folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
+        compute.device(), optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
+  }
+  void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
+  void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
+            Communicator& communicator, const std::filesystem::path& folder) const override {
+    save_model_folder(folder_, is_tied && model_.tied_parameter_count > 0, layers, holders, communicator, folder);
+  }
+
+ private:
+  const TrainOptions& options_;
+  ModelFolder folder_;
+  Dataset dataset_;
+  WeightFiles weights_;
+  std::vector<std::string> starts_at_random_;
+  Model model_;
+};
+
+class EmulatedSubject final : public Subject {
+ public:
+  explicit EmulatedSubject(const TrainOptions& options)
+      : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
+    const Workload& workload = *emulation_.profile.workload;
+    const std::vector<std::int32_t> sample(std::lround(workload.tokens), 0);
+    dataset_.samples = std::make_unique<TokenSamples>(
+        EncodedData{.token_ids = std::vector<std::vector<std::int32_t>>(workload.num_samples, sample),
+                    .labels = std::vector<int>(workload.num_samples, 0)});
+    dataset_.split.train.resize(workload.num_samples);
+    std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
+  }
+  const Model& model() const override { return emulation_.profile.model; }
+  const Dataset& dataset() const override { return dataset_; }
+  std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
+  std::vector<std::string> starts_at_random() const override { return {}; }
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
+                                             int seat) const override {
+    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer,
+                                                  plan_.dtype, emulation_.shrink, compute, cache);
+  }
+  void fill(int, LayerState&) const override {}  // the factory has
+  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+            const std::filesystem::path&) const override {}
+
+ private:
+  const TrainingPlan& plan_;
+  const Emulation& emulation_;
+  const Cluster& cluster_;
+  Dataset dataset_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> make_subject(const TrainOptions& options) {
+  if (options.emulation) return std::make_unique<EmulatedSubject>(options);
+  return std::make_unique<TransformerSubject>(options);
+}
+
+}  // namespace frostpipe

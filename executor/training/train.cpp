@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <numeric>
+
+#include "executor/data/data_shards.h"
+#include "executor/loading/dataset.h"
+#include "executor/training/training_run.h"
+#include "plan/memory.h"
+#include "plan/run_length.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// The saved model has all parameters once, in float32; a checkpoint has each layer in a file of its own, with the
+/// optimizer's moments.
+void note_largest_file(const TrainOptions& options, const Model& model, InputsFound& found) {
+  constexpr Bytes kFloat = 4;
+  Bytes all = 0, largest_layer = 0;
+  for (const Layer& layer : model.layers) {
+    all += kFloat * layer.parameter_count;
+    largest_layer =
+        std::max(largest_layer, kFloat * layer.parameter_count * (1 + optimizer_moments(options.plan.optimizer)));
+  }
+  const bool layer_is_larger =
+      (options.checkpoints.every_steps > 0 || options.checkpoints.every_minutes > 0) && largest_layer > all;
+  found.largest_file_bytes = layer_is_larger ? largest_layer : all;
+  found.largest_file = options.output / (layer_is_larger ? "checkpoints" : "model/model.safetensors");
+}
+
+}  // namespace
+
+InputsFound check_inputs(const TrainOptions& options) {
+  const Nanoseconds begin = steady_now_ns();
+  std::shared_ptr<const Subject> subject = make_subject(options);
+  require_same_model(options.plan, subject->model(), options.plan_source);
+  for (const Phase& phase : options.plan.phases)
+    if (phase.layout.tensor_parallel_size > 1)
+      throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size",
+                         "must be 1 to train: this version has no tensor parallelism but in the simulator",
+                         std::to_string(phase.layout.tensor_parallel_size));
+  validate(options.plan, subject->model(), options.plan_source);
+  FreezeController(options.freeze, num_blocks(subject->model()), 1);
+  const std::vector<int>& train = subject->dataset().split.train;
+  InputsFound found{.subject = subject,
+                    .reading_ns = steady_now_ns() - begin,
+                    .num_training_samples = static_cast<int>(train.size()),
+                    .longest_tokens = longest_tokens(*subject->dataset().samples, train),
+                    .starts_at_random = subject->starts_at_random(),
+                    .notes = subject->dataset().notes};
+  for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
+    found.notes.push_back(note);
+  if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
+  return found;
+}
+
+std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs) {
+  const Dataset& dataset = inputs.subject->dataset();
+  const TrainingPlan& plan = options.plan;
+  const std::vector<std::vector<int>> shards = data_shards(dataset.split.train, std::max(1, options.num_nodes));
+  const int per_epoch = steps_per_epoch(inputs.num_training_samples, plan.global_batch_size);
+  std::vector<std::int64_t> largest(plan.phases.size(), 0);
+  std::vector<int> order;
+  for (int step = 0; step < plan.num_steps; ++step) {
+    if (step % per_epoch == 0)
+      order = training_order(shards, plan.global_batch_size, options.group_by_length, options.seed, step / per_epoch,
+                             [&](int sample) { return dataset.samples->tokens(sample); });
+    MiniBatch batch = mini_batch(*dataset.samples, order, plan.global_batch_size, step % per_epoch);
+    batch.num_shards = static_cast<int>(shards.size());
+    const int index = phase_at(plan, step);
+    const Phase& phase = plan.phases[index];
+    for (const auto& [begin, end] : cut(batch, phase.layout.data_parallel_size, phase.num_micro_batches)) {
+      const std::int64_t tokens =
+          std::accumulate(batch.lengths.begin() + begin, batch.lengths.begin() + end, std::int64_t{0});
+      largest[index] = std::max(largest[index], tokens);
+    }
+  }
+  return largest;
+}
+
+bool executor_is_linked() { return true; }
+
+void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+           const TrainCallbacks& callbacks) {
+  FROSTPIPE_CHECK(inputs.subject, "a rank has looked at its inputs");
+  TrainingRun(membership, options, inputs, callbacks).train();
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,81 @@
+#include "plan/schedules/schedule_builder.h"
+
+#include <fmt/format.h>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+[[noreturn]] void fail(std::string_view name, std::string_view what, std::string_view rule, int value) {
+  throw InvalidInput(fmt::format("schedule {}: {}", name, what), rule, std::to_string(value));
+}
+
+bool belongs_to_backward(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::input_gradient || kind == ActionKind::weight_gradient;
+}
+
+}  // namespace
+
+Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map, bool sliced) {
+  const int p = shape.pipeline_parallel_size, stages = p * virtual_stages;
+  if (p < 1) fail(name, "pipeline-parallel size", "must be >= 1", p);
+  if (shape.num_micro_batches < 1) fail(name, "number of micro-batches", "must be >= 1", shape.num_micro_batches);
+  if (shape.token_slices > 1 && !sliced)
+    fail(name, "token slices", "must be 1 (TeraPipe and Seq1F1B have more)", shape.token_slices);
+  if (shape.first_trainable_stage < 0 || shape.first_trainable_stage >= stages)
+    fail(name, "first trainable stage",
+         fmt::format("must be >= 0 and < {} (the head, and so the last stage, always trains)", stages),
+         shape.first_trainable_stage);
+  Schedule schedule{.name = std::move(name),
+                    .num_micro_batches = shape.num_micro_batches,
+                    .first_trainable_stage = shape.first_trainable_stage,
+                    .position_of_stage = {},
+                    .prologue = {},
+                    .body = std::vector<std::vector<Action>>(p),
+                    .epilogue = {}};
+  for (int stage = 0; stage < stages; ++stage) {
+    const int along = stage % p;
+    const bool upwards = map == StageMap::v && stage / p % 2 == 1;
+    schedule.position_of_stage.push_back(upwards ? p - 1 - along : along);
+  }
+  return schedule;
+}
+
+int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fallback, int least, int most) {
+  const int wanted = shape.virtual_stages == 0 ? fallback : shape.virtual_stages;
+  if (wanted >= least && wanted <= most) return wanted;
+  fail(name, "stages per rank",
+       least == most ? fmt::format("must be {}", least) : fmt::format("must be >= {} and <= {}", least, most), wanted);
+}
+
+int token_slices_of(std::string_view name, const ScheduleShape& shape) {
+  if (shape.token_slices < 0) fail(name, "token slices", "must be >= 1", shape.token_slices);
+  return shape.token_slices == 0 ? 4 : shape.token_slices;
+}
+
+void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule) {
+  if (!holds) fail(name, "number of micro-batches", rule, shape.num_micro_batches);
+}
+
+Schedule without_frozen_backwards(Schedule schedule) {
+  for (auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
+    for (auto& list : *part) {
+      std::vector<Action> kept;
+      kept.reserve(list.size());
+      bool after_a_joined_one = false;
+      for (const Action& action : list) {
+        const bool goes = belongs_to_backward(action.kind) && action.stage < schedule.first_trainable_stage;
+        if (!goes)
+          kept.push_back(action);
+        else if (after_a_joined_one)
+          kept.back().joined_with_next = false;
+        after_a_joined_one = !goes && action.joined_with_next;
+      }
+      list = std::move(kept);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace frostpipe

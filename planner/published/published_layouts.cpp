@@ -1,0 +1,295 @@
+#include "planner/published/published_layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "plan/batch.h"
+#include "plan/memory.h"
+#include "planner/published/pipedream.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/candidate.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Over pipeline lengths that divide the devices.
+template <class Consider>
+void for_each_length(const Profile& profile, const Cluster& cluster, const PlanOptions& options, Consider&& consider) {
+  const int groups = devices_to_use(cluster, options) / options.tensor_parallel_size;
+  for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p)
+    if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
+}
+
+/// Keeps the best and, where there is none, the reasons.
+class Best {
+ public:
+  void add(std::variant<Phase, Infeasible> result, double objective) {
+    if (const auto* none = std::get_if<Infeasible>(&result)) {
+      reasons_.add(*none);
+    } else if (!best_ || objective < objective_) {
+      best_ = std::get<Phase>(std::move(result));
+      objective_ = objective;
+    }
+  }
+  void add(std::variant<Phase, Infeasible> result) {
+    const auto* phase = std::get_if<Phase>(&result);
+    const double objective = phase ? static_cast<double>(phase->predicted.iteration_ns) : 0;
+    add(std::move(result), objective);
+  }
+  std::variant<Phase, Infeasible> result() && {
+    if (best_) return *std::move(best_);
+    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices"} : std::move(reasons_);
+  }
+
+ private:
+  std::optional<Phase> best_;
+  double objective_ = 0;
+  Infeasible reasons_;
+};
+
+/// The given partition with the best of what options leave open.
+std::variant<Phase, Infeasible> with_partition(const Profile& profile, const Cluster& cluster, PlanOptions options,
+                                               Partition partition) {
+  options.partition = std::move(partition);
+  return best_phase(profile, cluster, options, static_cast<int>(options.partition.size()), /*first_trainable_layer=*/0);
+}
+
+/// One micro-batch, forward and backward, through a stage; `layers`: costs at its size on the stage's device.
+Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage,
+                     const Recompute& recompute) {
+  Nanoseconds sum = 0;
+  for (int layer = stage.begin; layer < stage.end; ++layer) {
+    const LayerCost& cost = layers[layer];
+    sum += cost.forward_ns * (is_recomputed(recompute, model.layers[layer].kind) ? 2 : 1) + cost.weight_gradient_ns +
+           (layer > 0 ? cost.input_gradient_ns : 0);
+  }
+  return sum;
+}
+
+int devices_per_node(const Cluster& cluster) {
+  const int node = cluster.devices.front().node;
+  return static_cast<int>(std::count_if(cluster.devices.begin(), cluster.devices.end(),
+                                        [&](const Device& device) { return device.node == node; }));
+}
+
+}  // namespace
+
+std::variant<Partition, Infeasible> equal_split(const Model& model, int num_stages) {
+  const int blocks = num_blocks(model), layers = static_cast<int>(model.layers.size());
+  if (num_stages == 1) return Partition{{0, layers}};
+  if (blocks < num_stages) return Infeasible{fmt::format("p = {}: the model has {} blocks", num_stages, blocks)};
+  Partition partition;
+  int begin = 0;
+  for (const SampleRange& range : split_evenly(blocks, num_stages)) {
+    const int end = range.end == blocks ? layers : first_trainable_layer(model, range.end);
+    partition.push_back({begin, end});
+    begin = end;
+  }
+  return partition;
+}
+
+std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node,
+                                            double memory_bytes, const std::set<int>& tensor_parallel_sizes,
+                                            double share) {
+  std::optional<MegatronSizes> best;
+  int largest = 0;
+  for (const int t : tensor_parallel_sizes) largest = t <= devices_per_node ? std::max(largest, t) : largest;
+  for (const int t : tensor_parallel_sizes) {
+    if (t > largest) continue;
+    for (int p = 1; p <= (t == largest ? std::min(blocks, devices / t) : 1); ++p) {
+      if (blocks % p != 0 || devices % (t * p) != 0 || state_bytes / (t * p) > share * memory_bytes) continue;
+      const auto size = [](const MegatronSizes& sizes) {
+        return std::pair(sizes.tensor_parallel_size * sizes.pipeline_parallel_size, sizes.pipeline_parallel_size);
+      };
+      if (const MegatronSizes sizes{t, p}; !best || size(sizes) < size(*best)) best = sizes;
+    }
+  }
+  return best;
+}
+
+std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
+  Best best;
+  for_each_length(profile, cluster, options, [&](int p) {
+    auto partition = equal_split(profile.model, p);
+    if (auto* none = std::get_if<Infeasible>(&partition))
+      best.add(std::move(*none));
+    else
+      best.add(with_partition(profile, cluster, options, std::get<Partition>(std::move(partition))));
+  });
+  return std::move(best).result();
+}
+
+std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted) {
+  PlanOptions options = wanted;
+  options.schedule = "1F1B";
+  if (!options.recompute) options.recompute = "layers";
+  double parameters = 0;
+  for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
+  std::set<int> sizes;
+  for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
+  const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) *
+                                                         (2 + optimizer_moments(options.optimizer)));
+  const auto limit = cluster.devices.front().memory_limit_bytes;
+  const double memory =
+      limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
+  const int devices = devices_to_use(cluster, options);
+  const auto chosen =
+      megatron_sizes(states, num_blocks(profile.model), devices, devices_per_node(cluster), memory, sizes);
+  if (!chosen)
+    return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t "
+                                  "x p that divides blocks and devices",
+                                  format_bytes(static_cast<Bytes>(states))),
+                      true};
+  options.tensor_parallel_size = chosen->tensor_parallel_size;
+  const int p = chosen->pipeline_parallel_size, d = devices / (p * chosen->tensor_parallel_size);
+  const Partition partition = std::get<Partition>(equal_split(profile.model, p));
+  const int samples = std::max(1, options.global_batch_size / d);
+  LayerCosts costs(profile, options.dtype);
+  std::vector<std::pair<double, int>> by_time;  // equation 1, number of micro-batches
+  Infeasible why{"no micro-batch size was measured"};
+  for (int b = 1; b <= samples; ++b) {
+    if (samples % b != 0) continue;
+    try {
+      const auto& layers =
+          costs.at(cluster.devices.front().type, b, tokens_of(options, profile), chosen->tensor_parallel_size);
+      Nanoseconds slowest = 0;
+      for (const LayerRange& stage : partition)
+        slowest = std::max(slowest, stage_ns(layers, profile.model, stage, options.recompute));
+      by_time.emplace_back((static_cast<double>(samples) / b + p - 1) * static_cast<double>(slowest), samples / b);
+    } catch (const InvalidInput& error) {
+      why.reason = error.what();
+    }
+  }
+  std::sort(by_time.begin(), by_time.end());
+  int smallest = 0;  // micro-batches of those that do not fit: that with the most is named
+  for (const auto& [time, m] : by_time) {
+    options.num_micro_batches = m;
+    auto phase = with_partition(profile, cluster, options, partition);
+    if (std::holds_alternative<Phase>(phase)) return phase;
+    if (m > smallest) why = std::get<Infeasible>(phase);
+    smallest = std::max(smallest, m);
+  }
+  return Infeasible{fmt::format("t = {}, {}", chosen->tensor_parallel_size, why.reason), why.lacks_memory};
+}
+
+namespace {
+
+/// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients'
+/// reduction over m. Nothing where a rank cannot keep a second version of its weights.
+std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& profile, const Cluster& cluster,
+                                     const PlanOptions& options, LayerCosts& costs) {
+  const Phase& phase = candidate.phase;
+  const int m = phase.num_micro_batches, b = options.global_batch_size / (phase.layout.data_parallel_size * m);
+  Nanoseconds slowest = 0;
+  for (int k = 0; k < phase.layout.pipeline_parallel_size; ++k) {
+    const int rank = rank_of(phase.layout, k, 0);
+    const auto& limit = cluster.devices[rank].memory_limit_bytes;
+    const RankMemory& need = candidate.memory[k];
+    if (limit && !options.ignore_memory_limit && need.total() + need.weights > *limit) return std::nullopt;
+    const auto& layers = costs.at(cluster.devices[rank].type, b, phase.tokens, phase.layout.tensor_parallel_size);
+    Nanoseconds time = stage_ns(layers, profile.model, phase.partition[k], phase.recompute);
+    if (k > 0) {
+      const Link& link = link_between(cluster, rank_of(phase.layout, k - 1, 0), rank).point_to_point;
+      time += 2 * (link.latency_ns +
+                   transfer_occupancy_ns(link, layers[phase.partition[k].begin - 1].output_activation_bytes));
+    }
+    std::vector<int> replicas = replicas_of(phase.layout, k);
+    std::sort(replicas.begin(), replicas.end());
+    slowest = std::max({slowest, time, all_reduce_ns(cluster, replicas, need.gradients) / m});
+  }
+  return slowest;
+}
+
+}  // namespace
+
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster,
+                                                    const PlanOptions& options) {
+  LayerCosts costs(profile, options.dtype);
+  Best best;
+  std::vector<Recompute> ways = {options.recompute};
+  if (!options.recompute) ways.push_back("layers");
+  for_each_length(profile, cluster, options, [&](int depth) {
+    auto split = equal_split(profile.model, depth);
+    if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
+    for (const Recompute& way : ways) {
+      CandidateMaker maker(profile, cluster, options, depth, 0, {}, costs);
+      Infeasible why{fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth,
+                                 way ? ", recompute " + *way : "")};
+      for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
+        if (m < depth) continue;
+        try {
+          Phase phase = maker.frame(way, "1F1B", m);
+          phase.partition = std::get<Partition>(split);
+          const Candidate candidate = maker.with_memory(std::move(phase));
+          const auto time = steady_ns(candidate, profile, cluster, options, costs);
+          if (!time) {
+            why.lacks_memory = true;
+            continue;
+          }
+          PlanOptions found = options;
+          found.schedule = "1F1B";
+          found.recompute = way;
+          found.num_micro_batches = m;
+          const double samples =
+              static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
+          best.add(with_partition(profile, cluster, found, candidate.phase.partition),
+                   static_cast<double>(*time) / samples);
+          why.reason.clear();
+          break;
+        } catch (const InvalidInput& error) {  // not measured at this size
+          why.reason = fmt::format("p = {}: {}", depth, error.what());
+        }
+      }
+      if (!why.reason.empty()) best.add(std::move(why));
+    }
+  });
+  return std::move(best).result();
+}
+
+std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& wanted) {
+  PlanOptions options = wanted;
+  options.schedule = "1F1B";
+  LayerCosts costs(profile, options.dtype);
+  Best best;
+  for_each_length(profile, cluster, options, [&](int p) {
+    const int d = replicas_of_pipelines(cluster, options, p), b = std::max(1, options.global_batch_size / (d * p));
+    try {
+      const auto& costs_of =
+          costs.at(cluster.devices.front().type, b, tokens_of(options, profile), options.tensor_parallel_size);
+      std::vector<PipeDreamLayer> layers;
+      for (std::size_t i = 0; i < costs_of.size(); ++i) {
+        const LayerCost& cost = costs_of[i];
+        layers.push_back(
+            {.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
+             .activation_bytes = static_cast<double>(cost.output_activation_bytes),
+             .parameter_bytes =
+                 static_cast<double>(profile.model.layers[i].parameter_count * kept_bytes_per_value(options.dtype))});
+      }
+      const ParallelLayout layout{
+          .pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};
+      const auto between = [&](int rank, int other) {
+        return rank == other ? LinkClass{} : link_between(cluster, rank, other);
+      };
+      const auto reduction = static_cast<double>(
+          between(rank_of(layout, 0, 0), rank_of(layout, 0, d - 1)).collective.bandwidth_bytes_per_second);
+      const auto messages = static_cast<double>(
+          between(rank_of(layout, 0, 0), rank_of(layout, p - 1, 0)).point_to_point.bandwidth_bytes_per_second);
+      using enum PipeDreamLevel::Use;
+      const PipeDreamPlan plan = pipedream_plan(layers, {{.parts = d, .bytes_per_second = reduction, .use = replicas},
+                                                         {.parts = p, .bytes_per_second = messages, .use = stages}});
+      Partition partition;
+      for (const PipeDreamStage& stage : plan.stages) partition.push_back(stage.layers);
+      best.add(with_partition(profile, cluster, options, std::move(partition)), plan.slowest_ns / b);
+    } catch (const InvalidInput& error) {
+      best.add(Infeasible{fmt::format("p = {}: {}", p, error.what())});
+    }
+  });
+  return std::move(best).result();
+}
+
+}  // namespace frostpipe

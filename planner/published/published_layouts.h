@@ -1,0 +1,53 @@
+#pragma once
+#include <optional>
+#include <set>
+#include <variant>
+
+#include "planner/search/plan_options.h"
+
+namespace frostpipe {
+
+/// Blocks shared out evenly, the first stages one more where they do not divide, the embedding with the first stage and
+/// the head with the last: how PipeDream-2BW and Megatron cut a Transformer. Infeasible with fewer blocks than stages.
+std::variant<Partition, Infeasible> equal_split(const Model& model, int num_stages);
+
+/// t x p, the rest of the devices replicas.
+struct MegatronSizes {
+  int tensor_parallel_size = 1;
+  int pipeline_parallel_size = 1;
+  bool operator==(const MegatronSizes&) const = default;
+};
+
+/// Megatron's rule (Narayanan et al. 2021, takeaways 1 and 2) in numbers: the smallest t x p for which a device's
+/// weights, gradients and optimizer state take at most `share` of its memory (the rest is for activations), p above 1
+/// only where t has reached the devices of a node or the largest size, such that p divides the blocks and t x p the
+/// devices. None if there is none. With 18 bytes a parameter, devices of 80 GB and any share from 0.56 to 0.70 it gives
+/// all (t, p) of the paper's Table 1.
+std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node,
+                                            double memory_bytes, const std::set<int>& tensor_parallel_sizes,
+                                            double share = 0.6);
+
+/// Method equal-split: of all pipeline lengths that divide the devices, the best schedule and micro-batches by the
+/// simulator.
+std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options);
+
+/// Method ptd-p: megatron_sizes, equal split, all layers recomputed unless options say otherwise, 1F1B, and the
+/// micro-batch size b, a divisor of b' = batch / d, with the least (b' / b + p - 1) (t_f(b) + t_b(b)) of the slowest
+/// stage (its equation 1) of those that fit.
+std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+
+/// Method pipedream-2bw, its search (Narayanan et al. 2021, appendix A): over depths d that divide the devices, w =
+/// devices / d, without and with recomputing, the largest micro-batch b that fits with two versions of the weights,
+/// equal split; objective: the most samples per second, b w / max over stages of max(compute + messages, reduction of
+/// the stage's gradients / m), which has no bubble. The plan runs the layout as 1F1B, which flushes.
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster,
+                                                    const PlanOptions& options);
+
+/// Method pipedream: for every pipeline length that divides the devices pipedream_plan with as many replicas for all
+/// stages, which plans have, at micro-batches of batch / (d p); the length with the least time per sample of the
+/// slowest stage; 1F1B with the best micro-batches by the simulator.
+std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& options);
+
+}  // namespace frostpipe

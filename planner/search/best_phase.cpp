@@ -1,0 +1,366 @@
+#include "planner/search/best_phase.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "plan/memory.h"
+#include "planner/search/candidate.h"
+#include "profiles/error.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+/// 1F1B first: where both take equally long it needs less memory.
+std::vector<std::string> schedules_for(int pipeline_parallel_size, const std::string& only) {
+  if (!only.empty()) return {only};
+  if (pipeline_parallel_size == 1) return {"1F1B"};  // GPipe would only keep more activations
+  return {"1F1B", "GPipe"};
+}
+
+constexpr std::size_t kShiftedCandidates = 2;
+constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that the bound alone places the cuts
+
+/// One thing to look at, in the order of preference where times are equal.
+struct Choice {
+  Nanoseconds bound_ns = 0;                 // of any partition
+  std::size_t recompute = 0, schedule = 0;  // indices
+  int num_micro_batches = 1;
+  auto operator<=>(const Choice&) const = default;
+};
+
+/// Why nothing fitted: the candidate that lacked the fewest bytes.
+struct ClosestMiss {
+  Bytes missing_bytes = 0;
+  std::string reason;
+};
+
+class Search {
+ public:
+  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search,
+         LayerCosts& costs)
+      : profile_(profile),
+        cluster_(cluster),
+        options_(options),
+        search_(search),
+        costs_(costs),
+        schedules_(schedules_for(search.pipeline_parallel_size, options.schedule)),
+        maker_(profile, cluster, options, search.pipeline_parallel_size, search.first_trainable_layer, search.cache,
+               costs) {
+    limit_ns_ = search.give_up_above_ns > 0 ? search.give_up_above_ns : kNoLimit;
+  }
+
+  Nanoseconds least_bound() {
+    const std::vector<Choice> choices = all_choices();
+    return choices.empty() ? kNoLimit : choices.front().bound_ns;
+  }
+
+  PhaseSearchResult run() {
+    const std::vector<Choice> choices = all_choices();
+    for (const Choice& choice : choices) {
+      if (choice.bound_ns > limit_ns_) break;
+      try {
+        consider(choice);
+      } catch (const InvalidInput& error) {  // the longest sample was not measured at this size
+        if (!not_measured_) not_measured_ = error;
+      }
+    }
+    if (!fits_ && !closest_) say_what_is_missing(choices);
+    if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
+      throw InvalidInput(not_measured_.value());
+    if (options_.partitioner == "exact" && options_.partition.empty() && !search_.bound_only) shift_cuts_of_best();
+    if (search_.proof_micro_batches > 0 && options_.partitioner == "exact" && options_.partition.empty() &&
+        prove(choices))
+      lower_bound_ns_ = kNoLimit;
+    PhaseSearchResult result{
+        .best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
+    if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
+    if (!fits_ && closest_) result.missing_bytes = closest_->missing_bytes;
+    return result;
+  }
+
+ private:
+  /// Those whose sizes were measured, the least bound first.
+  std::vector<Choice> all_choices() {
+    std::vector<Choice> choices;
+    for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
+      for (const int m : maker_.numbers_of_micro_batches()) {
+        try {
+          const Nanoseconds bound = bound_of_any_partition(
+              maker_.frame(search_.recompute[recompute], schedules_.front(), m), profile_, cluster_, options_, costs_);
+          for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
+            choices.push_back(
+                {.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
+        } catch (const InvalidInput& error) {  // this micro-batch size was not measured; others may be
+          if (!not_measured_) not_measured_ = error;
+        }
+      }
+    }
+    std::sort(choices.begin(), choices.end());
+    return choices;
+  }
+
+  Phase frame_of(const Choice& choice) const {
+    return maker_.frame(search_.recompute[choice.recompute], schedules_[choice.schedule], choice.num_micro_batches);
+  }
+
+  /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
+  void say_what_is_missing(const std::vector<Choice>& choices) {
+    if (options_.partitioner != "exact" || !options_.partition.empty()) return;
+    std::map<std::size_t, Choice> smallest;  // by way
+    for (const Choice& choice : choices) {
+      if (choice.schedule > 0) continue;
+      Choice& known = smallest.try_emplace(choice.recompute, choice).first->second;
+      if (choice.num_micro_batches > known.num_micro_batches) known = choice;
+    }
+    for (const auto& [way, choice] : smallest) {
+      const Candidate closest = maker_.closest_to_fitting(frame_of(choice));
+      if (closest.missing_bytes == 0) {  // it fits and is too slow
+        closest_.reset();
+        return;
+      }
+      record_miss(closest);
+    }
+  }
+
+  void record_miss(const Candidate& candidate) {
+    if (!closest_ || candidate.missing_bytes < closest_->missing_bytes)
+      closest_ = {.missing_bytes = candidate.missing_bytes, .reason = miss_of(candidate)};
+  }
+
+  void consider(const Choice& choice) {
+    Phase frame = frame_of(choice);
+    // What did not fit does not with micro-batches of that size and as many of them in flight.
+    const MicroBatchSize largest = planned_micro_batch(frame, options_.global_batch_size);
+    const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
+                                                   : choice.num_micro_batches;
+    int& too_many =
+        too_many_in_flight_
+            .try_emplace({choice.recompute, choice.schedule, largest.samples, largest.tokens}, in_flight + 1)
+            .first->second;
+    if (in_flight >= too_many) return;
+    const bool exact = options_.partitioner == "exact" && options_.partition.empty();
+    if (exact && !maker_.may_fit(frame)) {
+      too_many = in_flight;
+      return;
+    }
+    auto made = maker_.make(frame, limit_ns_);
+    if (const auto* none = std::get_if<Infeasible>(&made)) {
+      empty_stage_ = none->reason;
+      return;
+    }
+    const auto& candidate = std::get<std::optional<Candidate>>(made);
+    if (!candidate || candidate->missing_bytes > 0) {
+      if (limit_ns_ != kNoLimit) return;  // it may be too slow only
+      too_many = in_flight;
+      if (candidate) record_miss(*candidate);
+      return;
+    }
+    fits_ = true;
+    lower_bound_ns_ = std::min(lower_bound_ns_, candidate->bound_ns);
+    if (search_.bound_only) {
+      const Rank rank(candidate->bound_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+      keep_if_faster(candidate->phase, rank);
+      return;
+    }
+    Phase phase = predicted(*candidate);
+    const auto rank =
+        std::tuple(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+    feasible_.emplace(rank, phase);
+    keep_if_faster(std::move(phase), rank);
+  }
+
+  using Rank = std::tuple<Nanoseconds, std::size_t, std::size_t, int>;
+
+  void keep_if_faster(Phase phase, const Rank& rank) {
+    if (best_ && best_rank_ <= rank) return;
+    if (std::get<0>(rank) > limit_ns_) return;
+    limit_ns_ = std::get<0>(rank);
+    best_ = std::move(phase);
+    best_rank_ = rank;
+  }
+
+  /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still
+  /// fits.
+  void shift_cuts_of_best() {
+    std::size_t count = 0;
+    for (const auto& [rank, candidate] : feasible_) {
+      if (++count > kShiftedCandidates || simulated_micro_batches(candidate) > kShiftedMicroBatches) break;
+      Phase current = candidate;
+      const StageBound bound = maker_.bound_of(current);
+      for (bool better = true; better;) {
+        better = false;
+        for (Partition& partition : neighbours(current.partition)) {
+          if (!keeps_pins(options_.pins, partition) || bound.of(partition) >= current.predicted.iteration_ns) continue;
+          Phase phase = current;
+          phase.partition = std::move(partition);
+          const Candidate shifted = maker_.with_memory(std::move(phase));
+          if (shifted.missing_bytes > 0) continue;
+          Phase next = predicted(shifted);
+          if (next.predicted.iteration_ns >= current.predicted.iteration_ns) continue;
+          current = std::move(next);
+          better = true;
+        }
+      }
+      Rank shifted_rank = rank;
+      std::get<0>(shifted_rank) = current.predicted.iteration_ns;
+      keep_if_faster(std::move(current), shifted_rank);
+    }
+  }
+
+  /// Looks at every partition that may be faster than the best; false if that takes too long.
+  bool prove(const std::vector<Choice>& choices) {
+    Effort effort{.simulated = search_.proof_micro_batches, .visited = kProofVisits};
+    for (const Choice& choice : choices) {
+      if (choice.bound_ns >= limit_ns_) break;
+      const Phase frame = frame_of(choice);
+      const StageBound bound = maker_.bound_of(frame);
+      Partition partition;
+      try {
+        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+      } catch (const InvalidInput&) {  // the longest sample was not measured at this size
+      }
+    }
+    return true;
+  }
+
+  struct Effort {
+    int simulated = 0;  // micro-batches over all stages
+    int visited = 0;    // stages
+  };
+  static constexpr int kProofVisits = 100'000;
+
+  bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition,
+                      Effort& effort) {
+    const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size,
+              stage = static_cast<int>(partition.size());
+    const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
+    for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
+      if (--effort.visited < 0) return false;
+      const StageBound::Terms terms = bound.terms(stage, {begin, end});
+      if (terms.rising_ns() >= limit_ns_) break;
+      if (terms.total_ns() >= limit_ns_) continue;
+      partition.push_back({begin, end});
+      if (stage + 1 < stages) {
+        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+      } else if (keeps_pins(options_.pins, partition)) {
+        effort.simulated -= simulated_micro_batches(frame);
+        if (effort.simulated < 0) return false;
+        Phase phase = frame;
+        phase.partition = partition;
+        const Candidate candidate = maker_.with_memory(std::move(phase));
+        if (candidate.missing_bytes == 0) {
+          Phase next = predicted(candidate);
+          const Rank rank(next.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+          keep_if_faster(std::move(next), rank);
+        }
+      }
+      partition.pop_back();
+    }
+    return true;
+  }
+
+  /// How much a simulation has to do: micro-batches over all stages, of one replica where all are alike.
+  int simulated_micro_batches(const Phase& phase) const {
+    const ParallelLayout& layout = phase.layout;
+    const bool alike = options_.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
+    return layout.pipeline_parallel_size * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
+  }
+
+  Phase predicted(const Candidate& candidate) const {
+    Phase phase = candidate.phase;
+    phase.predicted = {
+        .iteration_ns = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype,
+                                               profile_, cluster_),
+        .transformation_ns = 0,
+        .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
+    return phase;
+  }
+
+  std::string miss_of(const Candidate& candidate) const {
+    const Phase& phase = candidate.phase;
+    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule,
+                       phase.num_micro_batches, to_brief_string(phase.partition),
+                       phase.recompute ? ", recompute " + *phase.recompute : "");
+  }
+
+  const Profile& profile_;
+  const Cluster& cluster_;
+  const PlanOptions& options_;
+  const PhaseSearch& search_;
+  LayerCosts& costs_;
+  std::vector<std::string> schedules_;
+  CandidateMaker maker_;
+  Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
+  Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
+  std::map<std::tuple<std::size_t, std::size_t, int, int>, int>
+      too_many_in_flight_;          // by recompute, schedule, samples and tokens: does not fit from so many on
+  std::map<Rank, Phase> feasible_;  // with their predictions
+  std::optional<Phase> best_;
+  Rank best_rank_;
+  bool fits_ = false;
+  std::optional<ClosestMiss> closest_;
+  std::string empty_stage_;
+  std::optional<InvalidInput> not_measured_;
+};
+
+/// Empty if there are phases to look among.
+std::string why_impossible(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int p) {
+  const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
+  if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
+  const int replicas = replicas_of_pipelines(cluster, options, p),
+            micro_batches = std::max(1, options.num_micro_batches);
+  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
+    return fmt::format("{} {} ranks",
+                       devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
+                       devices);
+  if (options.global_batch_size < replicas * micro_batches)
+    return fmt::format(
+        "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "
+        "replicas: fewer ranks or a longer pipeline)",
+        options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
+  if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
+  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
+    return fmt::format("the partition has {} stages", options.partition.size());
+  if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
+  return {};
+}
+
+}  // namespace
+
+PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                               const PhaseSearch& search, LayerCosts& costs) {
+  PhaseSearchResult result{.best = {},
+                           .lower_bound_ns = kNoLimit,
+                           .reason = why_impossible(profile, cluster, options, search.pipeline_parallel_size)};
+  if (result.reason.empty()) result = Search(profile, cluster, options, search, costs).run();
+  if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", search.pipeline_parallel_size));
+  return result;
+}
+
+Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                         const PhaseSearch& search, LayerCosts& costs) {
+  if (!why_impossible(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
+  return Search(profile, cluster, options, search, costs).least_bound();
+}
+
+std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                                           int pipeline_parallel_size, int first_trainable_layer,
+                                           const CacheUse& cache) {
+  LayerCosts costs(profile, options.dtype);
+  PhaseSearchResult result = search_phase(profile, cluster, options,
+                                          {.pipeline_parallel_size = pipeline_parallel_size,
+                                           .first_trainable_layer = first_trainable_layer,
+                                           .cache = cache,
+                                           .recompute = {options.recompute}},
+                                          costs);
+  if (result.best) return *std::move(result.best);
+  return Infeasible{std::move(result.reason), result.missing_bytes > 0};
+}
+
+}  // namespace frostpipe

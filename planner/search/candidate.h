@@ -1,0 +1,87 @@
+#pragma once
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "plan/memory.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/plan_options.h"
+#include "planner/search/stage_bound.h"
+
+namespace frostpipe {
+
+/// One combination that best_phase looks at, complete but for its prediction.
+struct Candidate {
+  Phase phase;
+  std::vector<RankMemory> memory;  // per pipeline position
+  Bytes missing_bytes = 0;         // sum over the ranks that do not fit; 0 = fits, or limits are ignored
+  Nanoseconds bound_ns = 0;        // StageBound of its partition
+};
+
+constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() - 1;
+
+/// Makes the candidates of one pipeline length and one frozen prefix.
+class CandidateMaker {
+ public:
+  CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
+                 int first_trainable_layer, const CacheUse& cache, LayerCosts& costs);
+
+  /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that
+  /// makes micro-batches so small. Ascending.
+  std::vector<int> numbers_of_micro_batches() const;
+
+  /// What all candidates share with this choice; the partition is empty.
+  Phase frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
+
+  /// A partition for the frame, with what it needs: by the exact partitioner the one with the least StageBound among
+  /// those that fit, none if there is none with a bound of at most limit_ns; by the published greedy the one that it
+  /// makes, whatever it needs, Infeasible if it leaves a stage empty.
+  std::variant<std::optional<Candidate>, Infeasible> make(Phase frame, Nanoseconds limit_ns);
+
+  /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace and
+  /// the input of its first layer. No partition then reaches farther by any position than this one does.
+  bool may_fit(const Phase& frame);
+
+  /// The partition that misses the least bytes on the rank that misses most.
+  Candidate closest_to_fitting(const Phase& frame);
+
+  /// `phase` as it is, with what it needs.
+  Candidate with_memory(Phase phase);
+
+  /// Of a phase like this.
+  StageBound bound_of(const Phase& frame) { return {frame, profile_, cluster_, options_, costs_}; }
+
+ private:
+  std::variant<Partition, Infeasible> published_partition() const;
+  const std::vector<double>& in_flight(const Phase& frame, int first_stage);
+  const std::vector<LayerCost>& layers_on(const Phase& phase, int position);
+  /// Least memory limit of a position's ranks.
+  std::optional<Bytes> limit_of(const Phase& phase, int position) const;
+  std::optional<Candidate> exact_that_fits(const Phase& frame, const StageBound& bound, Nanoseconds limit_ns);
+
+  const Profile& profile_;
+  const Cluster& cluster_;
+  const PlanOptions& options_;
+  LayerCosts& costs_;
+  int num_nodes_;
+  Phase frame_;  // what all candidates share
+  std::map<std::tuple<std::string, int, int>, std::vector<double>>
+      in_flight_;  // by schedule, micro-batches, first stage that trains
+};
+
+/// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one
+/// layer; no stage becomes empty.
+std::vector<Partition> neighbours(const Partition& partition);
+
+/// Peak bytes of every rank of the world, 0 for idle ones.
+std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size);
+
+/// options.tokens, or the profile's workload where that is 0. Throws InvalidInput if there is neither.
+int tokens_of(const PlanOptions& options, const Profile& profile);
+
+}  // namespace frostpipe

@@ -1,0 +1,30 @@
+#include "planner/search/freeze_in_place.h"
+
+#include "plan/memory.h"
+#include "planner/search/candidate.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+
+std::variant<Phase, Infeasible> freeze_in_place(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& options, const Phase& current,
+                                                int first_trainable_layer, int from_step) {
+  Phase phase = current;
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.from_step = from_step;
+  phase.cache = {};
+  const auto memory = memory_of(phase, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
+  if (!options.ignore_memory_limit) {
+    const std::string misfit = what_does_not_fit(phase, memory, cluster);
+    if (!misfit.empty()) {
+      return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit, true};
+    }
+  }
+  phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options.global_batch_size, options.optimizer,
+                                                            options.dtype, profile, cluster),
+                     .transformation_ns = 0,
+                     .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster.devices.size()))};
+  return phase;
+}
+
+}  // namespace frostpipe

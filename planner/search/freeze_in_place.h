@@ -1,0 +1,14 @@
+#pragma once
+#include <variant>
+
+#include "planner/search/plan_options.h"
+
+namespace frostpipe {
+
+/// The same layout, partition and schedule with more layers frozen from `from_step` on, with its prediction; Infeasible
+/// if a rank lacks memory.
+std::variant<Phase, Infeasible> freeze_in_place(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& options, const Phase& current,
+                                                int first_trainable_layer, int from_step);
+
+}  // namespace frostpipe

@@ -1,0 +1,33 @@
+#include "planner/search/layer_costs.h"
+
+namespace frostpipe {
+
+const std::vector<LayerCost>& LayerCosts::at(const std::string& device_type, int micro_batch_size, int tokens,
+                                             int tensor_parallel_size) {
+  const auto [entry, is_new] = known_.try_emplace({device_type, micro_batch_size, tokens, tensor_parallel_size});
+  Known& known = entry->second;
+  if (is_new) {
+    try {
+      for (int layer = 0; layer < static_cast<int>(profile_.model.layers.size()); ++layer)
+        known.layers.push_back(cost_of(profile_, {.layer = layer,
+                                                  .device_type = device_type,
+                                                  .dtype = dtype_,
+                                                  .micro_batch_size = micro_batch_size,
+                                                  .tokens = tokens,
+                                                  .tensor_parallel_size = tensor_parallel_size}));
+    } catch (const InvalidInput& error) {
+      known.error = error;
+    }
+  }
+  if (known.error) throw InvalidInput(*known.error);
+  return known.layers;
+}
+
+const std::vector<Nanoseconds>& LayerCosts::updates(const std::string& device_type, const std::string& optimizer) {
+  std::vector<Nanoseconds>& updates = updates_[{device_type, optimizer}];
+  for (int layer = static_cast<int>(updates.size()); layer < static_cast<int>(profile_.model.layers.size()); ++layer)
+    updates.push_back(update_cost_of(profile_, layer, device_type, dtype_, optimizer));
+  return updates;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,73 @@
+#include "planner/search/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+void Infeasible::add(const Infeasible& other) {
+  reason += (reason.empty() ? "" : "; ") + other.reason;
+  lacks_memory = lacks_memory || other.lacks_memory;
+}
+
+int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
+  const int all = static_cast<int>(cluster.devices.size());
+  return options.max_devices > 0 ? std::min(all, options.max_devices) : all;
+}
+
+int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size) {
+  if (options.data_parallel_size > 0) return options.data_parallel_size;
+  return replicates(options)
+             ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size)
+             : 1;
+}
+
+void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  if (options.global_batch_size < 1) {
+    throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
+  }
+  if (options.num_steps < 1) throw InvalidInput("number of steps", "must be >= 1", std::to_string(options.num_steps));
+  if (options.partitioner != "exact" && options.partitioner != "pipetransformer-greedy") {
+    throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
+  }
+  if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
+  const int devices = devices_to_use(cluster, options);
+  if (options.tensor_parallel_size < 1 || devices % options.tensor_parallel_size != 0)
+    throw InvalidInput("tensor-parallel size", fmt::format("must divide the {} ranks", devices),
+                       std::to_string(options.tensor_parallel_size));
+  const auto has_backward = [](const Measurement& one) {
+    return one.cost.input_gradient_ns + one.cost.weight_gradient_ns > 0;
+  };
+  if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
+    throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
+                       profile.measurements.empty() ? "no measurements" : "none above 0");
+  const int layers = static_cast<int>(profile.model.layers.size());
+  constexpr int kMostLayers = 10'000;
+  if (layers > kMostLayers)
+    throw InvalidInput("profile of " + profile.model.name,
+                       fmt::format("must have at most {} layers to plan with; join some", kMostLayers),
+                       std::to_string(layers));
+  for (const LayerPin& pin : options.pins)
+    if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0)
+      throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers),
+                         fmt::format("{}={}", pin.layer, pin.stage));
+  if (!options.pins.empty() && options.partitioner != "exact")
+    throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
+  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p",
+                                             "pipetransformer-published"};
+  if (!options.pins.empty() && cut_by_rule.contains(options.method))
+    throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
+  const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
+                           !options.any_tensor_parallel_size || options.num_micro_batches > 0;
+  if (sizes_fixed && options.method == "ptd-p")
+    throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
+                       options.method);
+}
+
+bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
+
+}  // namespace frostpipe

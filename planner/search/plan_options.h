@@ -1,0 +1,65 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/freeze.h"
+#include "plan/plan.h"
+#include "planner/search/pins.h"
+#include "profiles/cluster.h"
+#include "profiles/profile.h"
+
+namespace frostpipe {
+
+/// What a planner is asked for.
+struct PlanOptions {
+  /// data-parallel | static | exact | equal-split | pipedream | pipedream-2bw | ptd-p | timelyfreeze | pipetransformer
+  /// | freeze-only | pipetransformer-published | pipetransformer-without-replicas
+  std::string method = "pipetransformer";
+  int global_batch_size = 64;
+  int num_steps = 0;
+  int tokens = 0;  // per sample, on average; 0 = as the profile's workload
+  std::string optimizer = "adamw";
+  std::string dtype = "float32";
+  std::string partitioner = "exact";  // exact | pipetransformer-greedy
+  std::string schedule;               // the only one to use; empty = the best
+  int pipeline_parallel_size = 0;     // at the start; 0 = the best
+  int tensor_parallel_size = 1;
+  bool any_tensor_parallel_size = true;  // method auto may take another that was measured
+  int data_parallel_size = 0;            // 0 = as many replicas as the devices allow
+  int num_micro_batches = 0;             // per replica; 0 = the best number
+  int max_devices = 0;                   // to use, the first ones; 0 = all
+  std::vector<int> placement;            // ParallelLayout::placement of every phase; empty = ranks in order
+  Partition partition;         // the only one to use where there are as many stages; empty = the partitioner's
+  std::vector<LayerPin> pins;  // kept by the exact partitioner in every phase
+  Recompute recompute = std::nullopt;
+  int steps_per_epoch = 0;  // 0 = samples do not come again: no cache
+  bool use_cache = true;    // where it pays
+  CacheLimits cache;
+  bool ignore_memory_limit = false;
+  FreezeOptions freeze;                              // forecast: the rule's cap
+  std::optional<std::vector<FreezeEvent>> forecast;  // in its place; by step, empty = nothing freezes
+};
+
+/// How many pipelines of this length there are side by side.
+int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
+
+/// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no
+/// backward times, pins of layers that are not there.
+void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+
+/// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
+bool replicates(const PlanOptions& options);
+
+/// How many of the cluster's devices may be used.
+int devices_to_use(const Cluster& cluster, const PlanOptions& options);
+
+/// No plan fits; the reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384 MiB").
+struct Infeasible {
+  std::string reason;
+  bool lacks_memory = false;  // a higher limit, or more ranks that share the model, may help
+  /// Appends another reason, after "; "; memory is lacking if it lacks for either.
+  void add(const Infeasible& other);
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "profiles/error.h"
+#include "profiles/import/formats.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+namespace {
+
+/// Microseconds by block and batch size.
+std::vector<std::vector<Nanoseconds>> rows_of(std::string_view text, std::string_view source) {
+  std::vector<std::vector<Nanoseconds>> rows;
+  int line_number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    const std::string place = fmt::format("{}, line {}", source, line_number);
+    auto& row = rows.emplace_back();
+    for (const char* at = line.data(); at <= line.data() + line.size();) {
+      std::int64_t microseconds = 0;
+      const auto [stop, error] = std::from_chars(at, line.data() + line.size(), microseconds);
+      const bool ends = stop == line.data() + line.size() || *stop == ',';
+      if (error != std::errc() || !ends || microseconds < 0 || microseconds > 1'000'000'000'000)
+        throw InvalidInput(place, "must be whole microseconds with commas between",
+                           fmt::format("\"{}\"", line.substr(0, 80)));
+      row.push_back(1000 * microseconds);
+      at = stop + 1;
+    }
+    if (row.size() != rows.front().size())
+      throw InvalidInput(place, fmt::format("must have {} columns as the first line", rows.front().size()),
+                         std::to_string(row.size()));
+  }
+  return rows;
+}
+
+/// GPU and share of "MODEL-GPU-SHARE.csv"; else "imported".
+std::string device_in(const std::string& stem) {
+  const std::size_t last = stem.rfind('-');
+  const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : stem.rfind('-', last - 1);
+  if (before == std::string::npos) return "imported";
+  const std::string gpu = stem.substr(before + 1, last - before - 1), share = stem.substr(last + 1);
+  return share == "1" ? gpu : fmt::format("1/{} {}", share, gpu);
+}
+
+}  // namespace
+
+Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options) {
+  const auto rows = rows_of(text, source);
+  if (rows.size() < 2)
+    throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
+  const std::string device = device_in(std::filesystem::path(source).stem().string());
+  Profile profile{.model = chain_of(source, static_cast<int>(rows.size()))};
+  profile.machine = fmt::format(
+      "imported from {}, not measured here; forward times only: backwards are taken as twice as long, messages as "
+      "empty",
+      source);
+  for (int layer = 0; layer < static_cast<int>(rows.size()); ++layer) {
+    for (int size = 1; size <= static_cast<int>(rows[layer].size()); ++size) {
+      const Nanoseconds forward = rows[layer][size - 1];
+      profile.measurements.push_back({.key = {.layer = layer, .device_type = device, .micro_batch_size = size},
+                                      .cost = {.forward_ns = forward,
+                                               .input_gradient_ns = forward,
+                                               .weight_gradient_ns = forward,
+                                               .frozen_forward_ns = forward}});
+    }
+    profile.updates.push_back({.layer = layer, .device_type = device, .optimizer = "adamw", .update_ns = 0});
+  }
+  profile.workload = Workload{.name = std::string(source),
+                              .num_samples = options.num_samples,
+                              .tokens = 1,
+                              .longest_tokens = 1,
+                              .global_batch_size = options.global_batch_size};
+  return profile;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,18 @@
+#pragma once
+// Implementation header of import.cpp: formats that are not graphs.
+#include <string_view>
+
+#include "profiles/import/import.h"
+
+namespace frostpipe {
+
+/// {"micro-batch": {"tensor-parallel size": {"layer": [forward, backward, update]}}}
+Profile import_sailor(std::string_view text, std::string_view source, const ImportOptions& options);
+
+/// Numbers with commas between: a row per block, a column per batch size.
+Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options);
+
+/// Embedding, layers, head: the names of a chain that has no better ones.
+Model chain_of(std::string_view source, int num_layers);
+
+}  // namespace frostpipe

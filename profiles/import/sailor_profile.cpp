@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "profiles/error.h"
+#include "profiles/import/foreign_json.h"
+#include "profiles/import/formats.h"
+#include "profiles/seconds.h"
+
+namespace frostpipe {
+namespace {
+
+using foreign::Value;
+
+constexpr int kSailorTokens = 2048;
+
+/// MODEL of "MODEL_DEVICE_profile.json", as llm_info.json names it, and DEVICE.
+struct SailorName {
+  std::string model, device;
+};
+
+SailorName name_in(const std::filesystem::path& path, const Value& sizes) {
+  const std::string stem = path.stem().string();
+  for (const auto& [model, layers] : sizes.members()) {
+    if (!stem.starts_with(model + "_")) continue;
+    const std::string rest = stem.substr(model.size() + 1);
+    return {.model = model, .device = rest.substr(0, rest.find('_'))};
+  }
+  throw InvalidInput(path.string(),
+                     fmt::format("must be named MODEL_DEVICE_profile.json after a model of {}", sizes.place()), stem);
+}
+
+}  // namespace
+
+Model chain_of(std::string_view source, int num_layers) {
+  Model model{.name = std::string(source), .hidden_size = 1, .layers = {}, .edges = {}};
+  for (int i = 0; i < num_layers; ++i) {
+    const LayerKind kind = i == 0 ? LayerKind::embedding : i + 1 == num_layers ? LayerKind::head : LayerKind::layer;
+    model.layers.push_back({.name = fmt::format("layer.{}", i),
+                            .kind = kind,
+                            .block = kind == LayerKind::layer ? std::optional(i - 1) : std::nullopt});
+    if (i > 0) model.edges.push_back({i - 1, i});
+  }
+  return model;
+}
+
+Profile import_sailor(std::string_view text, std::string_view source, const ImportOptions& options) {
+  const std::filesystem::path path(source);
+  const foreign::File file(text, source), sizes_file(path.parent_path() / "llm_info.json");
+  const SailorName name = name_in(path, sizes_file.root());
+  const Value sizes = sizes_file.root()[name.model];
+
+  std::map<int, std::map<int, std::map<int, Value>>>
+      times;  // [micro-batch size][tensor-parallel size][layer], each ascending
+  for (const auto& [samples, by_size] : file.root().members())
+    for (const auto& [tensor_ranks, layers] : by_size.members())
+      for (const auto& [layer, seconds] : layers.members())
+        times[foreign::number_in(samples)][foreign::number_in(tensor_ranks)].emplace(foreign::number_in(layer),
+                                                                                     seconds);
+  const int num_layers =
+      times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.rbegin()->first + 1;
+  if (num_layers < 2)
+    throw InvalidInput(std::string(source), "must have at least two layers", std::to_string(num_layers));
+
+  Profile profile{.model = chain_of(name.model, num_layers)};
+  profile.machine = fmt::format("imported from {}, not measured here", source);
+  std::string left_out;
+  for (const auto& [tensor_ranks, layers] : times.begin()->second)
+    if (!sizes.has(std::to_string(tensor_ranks)))
+      left_out += fmt::format("{}{}", left_out.empty() ? "" : ", ", tensor_ranks);
+  if (!left_out.empty())
+    profile.machine +=
+        fmt::format("; tensor-parallel size {} left out, whose sizes llm_info.json does not have", left_out);
+  profile.model.hidden_size = static_cast<int>(sizes["1"]["1"]["act_output_bytes"].number() / 4 / kSailorTokens);
+  for (int layer = 0; layer < num_layers; ++layer)
+    profile.model.layers[layer].parameter_count =
+        static_cast<std::int64_t>(sizes["1"][std::to_string(layer)]["params_bytes"].number() / 4);
+  for (const auto& [samples, by_size] : times) {
+    for (const auto& [tensor_ranks, layers] : by_size) {
+      if (!sizes.has(std::to_string(tensor_ranks))) continue;
+      if (static_cast<int>(layers.size()) != num_layers)
+        throw InvalidInput(std::string(source),
+                           fmt::format("must have {} layers for {} samples and tensor-parallel size {}", num_layers,
+                                       samples, tensor_ranks),
+                           std::to_string(layers.size()));
+      for (const auto& [layer, seconds] : layers) {
+        const Value size = sizes[std::to_string(tensor_ranks)][std::to_string(layer)];
+        // At small sizes the profile is launch-bound and noisy: a layer never takes longer than with twice the samples.
+        const auto cleaned = [&](int which) {
+          double best = seconds[which].number();
+          for (auto more = times.find(2 * samples); more != times.end(); more = times.find(2 * more->first)) {
+            const auto same = more->second.find(tensor_ranks);
+            if (same != more->second.end() && same->second.contains(layer))
+              best = std::min(best, same->second.at(layer)[which].number());
+          }
+          return nanoseconds_of(best);
+        };
+        const Nanoseconds forward = cleaned(0), backward = cleaned(1);
+        profile.measurements.push_back(
+            {.key = {.layer = layer,
+                     .device_type = name.device,
+                     .micro_batch_size = samples,
+                     .tokens = kSailorTokens,
+                     .tensor_parallel_size = tensor_ranks},
+             .cost = {.forward_ns = forward,
+                      .input_gradient_ns = backward / 2,
+                      .weight_gradient_ns = backward - backward / 2,
+                      .frozen_forward_ns = forward,
+                      .output_activation_bytes = samples * static_cast<Bytes>(size["act_output_bytes"].number()),
+                      .stashed_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
+                      .workspace_bytes = 0}});
+      }
+    }
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  // The published update is the whole step's, the same for every layer.
+  const Nanoseconds step = nanoseconds_of(times.begin()->second.begin()->second.at(0)[2].number());
+  for (int layer = 0; layer < num_layers; ++layer)
+    profile.updates.push_back(
+        {.layer = layer, .device_type = name.device, .optimizer = "adamw", .update_ns = step / num_layers});
+  profile.workload = Workload{.name = name.model,
+                              .num_samples = options.num_samples,
+                              .tokens = kSailorTokens,
+                              .longest_tokens = kSailorTokens,
+                              .global_batch_size = options.global_batch_size};
+  return profile;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,261 @@
+// Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's
+// bounds: what is read is what would have been computed, whatever was found, missing, or found at an earlier boundary.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "executor/cache/node_cache.h"
+#include "executor/data/split.h"
+#include "executor/models/folder/model_folder.h"
+#include "executor/runtime/rank_session.h"
+#include "executor/runtime/transformer_stage.h"
+#include "plan/memory.h"
+#include "tests/executor/agreed_loss.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+constexpr int kSamples = 13, kBatch = 4, kStepsPerEpoch = 4;  // the last mini-batch of an epoch is short
+
+struct Part {
+  int p, d, m, first_trainable, steps;
+};
+
+struct CacheCase {
+  std::string dtype = "float64";
+  std::optional<std::string> frozen_dtype = std::nullopt;
+  std::string stored = "float32";  // a double run stores doubles
+  Bytes memory_bytes = 1 << 20;
+  Bytes disk_bytes = 0;
+  bool damaged = false;  // by somebody who writes into the store while it is used
+  bool refused = false;  // to rank 1, which may not open another file when the store is made
+  double tolerance = 1e-9;
+};
+
+/// Turns over a bit in every 100th byte of every store of activations that this process has mapped.
+int damage_stores() {
+  int flipped = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/frostpipe-") == std::string::npos || line.find("rw-s") == std::string::npos) continue;
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    for (std::uintptr_t at = begin; at < end; at += 100, ++flipped) *reinterpret_cast<unsigned char*>(at) ^= 0x10;
+  }
+  return flipped;
+}
+
+/// Samples asked for: found at the boundary of their time, at an earlier one, not at all.
+struct Counts {
+  std::int64_t hits = 0, rebased = 0, misses = 0;
+  void add(const std::map<int, std::int64_t>& before, const std::map<int, std::int64_t>& after, int boundary) {
+    for (const auto& [layer, count] : after) {
+      const auto old = before.find(layer);
+      (layer == 0 ? misses : layer == boundary ? hits : rebased) += count - (old == before.end() ? 0 : old->second);
+    }
+  }
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<double> weights;  // of all layers, in one row
+  Counts counts;
+};
+
+Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device,
+            const std::vector<Part>& parts, const CacheCase& with, bool cached) {
+  const TransformerConfig config = small_config();
+  const Model model = model_of(config, "small");
+  const std::unique_ptr<Samples> all_samples = small_samples(config, kSamples);
+  const Samples& data = *all_samples;
+  const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed);
+  std::vector<int> samples(kSamples);
+  std::iota(samples.begin(), samples.end(), 0);
+  std::vector<CacheableSample> cacheable;
+  for (const int sample : samples) cacheable.push_back({.tokens = data.tokens(sample), .key = data.key(sample)});
+  std::optional<NodeCache> cache;
+  if (cached) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{3, before.rlim_max};
+    if (with.refused && self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
+    cache.emplace(
+        NodeCacheOptions{
+            .limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
+            .disk_folder = std::filesystem::temp_directory_path(),
+            .node = 0,
+            .samples = samples,
+            .hidden_size = config.hidden_size,
+            .compute = compute},
+        cacheable, communicator);
+    setrlimit(RLIMIT_NOFILE, &before);
+    const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
+                         cache->note().find("Too many open files") != std::string::npos;
+    CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
+  }
+  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype, with.frozen_dtype), at::kCPU,
+                                        optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
+  RankSession session(model, factory, communicator, device, "sgd", with.dtype);
+  Outcome outcome;
+  const auto batch_of = [&](int step, std::vector<int>& order) {
+    order = epoch_order(kSamples, kSeed, step / kStepsPerEpoch);
+    return mini_batch(data, order, kBatch, step % kStepsPerEpoch);
+  };
+  int step = 0;
+  for (const Part& part : parts) {
+    const auto found_before = cached ? cache->view().counts().found : std::map<int, std::int64_t>{};
+    Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
+    phase.cache.on = cached && part.first_trainable > 0;
+    if (step == 0) {
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+        randomise_layer(config, layer, kSeed, state);
+      });
+    } else {
+      session.enter(phase);
+    }
+    if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.holders());
+    for (int i = 0; i < part.steps; ++i, ++step) {
+      if (cached && with.damaged && part.first_trainable > 0 && i % 3 == 1) {
+        communicator.everyone().barrier();
+        if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
+        communicator.everyone().barrier();
+      }
+      std::vector<int> order, next_order;
+      const MiniBatch batch = batch_of(step, order), next = batch_of(step + 1, next_order);
+      Trace trace;
+      IterationResult result;
+      if (session.runner()) {
+        result = session.runner()->run_iteration(
+            batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+      }
+      outcome.losses.push_back(agreed_loss(communicator, result));
+    }
+    if (cached) outcome.counts.add(found_before, cache->view().counts().found, part.first_trainable);
+  }
+  const std::vector<int> holders = session.holders();
+  std::vector<double> weights;
+  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
+    std::vector<double> values(model.layers[layer].parameter_count, 0.0);
+    if (holders[layer] == self.rank) {
+      const at::Tensor all = session.layers().at(layer).weights.to(at::kDouble);
+      std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
+    }
+    values = communicator.sum(std::move(values));
+    weights.insert(weights.end(), values.begin(), values.end());
+  }
+  outcome.weights = std::move(weights);
+  return outcome;
+}
+
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double squares = 0, reference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += (a[i] - b[i]) * (a[i] - b[i]);
+    reference += b[i] * b[i];
+  }
+  return std::sqrt(squares / reference);
+}
+
+/// The counts over all ranks, for what a test says of hits.
+Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
+  const auto device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const Outcome computed = run(self, *communicator, *device, parts, with, false);
+  const Outcome cached = run(self, *communicator, *device, parts, with, true);
+  for (std::size_t step = 0; step < computed.losses.size(); ++step) {
+    CHECK_RANK(
+        std::abs(cached.losses[step] - computed.losses[step]) <= with.tolerance * (1 + std::abs(computed.losses[step])),
+        fmt::format("step {}: loss {} instead of {}", step, cached.losses[step], computed.losses[step]));
+  }
+  CHECK_RANK(difference(cached.weights, computed.weights) <= with.tolerance,
+             fmt::format("weights differ by {}", difference(cached.weights, computed.weights)));
+  const std::vector<double> sums =
+      communicator->sum({double(cached.counts.hits), double(cached.counts.rebased), double(cached.counts.misses)});
+  return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2])};
+}
+
+// Two steps with nothing frozen; then 3 layers frozen until the second epoch after, then 5, then all but the head.
+const std::vector<Part> kOneStageAlways{{1, 2, 2, 0, 2}, {1, 2, 2, 3, 10}, {1, 2, 1, 5, 6}, {1, 2, 1, 7, 10}};
+const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2},
+                                    {4, 1, 2, 3, 8},
+                                    {2, 2, 2, 3, 5},
+                                    {2, 2, 2, 5, 7},
+                                    {1, 4, 1, 7, 9}};  // prefixes over several stages
+const std::vector<Part> kJoinedLater{
+    {2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};  // ranks 2 and 3 idle at first
+
+const RegisterRankTest rebase("cache rebase", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {});
+  CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
+  // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over:
+  // steps 8 to 11 only hit (13 samples).
+  CHECK_RANK(counts.misses <= 2 * kSamples, fmt::format("{} misses", counts.misses));
+});
+const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5});
+});
+// bfloat16 keeps 8 bits: relative rounding 2^-9 = 0.002 of each stored value.
+const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3});
+});
+// A cached row is the same bfloat16; what is computed beside other samples may round the other way.
+const RegisterRankTest rebase_frozen("cache of frozen layers in bf16", [](const RankEnvironment& self) {
+  cached_equals_computed(self, kOneStageAlways,
+                         {.dtype = "float32", .frozen_dtype = "bfloat16", .stored = "bfloat16", .tolerance = 4e-3});
+});
+const RegisterRankTest four_two_one("cache 4 2 1",
+                                    [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
+const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kJoinedLater, {});
+  CHECK_RANK(counts.hits > kSamples, "the newcomers read what others have written");
+});
+const RegisterRankTest little("cache with little memory", [](const RankEnvironment& self) {
+  // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
+  CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples,
+             fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
+const RegisterRankTest spilled("cache on disk", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096, .disk_bytes = 1 << 20});
+  CHECK_RANK(counts.hits > 0 && counts.misses <= 2 * kSamples,
+             fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
+const RegisterRankTest damaged("cache damaged", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.damaged = true});
+  CHECK_RANK(counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
+});
+const RegisterRankTest none("cache without memory", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
+  CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
+});
+
+const RegisterRankTest refused("cache refused", [](const RankEnvironment& self) {
+  const Counts counts = cached_equals_computed(self, kOneStageAlways, {.refused = true});
+  CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
+});
+
+TEST(Cache, AcrossReBasesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache rebase", 2)); }
+TEST(Cache, InSinglePrecisionEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache fp32", 2)); }
+TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("cache bf16", 2)); }
+TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing) {
+  EXPECT_TRUE(passes_on_ranks("cache of frozen layers in bf16", 2));
+}
+TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache 4 2 1", 4)); }
+TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache joined later", 4)); }
+TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }
+TEST(Cache, SpilledToDiskEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache on disk", 2)); }
+TEST(Cache, DamagedWhileInUseEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache damaged", 2)); }
+TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache refused", 2)); }
+TEST(Cache, WithoutRoomEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache without memory", 2)); }
+
+}  // namespace
+}  // namespace frostpipe::test

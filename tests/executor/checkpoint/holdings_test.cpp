@@ -1,0 +1,76 @@
+// Oracle: cases by hand.
+#include "executor/checkpoint/holdings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "executor/elastic/seats.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::ElementsAre;
+
+const Holding kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .parked = {0}},
+    kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
+const Holding kNothing;
+
+TEST(CommonStep, NeedsEveryLayerAndOneStep) {
+  EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, {0}), 5);
+  EXPECT_EQ(common_step({kFirst, kNothing}, 4, {}), std::nullopt) << "layers 2 and 3 are lost";
+  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), std::nullopt) << "nobody has layer 1's parked moments";
+  Holding behind = kSecond;
+  behind.step = 4;
+  EXPECT_EQ(common_step({kFirst, behind}, 4, {}), std::nullopt) << "one had done its update, the other not";
+  Holding frozen{.step = 9, .layers = {0}, .trainable = {}, .parked = {0}};
+  EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, {0}), 5) << "ranks of frozen layers run ahead";
+  Holding earlier_phase = kSecond;
+  earlier_phase.phase_from = -1;
+  EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, {}), std::nullopt);
+  EXPECT_EQ(common_step({kNothing, kNothing}, 4, {}), std::nullopt);
+}
+
+TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
+  // Two stages x two replicas; rank 3 is new.
+  Phase phase{.first_trainable_layer = 1,
+              .layout = {.pipeline_parallel_size = 2, .data_parallel_size = 2},
+              .partition = {{0, 2}, {2, 4}}};
+  const std::vector<TensorMove> moves = moves_to_restore({kFirst, kFirst, kSecond, kNothing}, phase);
+  EXPECT_THAT(moves, ElementsAre(TensorMove{2, 2, 3, true, 0}, TensorMove{3, 2, 3, true, 0}));
+}
+
+TEST(MovesToRestore, SpreadTheSourcesOverTheReplicas) {
+  Phase phase{.layout = {.data_parallel_size = 4}, .partition = {{0, 1}}};
+  const Holding whole{.step = 1, .layers = {0}, .trainable = {0}};
+  EXPECT_THAT(moves_to_restore({kNothing, whole, kNothing, whole}, phase),
+              ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
+}
+
+TEST(Holding, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
+  Holding holding = kSecond;
+  EXPECT_FALSE(knows_the_run(holding)) << "interrupted behind its update";
+  holding.num_recorded = 5;
+  EXPECT_TRUE(knows_the_run(holding));
+  EXPECT_FALSE(knows_the_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
+}
+
+TEST(Holding, SurvivesItsText) { EXPECT_EQ(holding_from_text(to_text(kFirst)), kFirst); }
+
+TEST(Seats, RanksAreNumberedAnewAndTheirSeatsStay) {
+  const std::vector<int> seats{0, 2, 3}, all{0, 1, 2, 3};
+  Phase phase{.layout = {.pipeline_parallel_size = 3}, .partition = {{0, 1}, {1, 2}, {2, 3}}};
+  phase.predicted.peak_memory_bytes = {10, 20, 30};
+  const Phase reported = seated(phase, seats, 4);
+  EXPECT_THAT(reported.layout.placement, ElementsAre(0, 2, 3));
+  EXPECT_THAT(reported.predicted.peak_memory_bytes, ElementsAre(10, 0, 20, 30));
+  EXPECT_THAT(ranked(reported, seats, 4)->layout.placement, ElementsAre(0, 1, 2));
+  EXPECT_EQ(ranked(reported, std::vector<int>{0, 1, 3}, 4), std::nullopt) << "seat 2 is empty";
+  EXPECT_EQ(seated(phase, all, 4), phase);
+  EXPECT_EQ(ranked(phase, all, 4), phase);
+  Cluster cluster;
+  for (const Bytes limit : {1, 2, 3, 4}) cluster.devices.push_back({.memory_limit_bytes = limit});
+  EXPECT_EQ(remaining(cluster, seats).devices[1].memory_limit_bytes, 3);
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,65 @@
+// Oracle: sums in the order of ranks, computed by one process.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "executor/communication/communicator.h"
+#include "tests/executor/ranks.h"
+
+namespace frostpipe::test {
+namespace {
+
+at::Tensor tensor_of(int rank, std::int64_t size, at::ScalarType dtype) {
+  return at::sin(at::arange(size, at::kDouble) * (rank + 1)).mul(1000.0 * (rank + 1)).to(dtype);
+}
+
+/// Small ones are exchanged whole, larger ones in parts, the largest in shared memory, which has to grow for them.
+void check_sums(const RankEnvironment& self, Communicator& communicator) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
+    for (const std::int64_t size : {1, 2, 3, 1000, 50'001, 200'001, 150'000, 400'003}) {
+      std::vector<at::Tensor> tensors{tensor_of(self.rank, size, dtype), tensor_of(self.rank, 5, dtype)};
+      communicator.everyone().all_reduce_sum(tensors, "sum");
+      at::Tensor expected = tensor_of(0, size, dtype);
+      for (int rank = 1; rank < self.world_size; ++rank) expected += tensor_of(rank, size, dtype);
+      CHECK_RANK(at::equal(tensors[0], expected), std::to_string(size));
+    }
+  }
+}
+
+const RegisterRankTest sums_without_memory("local sums without shared memory", [](const RankEnvironment& self) {
+  if (self.rank == 1) {  // what others map would be too large a file for this rank
+    const rlimit no_file{0, 0};
+    std::signal(SIGXFSZ, SIG_IGN);
+    CHECK_RANK(setrlimit(RLIMIT_FSIZE, &no_file) == 0, "limit");
+  }
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  check_sums(self, *communicator);
+});
+
+const RegisterRankTest sums("local sums", [](const RankEnvironment& self) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  check_sums(self, *communicator);
+  const int last = self.world_size - 1;
+  at::Tensor text = self.rank == last ? at::arange(70'000, at::kLong) : at::zeros({70'000}, at::kLong);
+  communicator->everyone().broadcast(text, last, "broadcast");
+  CHECK_RANK(at::equal(text, at::arange(70'000, at::kLong)), "broadcast");
+  communicator->everyone().barrier();
+  const std::vector<std::string> texts = communicator->gather("rank " + std::to_string(self.rank));
+  for (int rank = 0; rank < self.world_size; ++rank)
+    CHECK_RANK(texts[rank] == "rank " + std::to_string(rank), texts[rank]);
+});
+
+TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit) {
+  for (const int num_ranks : {2, 3, 5}) EXPECT_TRUE(passes_on_ranks("local sums", num_ranks)) << num_ranks;
+}
+
+TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare) {
+  for (const int num_ranks : {2, 3}) EXPECT_TRUE(passes_on_ranks("local sums without shared memory", num_ranks));
+}
+
+}  // namespace
+}  // namespace frostpipe::test

@@ -1,0 +1,210 @@
+#include "executor/data/tokenizers/byte_level_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "tests/executor/data/tokenizers/byte_level_files.h"
+
+namespace frostpipe {
+namespace {
+
+using ByteLevelModelTest = test::ByteLevelFilesTest;
+using Ids = std::vector<std::int32_t>;
+using Json = nlohmann::json;
+using test::letter_of;
+
+TEST_F(ByteLevelModelTest, TakesTokenizerJsonBeforeTheOthers) {
+  EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.json and merges.txt, is without");
+  file("vocab.json", "damaged");
+  EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.json and merges.txt, is without");
+  file("merges.txt", "");
+  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+  file("tokenizer.json", tokenizer_json({{"a", "b"}}).dump());
+  EXPECT_EQ(ByteLevelBpe(folder_).encode("ab"), Ids{257});
+}
+
+TEST_F(ByteLevelModelTest, MergesOfATokenizerJsonAreTextsOrPairs) {
+  Json json = tokenizer_json({{"a", "b"}, {" ", "ab"}});
+  file("tokenizer.json", json.dump());
+  EXPECT_EQ(ByteLevelBpe(folder_).encode("ab ab"), (Ids{257, 258}));
+  json["model"]["merges"] = {"a b", letter_of(' ') + " ab"};
+  file("tokenizer.json", json.dump());
+  EXPECT_EQ(ByteLevelBpe(folder_).encode("ab ab"), (Ids{257, 258}));
+}
+
+TEST_F(ByteLevelModelTest, EndOfTextOfATokenizerJsonMayStandBehindTheVocabulary) {
+  Json json = tokenizer_json({});
+  json["model"]["vocab"].erase("<|endoftext|>");
+  file("tokenizer.json", json.dump());
+  const ByteLevelBpe b(folder_);
+  EXPECT_EQ(b.vocabulary_size(), 257);
+  EXPECT_EQ(b.encode("<|endoftext|>"), Ids{256});
+
+  json["added_tokens"][0]["id"] = 300;
+  file("tokenizer.json", json.dump());
+  EXPECT_EQ(message(),
+            "tokenizer.json: added_tokens[0]: id: must be 256, the token's number in the vocabulary or the next free "
+            "one, is 300");
+  json["added_tokens"] = Json::array();
+  file("tokenizer.json", json.dump());
+  EXPECT_EQ(message(), "tokenizer.json: model: vocab: must contain <|endoftext|>, is without it among 256 tokens");
+}
+
+TEST_F(ByteLevelModelTest, RefusesATokenizerJsonThatIsNotGpt2s) {
+  const auto message_with = [&](const char* pointer, const Json& value) {
+    Json json = tokenizer_json({{"a", "b"}});
+    json[Json::json_pointer(pointer)] = value;
+    file("tokenizer.json", json.dump());
+    return message();
+  };
+  EXPECT_EQ(message_with("/model/type", nullptr), "no InvalidInput");  // files of before 2021
+  EXPECT_EQ(message_with("/model/type", "WordPiece"),
+            "tokenizer.json: model: type: must be \"BPE\", as in GPT-2, is \"WordPiece\"");
+  EXPECT_EQ(message_with("/model/dropout", 0.1), "tokenizer.json: model: dropout: must be 0.0, as in GPT-2, is 0.1");
+  EXPECT_EQ(message_with("/model/continuing_subword_prefix", "##"),
+            "tokenizer.json: model: continuing_subword_prefix: must be \"\", as in GPT-2, is \"##\"");
+  EXPECT_EQ(message_with("/model/end_of_word_suffix", "</w>"),
+            "tokenizer.json: model: end_of_word_suffix: must be \"\", as in GPT-2, is \"</w>\"");
+  EXPECT_EQ(message_with("/model/byte_fallback", true),
+            "tokenizer.json: model: byte_fallback: must be false, as in GPT-2, is true");
+  EXPECT_EQ(message_with("/model/ignore_merges", true),
+            "tokenizer.json: model: ignore_merges: must be false, as in GPT-2, is true");
+  EXPECT_EQ(message_with("/model", 5), "tokenizer.json: model: must be an object, is 5");
+  EXPECT_EQ(message_with("/normalizer", {{"type", "Lowercase"}}),
+            "tokenizer.json: normalizer: must be null, as in GPT-2, is object");
+  EXPECT_EQ(message_with("/pre_tokenizer", nullptr), "tokenizer.json: pre_tokenizer: must be an object, is null");
+  EXPECT_EQ(message_with("/pre_tokenizer/type", "Sequence"),
+            "tokenizer.json: pre_tokenizer: type: must be \"ByteLevel\", is \"Sequence\"");
+  EXPECT_EQ(message_with("/pre_tokenizer/add_prefix_space", true),
+            "tokenizer.json: pre_tokenizer: add_prefix_space: must be false, as in GPT-2, is true");
+  EXPECT_EQ(message_with("/pre_tokenizer/use_regex", false),
+            "tokenizer.json: pre_tokenizer: use_regex: must be true, as in GPT-2, is false");
+  EXPECT_EQ(message_with("/added_tokens", 5), "tokenizer.json: added_tokens: must be an array, is 5");
+  EXPECT_EQ(message_with("/added_tokens/0/content", "<pad>"),
+            "tokenizer.json: added_tokens[0]: must be <|endoftext|> (other tokens cannot be added to the vocabulary), "
+            "is \"<pad>\"");
+  EXPECT_EQ(message_with("/added_tokens/0/lstrip", true),
+            "tokenizer.json: added_tokens[0]: lstrip: must be false, as in GPT-2, is true");
+  EXPECT_EQ(message_with("/model/merges", nullptr), "tokenizer.json: model: merges: must be an array, is null");
+  for (const Json& merge : {Json(5), Json({"a", "b", "c"}), Json({"a", 5})})
+    EXPECT_EQ(message_with("/model/merges/0", merge),
+              std::string("tokenizer.json: model: merges[0]: must be \"left right\" or [\"left\", "
+                          "\"right\"], is ") +
+                  (merge.is_array() ? "array" : "5"));
+  EXPECT_EQ(message_with("/model/merges/0", "a"),
+            "tokenizer.json: model: merges[0]: must be two tokens with one space between them, is \"a\"");
+  EXPECT_EQ(message_with("/model/merges/0", {"a", "xy"}),
+            "tokenizer.json: model: merges[0]: right must be a token of the vocabulary, is \"xy\"");
+  EXPECT_EQ(message_with("/model/vocab", Json::array()),
+            "tokenizer.json: model: vocab: must be an object, is an empty array");
+  EXPECT_EQ(
+      message_with("/model/vocab/ab", 999),
+      "tokenizer.json: model: vocab: \"ab\": tokens must not be empty and must be numbered 0, 1, 2, ... without gaps "
+      "or repetition, is 999");
+}
+
+TEST_F(ByteLevelModelTest, RefusesADamagedVocabulary) {
+  file("merges.txt", "");
+  const auto message_without_and_with = [&](const std::string& without, const std::string& token, const Json& id) {
+    Json ids = vocabulary({});
+    ids.erase(without);
+    if (!token.empty() || !id.is_null()) ids[token] = id;
+    file("vocab.json", ids.dump());
+    return message();
+  };
+  const std::string rule =
+      ": tokens must not be empty and must be numbered 0, 1, 2, ... without gaps or repetition, is ";
+  for (const Json& id :
+       {Json(256), Json(258), Json(-1), Json(1.5), Json("x"), Json(1e300), Json(std::uint64_t{1} << 63)})
+    EXPECT_EQ(message_without_and_with("", "~~~", id), "vocab.json: \"~~~\"" + rule + id.dump());
+  EXPECT_EQ(message_without_and_with("", "~~~", Json::array()), "vocab.json: \"~~~\"" + rule + "an empty array");
+  EXPECT_EQ(message_without_and_with("", "", 257), "vocab.json: \"\"" + rule + "257");
+  EXPECT_EQ(message_without_and_with("", "a b", 257),
+            "vocab.json: \"a b\": must consist of the 256 characters that stand for bytes, is \"a b\"");
+  EXPECT_EQ(message_without_and_with("", "\u0144", 257),
+            "vocab.json: \"\u0144\": must consist of the 256 characters that stand for bytes, is \"\u0144\"");
+  EXPECT_EQ(message_without_and_with("<|endoftext|>", "ab", 256),
+            "vocab.json: must contain <|endoftext|>, is without it among 257 tokens");
+  EXPECT_EQ(message_without_and_with("a", "ab", 97),
+            "vocab.json: must contain a token for each of the 256 bytes, is without one for byte 97");
+  file("vocab.json", "{}");
+  EXPECT_EQ(message(), "vocab.json: must contain <|endoftext|>, is without it among 0 tokens");
+  file("vocab.json", "[1, 2]");
+  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is array");
+  file("vocab.json", "{\"a\": 0");
+  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+  file("vocab.json", "{\"\xFF\": 0}");
+  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+}
+
+TEST_F(ByteLevelModelTest, RefusesDamagedMerges) {
+  file("vocab.json", vocabulary({{"a", "b"}, {"b", "c"}}).dump());
+  const auto message_of = [&](std::string_view lines) {
+    file("merges.txt", lines);
+    return message();
+  };
+  EXPECT_EQ(message_of("#version: 0.2\na b\nb c\n"), "no InvalidInput");
+  EXPECT_EQ(message_of("a b\r\nb c"), "no InvalidInput");  // Windows' line ends, no version, no line end at the end
+  EXPECT_EQ(message_of(""), "no InvalidInput");
+  const std::string rule = ": must be two tokens with one space between them, is ";
+  EXPECT_EQ(message_of("#version: 0.2\na b\n\nb c\n"), "merges.txt:3" + rule + "\"\"");
+  EXPECT_EQ(message_of("a\n"), "merges.txt:1" + rule + "\"a\"");
+  EXPECT_EQ(message_of("a b c\n"), "merges.txt:1" + rule + "\"a b c\"");
+  EXPECT_EQ(message_of("a  b\n"), "merges.txt:1" + rule + "\"a  b\"");
+  EXPECT_EQ(message_of("a \n"), "merges.txt:1" + rule + "\"a \"");
+  EXPECT_EQ(message_of(std::string(1000, 'x')), "merges.txt:1" + rule + "\"" + std::string(80, 'x') + "...\"");
+  EXPECT_EQ(message_of("a b\nxy c\n"), "merges.txt:2: left must be a token of the vocabulary, is \"xy\"");
+  EXPECT_EQ(message_of("a b\nc xy\n"), "merges.txt:2: right must be a token of the vocabulary, is \"xy\"");
+  EXPECT_EQ(message_of("a b\nc a\n"), "merges.txt:2: the two together must be a token of the vocabulary, is \"ca\"");
+  EXPECT_EQ(message_of("a b\nb c\na b\n"), "merges.txt:3: must differ from every merge before it, is \"a b\"");
+}
+
+TEST_F(ByteLevelModelTest, RefusesSettingsBesideTheVocabularyThatAreNotGpt2s) {
+  tokenizer({});
+  const auto message_of = [&](const std::string& name, std::string_view content) {
+    file(name, content);
+    std::string result = message();
+    std::filesystem::remove(folder_ / name);
+    return result;
+  };
+  const std::string rule = "must be <|endoftext|> (other tokens cannot be added to the vocabulary), is ";
+  EXPECT_EQ(
+      message_of("tokenizer_config.json",
+                 R"({"add_prefix_space": false, "eos_token": "<|endoftext|>", "bos_token": {"content": "<|endoftext|>"},
+                           "pad_token": null, "model_max_length": 1024,
+                            "added_tokens_decoder": {"256": {"content": "<|endoftext|>"}}})"),
+      "no InvalidInput");
+  EXPECT_EQ(message_of("tokenizer_config.json", R"({"add_prefix_space": true})"),
+            "tokenizer_config.json: add_prefix_space: must be false, as in GPT-2, is true");
+  EXPECT_EQ(message_of("tokenizer_config.json", R"({"pad_token": "[PAD]"})"),
+            "tokenizer_config.json: pad_token: " + rule + "\"[PAD]\"");
+  EXPECT_EQ(message_of("tokenizer_config.json", R"({"added_tokens_decoder": {"257": {"content": "<x>"}}})"),
+            "tokenizer_config.json: added_tokens_decoder: \"257\": " + rule + "\"<x>\"");
+  EXPECT_EQ(message_of("special_tokens_map.json", R"({"additional_special_tokens": ["<x>"]})"),
+            "special_tokens_map.json: additional_special_tokens: \"0\": " + rule + "\"<x>\"");
+  EXPECT_EQ(message_of("special_tokens_map.json", R"({"eos_token": {"content": "</s>"}})"),
+            "special_tokens_map.json: eos_token: " + rule + "\"</s>\"");
+  EXPECT_EQ(message_of("added_tokens.json", R"({"<|endoftext|>": 256})"), "no InvalidInput");
+  EXPECT_EQ(message_of("added_tokens.json", R"({"<x>": 257})"), "added_tokens.json: " + rule + "\"<x>\"");
+  EXPECT_EQ(message_of("tokenizer_config.json", "[]"), "tokenizer_config.json: must be a JSON object, is array");
+}
+
+TEST_F(ByteLevelModelTest, DeepNestingIsAnErrorLikeOthers) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const std::string& content :
+       {std::string(200000, '['), deep, "{\"model\": " + deep + "}", "{\"model\": {}, \"normalizer\": " + deep + "}"}) {
+    file("tokenizer.json", content);
+    const std::string says = "tokenizer.json: must nest its lists and objects at most 100 deep, is deeper at byte ";
+    EXPECT_EQ(message().substr(0, says.size()), says);
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe

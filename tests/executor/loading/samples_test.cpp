@@ -1,0 +1,69 @@
+#include "executor/loading/samples.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace frostpipe {
+namespace {
+
+using Ranges = std::vector<SampleRange>;
+using Lengths = std::vector<std::int64_t>;
+
+/// Worked out by hand: 24 tokens of two nodes' samples, 12 of each node.
+TEST(Cut, AReplicasSamplesAreOfItsOwnNode) {
+  const std::vector<int> samples{0, 1, 2, 3, 4, 5, 6};
+  MiniBatch batch{.samples = samples, .lengths = {2, 2, 4, 4, 3, 3, 6}, .num_shards = 2};
+  EXPECT_EQ(cut(batch, 2, 2), (Ranges{{0, 3}, {3, 4}, {4, 6}, {6, 7}}));
+  batch.num_shards = 1;
+  EXPECT_EQ(cut(batch, 2, 2), (Ranges{{0, 3}, {3, 5}, {5, 6}, {6, 7}}));
+  batch.num_shards = 3;  // one replica would have to serve two nodes: the cut is of the whole
+  EXPECT_EQ(cut(batch, 2, 2), (Ranges{{0, 3}, {3, 5}, {5, 6}, {6, 7}}));
+}
+
+TEST(BatchesOf, HaveAtMostSoManyTokensAndSamples) {
+  // Samples 0 to 6 of 1, 1, 1, 1, 2, 3, 9 tokens.
+  const TokenSamples data(
+      {.token_ids = {{0}, {0}, {0}, {0}, {0, 0}, {0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, .labels = {}});
+  const std::vector<int> all{0, 1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(batches_of(data, all, 3, 5), (Ranges{{0, 3}, {3, 5}, {5, 6}, {6, 7}}));
+  EXPECT_EQ(batches_of(data, all, 4, 100), (Ranges{{0, 4}, {4, 7}}));
+  EXPECT_EQ(batches_of(data, all, 4, 0), (Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}}));
+  EXPECT_EQ(batches_of(data, std::vector<int>{6, 4, 5}, 4, 5), (Ranges{{0, 1}, {1, 3}}));
+  EXPECT_EQ(batches_of(data, {}, 4, 5), Ranges{});
+}
+
+/// Tokens and pixels of a micro-batch stay with their samples.
+TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
+  EncodedData data{.token_ids = {{1, 2}, {3}, {4, 5, 6}}, .labels = {7, 8, 9}};
+  data.first_segment_sizes = {1, 1, 2};
+  const TokenSamples samples(std::move(data));
+  const std::vector<int> numbers{2, 0, 1};
+  const MicroBatch batch = samples.load({}, numbers, at::kFloat, /*with_input=*/true);
+  EXPECT_EQ(batch.lengths, (Lengths{3, 2, 1}));
+  EXPECT_EQ(batch.offsets(), (Lengths{0, 3, 5, 6}));
+  const auto values = [](const at::Tensor& tensor) {
+    return Lengths(tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel());
+  };
+  EXPECT_EQ(values(batch.input), (Lengths{4, 5, 6, 1, 2, 3}));
+  EXPECT_EQ(values(batch.token_types), (Lengths{0, 0, 1, 0, 1, 0}));
+  EXPECT_EQ(values(batch.labels), (Lengths{9, 7, 8}));
+  const MicroBatch last = batch.narrow(1, 2);
+  EXPECT_EQ(last.lengths, (Lengths{2, 1}));
+  EXPECT_EQ(values(last.input), (Lengths{1, 2, 3}));
+  EXPECT_EQ(values(last.labels), (Lengths{7, 8}));
+  const MicroBatch selected = batch.select(Lengths{2, 0});
+  EXPECT_EQ(selected.lengths, (Lengths{1, 3}));
+  EXPECT_EQ(values(selected.input), (Lengths{3, 4, 5, 6}));
+  EXPECT_EQ(values(selected.token_types), (Lengths{0, 0, 0, 1}));
+  EXPECT_EQ(values(selected.labels), (Lengths{8, 9}));
+}
+
+TEST(TokenSamples, EachLookedUpTokenIsNamedOnce) {
+  const TokenSamples samples(EncodedData{.token_ids = {{9, 2, 9}, {4}, {2, 3}}, .labels = {0, 0, 0}});
+  EXPECT_EQ(samples.distinct_tokens(std::vector<int>{2, 0}), (Lengths{2, 3, 9}));
+  EXPECT_EQ(samples.distinct_tokens({}), Lengths());
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,166 @@
+// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under
+// memory, all replicas for one of them.
+#include "planner/search/stage_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/search/best_phase.h"
+#include "planner/search/candidate.h"
+#include "simulator/simulate.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+struct RandomCase {
+  Profile profile;
+  Cluster cluster;
+  PlanOptions options;
+  Phase phase;
+};
+
+RandomCase random_case(std::mt19937& random) {
+  const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
+  RandomCase made;
+  const int blocks = 1 + below(4), layers = 2 * blocks + 2;
+  std::vector<test::SyntheticLayer> costs(layers);
+  for (auto& layer : costs)
+    layer = {.forward_ns = 1000 + below(9000),
+             .input_gradient_ns = 1000 + below(9000),
+             .weight_gradient_ns = 1000 + below(9000),
+             .frozen_forward_ns = 500 + below(5000),
+             .update_ns = below(20000),
+             .output_activation_bytes = below(2000),
+             .stashed_bytes = 100 + below(3000),
+             .workspace_bytes = below(3000),
+             .parameter_count = below(3000)};
+  made.profile = test::synthetic_profile(blocks, costs);
+  const int p = 1 + below(std::min(4, layers)), d = 1 << below(3);
+  made.cluster = test::free_cluster(p * d, 20000 + below(400000));
+  made.cluster.intra_node.point_to_point = {.latency_ns = below(3000), .bandwidth_bytes_per_second = 1'000'000'000};
+  made.cluster.intra_node.collective = {.latency_ns = below(20000), .bandwidth_bytes_per_second = 1'000'000'000};
+  made.cluster.communication.all_reduce = below(2) == 0 ? "ring" : "fastest";
+  made.cluster.communication.overlap_gradient_reduction = below(4) == 0;
+  made.options.tokens = test::kSyntheticTokens;
+  made.options.num_steps = 1;
+  made.options.global_batch_size = d * (1 + below(12)) + below(d);
+  made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d};
+  made.phase.num_micro_batches = 1 + below(made.options.global_batch_size / d);
+  made.phase.schedule = below(2) == 0 ? "GPipe" : "1F1B";
+  made.phase.tokens = test::kSyntheticTokens;
+  if (below(3) == 0) made.phase.first_trainable_layer = first_trainable_layer(made.profile.model, 1 + below(blocks));
+  if (below(3) == 0) made.phase.recompute = recompute_modes()[below(3)];
+  std::vector<int> cuts;
+  for (int layer = 1; layer < layers; ++layer) cuts.push_back(layer);
+  std::shuffle(cuts.begin(), cuts.end(), random);
+  cuts.resize(p - 1);
+  std::sort(cuts.begin(), cuts.end());
+  cuts.push_back(layers);
+  int begin = 0;
+  for (const int cut : cuts) {
+    made.phase.partition.push_back({begin, cut});
+    begin = cut;
+  }
+  if (below(2) == 0) {
+    Model& model = made.profile.model;
+    model.vocab_size = model.layers.front().parameter_count / model.hidden_size;
+  }
+  if (made.phase.first_trainable_layer > 0 && below(2) == 0) {
+    made.profile.cache = CacheSpeed{.read = {100, 1'000'000'000}, .write = {100, 1'000'000'000}};
+    made.phase.cache = {.on = true, .found = {{made.phase.first_trainable_layer, below(101) / 100.0}}};
+  }
+  return made;
+}
+
+TEST(StageBound, IsNeverAboveTheSimulatedIteration) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    const RandomCase one = random_case(random);
+    LayerCosts costs(one.profile, "float32");
+    const StageBound bound(one.phase, one.profile, one.cluster, one.options, costs);
+    const Nanoseconds simulated =
+        simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster);
+    EXPECT_LE(bound.of(one.phase.partition), simulated) << round << " " << to_string(one.phase.partition);
+    EXPECT_LE(bound_of_any_partition(one.phase, one.profile, one.cluster, one.options, costs),
+              bound.of(one.phase.partition))
+        << round;
+  }
+}
+
+TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
+  // 4 equal layers but for the first one's missing input gradient (10 of 111): p = 2, m = 4, the last stage sets the
+  // pace: (p - 1 + m) x 222 - 10.
+  const Profile profile = test::synthetic_profile(1, {{}});
+  PlanOptions options;
+  options.tokens = test::kSyntheticTokens;
+  options.global_batch_size = 4;
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.num_micro_batches = 4;
+  phase.partition = {{0, 2}, {2, 4}};
+  phase.tokens = test::kSyntheticTokens;
+  const Cluster cluster = test::free_cluster(2);
+  LayerCosts costs(profile, "float32");
+  EXPECT_EQ(StageBound(phase, profile, cluster, options, costs).of(phase.partition), 5 * 222 - 10);
+  EXPECT_EQ(simulated_iteration_ns(phase, 4, "adamw", "float32", profile, cluster), 5 * 222 - 10);
+}
+
+TEST(SimulatedIterationNs, OneReplicaOfManyTakesAsLongAsAllOfThem) {
+  std::mt19937 random(12);
+  int alike = 0;
+  for (int round = 0; round < 1000; ++round) {
+    RandomCase one = random_case(random);
+    const int d = one.phase.layout.data_parallel_size;
+    one.options.global_batch_size = d * one.phase.num_micro_batches * (1 + static_cast<int>(random() % 3));
+    if (d > 1) ++alike;
+    EXPECT_EQ(
+        simulated_iteration_ns(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster),
+        simulate_phase(one.phase, one.options.global_batch_size, "adamw", "float32", one.profile, one.cluster)
+            .summary.iteration_ns)
+        << round;
+  }
+  EXPECT_GT(alike, 300);
+}
+
+TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
+  std::mt19937 random(13);
+  int found = 0, none = 0;
+  for (int round = 0; round < 1500; ++round) {
+    RandomCase one = random_case(random);
+    const int layers = static_cast<int>(one.profile.model.layers.size()), p = one.phase.layout.pipeline_parallel_size;
+    LayerCosts costs(one.profile, "float32");
+    CandidateMaker maker(one.profile, one.cluster, one.options, p, one.phase.first_trainable_layer, {}, costs);
+    const Phase frame = maker.frame(one.phase.recompute, one.phase.schedule, one.phase.num_micro_batches);
+    const StageBound bound = maker.bound_of(frame);
+    Nanoseconds best = kNoLimit;
+    const auto cut = [&](auto&& self, Partition partition) -> void {
+      const int begin = partition.empty() ? 0 : partition.back().end;
+      if (static_cast<int>(partition.size()) + 1 == p) {
+        partition.push_back({begin, layers});
+        Phase phase = frame;
+        phase.partition = partition;
+        if (maker.with_memory(std::move(phase)).missing_bytes == 0) best = std::min(best, bound.of(partition));
+        return;
+      }
+      for (int end = begin + 1; layers - end >= p - 1 - static_cast<int>(partition.size()); ++end) {
+        Partition longer = partition;
+        longer.push_back({begin, end});
+        self(self, std::move(longer));
+      }
+    };
+    cut(cut, {});
+    const auto made = std::get<std::optional<Candidate>>(maker.make(frame, kNoLimit));
+    ASSERT_EQ(made.has_value(), best != kNoLimit) << round;
+    (made ? found : none)++;
+    if (!made) continue;
+    EXPECT_EQ(made->bound_ns, best) << round;
+    EXPECT_TRUE(maker.may_fit(frame));
+  }
+  EXPECT_GT(found, 300);
+  EXPECT_GT(none, 100);
+}
+
+}  // namespace
+}  // namespace frostpipe
