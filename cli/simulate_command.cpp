@@ -44,8 +44,8 @@ double run_samples_per_second(const TrainingPlan& plan) {
 std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLayout& layout) {
   std::vector<std::string> cells;
   for (int rank = 0; rank < static_cast<int>(busy_ns.size()); ++rank) {
-    Place place;
-    if (find_place(layout, rank, place) && rank_of(layout, place.position, place.replica) != rank) continue;
+    const auto place = find_place(layout, rank);
+    if (place && rank_of(layout, place->position, place->replica) != rank) continue;
     cells.push_back(in_milliseconds(busy_ns[rank]));
   }
   return side_by_side(cells);
@@ -73,16 +73,16 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
     for (int rank = 0; rank < plan.world_size; ++rank) {
-      Place place;
-      if (!find_place(phase.layout, rank, place)) continue;
-      const bool trains = phase.partition[place.position].end > phase.first_trainable_layer;
+      const auto place = find_place(phase.layout, rank);
+      if (!place) continue;
+      const bool trains = phase.partition[place->position].end > phase.first_trainable_layer;
       curves.push_back(
           {.from_step = phase.from_step,
            .rank = rank,
            .iteration_ns = summary.makespan_ns,
            .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place.position],
-                                       summary.peak_in_flight[place.position], trains)});
+           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place->position],
+                                       summary.peak_in_flight[place->position], trains)});
     }
   }
   return curves;

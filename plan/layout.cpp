@@ -17,17 +17,16 @@ int rank_of(const ParallelLayout& layout, int position, int replica) {
   return layout.placement.empty() ? place : layout.placement.at(place);
 }
 
-bool find_place(const ParallelLayout& layout, int rank, Place& place) {
+std::optional<Place> find_place(const ParallelLayout& layout, int rank) {
   int index = rank;
   if (!layout.placement.empty()) {
     const auto found = std::find(layout.placement.begin(), layout.placement.end(), rank);
-    if (found == layout.placement.end()) return false;
+    if (found == layout.placement.end()) return std::nullopt;
     index = static_cast<int>(found - layout.placement.begin());
   }
-  if (index < 0 || index >= num_ranks(layout)) return false;
+  if (index < 0 || index >= num_ranks(layout)) return std::nullopt;
   index /= layout.tensor_parallel_size;
-  place = {.position = index / layout.data_parallel_size, .replica = index % layout.data_parallel_size};
-  return true;
+  return Place{.position = index / layout.data_parallel_size, .replica = index % layout.data_parallel_size};
 }
 
 std::vector<int> replicas_of(const ParallelLayout& layout, int position) {

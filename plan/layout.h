@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 namespace frostpipe {
@@ -24,8 +25,8 @@ struct Place {
 /// Ranks that the layout uses: p * d * t. Other ranks of the world are idle.
 int num_ranks(const ParallelLayout& layout);
 int rank_of(const ParallelLayout& layout, int position, int replica);
-/// False if `rank` is idle in the layout; else fills `place`.
-bool find_place(const ParallelLayout& layout, int rank, Place& place);
+/// None if `rank` is idle in the layout.
+std::optional<Place> find_place(const ParallelLayout& layout, int rank);
 /// Ranks of all replicas of one position, replica 0 first.
 std::vector<int> replicas_of(const ParallelLayout& layout, int position);
 /// Ranks of one pipeline, position 0 first.

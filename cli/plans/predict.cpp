@@ -15,8 +15,7 @@ std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& 
                                         const std::vector<RankMemory>& per_position) {
   std::vector<Bytes> bytes(plan.world_size, 0);
   for (int rank = 0; rank < plan.world_size; ++rank) {
-    Place place;
-    if (find_place(phase.layout, rank, place)) bytes[rank] = per_position[place.position].total();
+    if (const auto place = find_place(phase.layout, rank)) bytes[rank] = per_position[place->position].total();
   }
   return bytes;
 }

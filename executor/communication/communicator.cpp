@@ -192,8 +192,7 @@ ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainabl
     Group group = state.make_group(replicas_of(layout, position), false);
     if (!group.ranks().empty()) groups.replicas = std::move(group);
   }
-  Place place;
-  if (find_place(layout, self.rank, place)) state.connect_pairs(layout, place, groups);
+  if (const auto place = find_place(layout, self.rank)) state.connect_pairs(layout, *place, groups);
   return groups;
 }
 

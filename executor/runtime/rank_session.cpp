@@ -19,9 +19,8 @@ void RankSession::start(const Phase& phase, int step,
                         const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
   phase_ = phase;
   from_step_ = step;
-  Place place;
-  if (find_place(phase.layout, communicator_.rank(), place)) {
-    const LayerRange range = phase.partition[place.position];
+  if (const auto place = find_place(phase.layout, communicator_.rank())) {
+    const LayerRange range = phase.partition[place->position];
     for (int layer = range.begin; layer < range.end; ++layer) {
       LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
       fill(layer, state, parked_);
@@ -76,9 +75,8 @@ void RankSession::form_groups() {
 }
 
 void RankSession::make_runner() {
-  Place place;
-  if (find_place(phase_.layout, communicator_.rank(), place)) {
-    compute_ = factory_.make_stage(phase_, place, layers_);
+  if (const auto place = find_place(phase_.layout, communicator_.rank())) {
+    compute_ = factory_.make_stage(phase_, *place, layers_);
     runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_,
                     phase_.first_trainable_layer == 0 ? tied_values_ : 0);
   }

@@ -77,7 +77,9 @@ StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::
       device_(device),
       receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0),
       tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
-  FROSTPIPE_CHECK(find_place(phase.layout, rank, place_), "idle ranks run no stage");
+  const std::optional<Place> place = find_place(phase.layout, rank);
+  FROSTPIPE_CHECK(place, "idle ranks run no stage");
+  place_ = *place;
   const Schedule schedule = schedule_of(phase);
   FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
   body_ = schedule.body[place_.position];

@@ -33,11 +33,10 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     }
   }
   for (Transfer& transfer : transfers) transfer.wait();
-  Place place;
-  const bool active = find_place(after.layout, communicator.rank(), place);
+  const std::optional<Place> place = find_place(after.layout, communicator.rank());
   std::erase_if(layers, [&](const auto& entry) {
-    if (!active) return true;
-    const LayerRange range = after.partition[place.position];
+    if (!place) return true;
+    const LayerRange range = after.partition[place->position];
     return entry.first < range.begin || entry.first >= range.end;
   });
 }

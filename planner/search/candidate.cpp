@@ -244,8 +244,7 @@ std::vector<Partition> neighbours(const Partition& partition) {
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size) {
   std::vector<Bytes> peak(world_size, 0);
   for (int rank = 0; rank < world_size; ++rank) {
-    Place place;
-    if (find_place(phase.layout, rank, place)) peak[rank] = memory[place.position].total();
+    if (const auto place = find_place(phase.layout, rank)) peak[rank] = memory[place->position].total();
   }
   return peak;
 }

@@ -145,8 +145,9 @@ TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
     std::map<std::pair<int, int>, Nanoseconds> link_is_free;
     Nanoseconds makespan = 0, serial = 0;  // serial: everything one after the other
     for (const Span& span : trace.spans) {
-      Place place;
-      ASSERT_TRUE(find_place(layout, span.rank, place));
+      const std::optional<Place> found = find_place(layout, span.rank);
+      ASSERT_TRUE(found);
+      const Place place = *found;
       Action action = span.action;
       action.joined_with_next = false;
       span_of[{place.replica, action}] = span;
