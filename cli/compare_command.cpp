@@ -52,8 +52,9 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   require_same_model(pair.executed, pair.profile.model, executed_path);
   validate_executed(pair.executed, pair.profile.model, executed_path);
   if (pair.executed.method != pair.plan.method) {
-    throw InvalidInput(executed_path + ": method", fmt::format("must be {} as in {}", pair.plan.method, plan_path),
-                       pair.executed.method);
+    throw InvalidInput(executed_path + ": method",
+                       fmt::format("must be {} as in {}", to_string(pair.plan.method), plan_path),
+                       to_string(pair.executed.method));
   }
   add_predictions(pair.run, pair.executed, executed_path, pair.profile, pair.cluster);
   const int tokens = pair.run.phases.empty() ? 0 : pair.run.phases.front().tokens;
@@ -117,7 +118,8 @@ int run_compare(const CompareOptions& options) {
   Comparison comparison = compare(std::move(runs));
   for (const ComparedRun& pair : pairs) {
     const bool starts_unfrozen = pair.executed.phases.front().first_trainable_layer == 0;
-    if (pair.plan.method != "pipetransformer" && starts_unfrozen) comparison.what_ifs.push_back(pair.embedding_alone);
+    if (pair.plan.method != PlanMethod::pipetransformer && starts_unfrozen)
+      comparison.what_ifs.push_back(pair.embedding_alone);
   }
   const std::string json = to_json(comparison);
   if (!options.output.empty()) write_named_file(options.output, json);

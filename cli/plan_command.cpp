@@ -40,7 +40,7 @@ struct PlanCommandOptions {
   int num_steps = 0;         // 0 = from the epochs
   int tokens = 0;            // 0 = the workload's
   int threads_per_rank = 0;  // 0 = the best of those measured, or 1: see threads_to_plan
-  std::string cache = "auto", recompute, deadline;
+  std::string method = "auto", partitioner = "exact", cache = "auto", recompute, deadline;
   PlanLimits limits;
   double memory_reserve = kMemoryReserve;
   std::string model, hardware;  // in place of a profile
@@ -127,7 +127,7 @@ std::vector<int> threads_to_plan(const PlanCommandOptions& options, const Profil
     return {options.threads_per_rank};
   }
   const PlanOptions& plan = options.plan;
-  const bool finds_fastest = plan.method == "auto" || plan.method == "pipetransformer";
+  const bool finds_fastest = plan.method == PlanMethod::automatic || plan.method == PlanMethod::pipetransformer;
   const bool is_free = plan.pipeline_parallel_size == 0 && plan.tensor_parallel_size == 1 &&
                        plan.data_parallel_size == 0 && plan.max_devices == 0 && plan.placement.empty() &&
                        plan.partition.empty() && plan.pins.empty();
@@ -161,10 +161,9 @@ Planned plan_on(const Profile& profile, const Cluster& cluster, const PlanComman
     }
   };
   if (!options.deadline.empty()) {
-    const std::string& method = options.plan.method;
-    if (method != "freeze-only" && !method.starts_with("pipetransformer"))
+    if (!freezes(options.plan.method))
       throw UsageError(
-          fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
+          fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", options.method));
     auto made = plan_for_deadline(profile, cluster, options.plan, parse_duration(options.deadline, "--deadline"));
     if (auto* plan = std::get_if<DeadlinePlan>(&made)) {
       explanation = deadline_text(*plan, options.deadline);
@@ -173,7 +172,7 @@ Planned plan_on(const Profile& profile, const Cluster& cluster, const PlanComman
     } else {
       keep(std::get<Infeasible>(std::move(made)));
     }
-  } else if (options.plan.method == "auto") {
+  } else if (options.plan.method == PlanMethod::automatic) {
     planned.result = make_auto_plan(profile, cluster, options.plan);
   } else {
     ReplanObserver observe;
@@ -199,11 +198,13 @@ int run_plan(PlanCommandOptions& options) {
   if (!profile.measurements.empty()) options.plan.dtype = profile.measurements.front().key.dtype;
   require_writable(options.output);  // found out before the planning, not after it
   if (!options.model.empty()) require_writable(options.profile);
+  options.plan.method = find_plan_method(options.method).value();
+  parse_text(options.partitioner, "--partitioner", options.plan.partitioner);
   options.plan.num_steps = steps_of(options, profile);
   options.plan.tokens = tokens_of(options, profile);
   options.plan.steps_per_epoch = steps_per_epoch_of(options, profile);
   options.plan.use_cache = options.cache == "auto";
-  if (!options.recompute.empty()) options.plan.recompute = options.recompute;
+  if (!options.recompute.empty()) options.plan.recompute = find_recompute(options.recompute);
 
   options.plan.pins = parse_pins(options.limits.pins, profile.model);
   apply_fixed(options.limits.fixed, options.plan);
@@ -232,14 +233,15 @@ int run_plan(PlanCommandOptions& options) {
   std::string& explanation = best.explanation;
   if (!weighed.empty()) explanation += fmt::format("predicted with the cores as\n{}", weighed);
   if (const auto* none = std::get_if<Infeasible>(&result)) {
-    print_note(fmt::format("no {} plan fits: {}{}", options.plan.method, none->reason,
+    print_note(fmt::format("no {} plan fits: {}{}", options.method, none->reason,
                            none->lacks_memory ? "\n" + advice_on_memory(options.memory_reserve) : ""));
     return 1;
   }
   AutoPlan& answer = std::get<AutoPlan>(result);
-  if (options.plan.method == "timelyfreeze")
+  if (options.plan.method == PlanMethod::timely_freeze)
     explanation += timely_freeze_text(answer.plan.phases.front(), profile, cluster, options.plan);
-  if (options.plan.method != "auto") answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
+  if (options.plan.method != PlanMethod::automatic)
+    answer.lower_bound_ns = iteration_lower_bound_ns(profile, cluster, options.plan);
   TrainingPlan& plan = answer.plan;
   plan.workload = profile.workload;
   plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
@@ -263,7 +265,6 @@ int run_plan(PlanCommandOptions& options) {
 Command add_plan_command(CLI::App& app) {
   const auto options = std::make_shared<PlanCommandOptions>();
   options->plan.cache.memory_bytes = Bytes{1} << 30;
-  options->plan.method = "auto";
   CLI::App* command =
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
   CLI::Option* profile = command->add_option("--profile", options->profile, "Profile of the model")->type_name("FILE");
@@ -284,12 +285,12 @@ Command add_plan_command(CLI::App& app) {
   add_count_option(*command, "--global-batch", options->plan.global_batch_size,
                    "Samples per optimizer step, over all ranks")
       ->required();
-  std::vector<std::string> methods = plan_methods();
-  methods.insert(methods.begin(), "auto");
+  std::vector<std::string> methods = {"auto"};
+  for (const PlanMethod method : plan_methods()) methods.emplace_back(to_string(method));
   auto* method =
       command
           ->add_option(
-              "--method", options->plan.method,
+              "--method", options->method,
               "auto: the best fixed layout; pipetransformer: the best of the whole run with freezing: when to change "
               "to fewer stages and more replicas, where to use "
               "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, "
@@ -311,7 +312,7 @@ Command add_plan_command(CLI::App& app) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command
-      ->add_option("--partitioner", options->plan.partitioner,
+      ->add_option("--partitioner", options->partitioner,
                    "exact: slowest stage as fast as possible; pipetransformer-greedy: as published, by parameters")
       ->check(CLI::IsMember({"exact", "pipetransformer-greedy"}).description(""))
       ->type_name("NAME")
@@ -333,7 +334,7 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--recompute", options->recompute,
                    "What a backward computes again instead of keeping it: attention, layers (of which only the inputs "
                    "are kept) or stage (of which only its input is)")
-      ->check(CLI::IsMember(recompute_modes()).description(""))
+      ->check(CLI::IsMember(recompute_words()).description(""))
       ->type_name("WHAT");
   command->add_option("--cache", options->cache, "Activation cache: auto (where it pays) or off")
       ->check(CLI::IsMember({"auto", "off"}).description(""))

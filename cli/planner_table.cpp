@@ -29,7 +29,7 @@ struct Timed {
 Timed planned(const Estimate& on, const PlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Timed timed;
-  if (options.method == "auto") {
+  if (options.method == PlanMethod::automatic) {
     auto made = make_auto_plan(on.profile, on.cluster, options);
     if (auto* plan = std::get_if<AutoPlan>(&made)) {
       timed.lower_bound_ns = plan->lower_bound_ns;
@@ -77,7 +77,7 @@ const TransformerShape& known_shape(const std::string& name) {
   return *std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == name; });
 }
 
-PlanOptions options_for(const Workplace& place, const std::string& method, int num_steps) {
+PlanOptions options_for(const Workplace& place, PlanMethod method, int num_steps) {
   PlanOptions options{.method = method, .global_batch_size = place.global_batch_size, .num_steps = num_steps};
   options.tokens = static_cast<int>(place.estimate.profile.workload->tokens);
   return options;
@@ -105,20 +105,22 @@ std::string methods_text() {
                  {"above the bound [%]", right},
                  {"planned in [s]", right}});
     Nanoseconds bound = 0;
-    for (const char* const method :
-         {"auto", "static", "exact", "data-parallel", "equal-split", "pipedream", "pipedream-2bw", "ptd-p"}) {
+    using enum PlanMethod;
+    for (const PlanMethod method :
+         {automatic, static_pipeline, exact, data_parallel, equal_split, pipedream, pipedream_2bw, ptd_p}) {
       const Timed made = planned(place.estimate, options_for(place, method, 1));
       bound = std::max(bound, made.lower_bound_ns);
       const std::string seconds = fmt::format("{:.3f}", made.seconds);
       const auto* plan = std::get_if<TrainingPlan>(&made.result);
       if (!plan) {
-        table.add_row({method, "does not fit", "", "", "", "", "", seconds});
+        table.add_row({std::string(to_string(method)), "does not fit", "", "", "", "", "", seconds});
         continue;
       }
       const Phase& phase = plan->phases.front();
       table.add_row(
-          {method, layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule,
-           phase.recompute.value_or("-"), in_milliseconds(phase.predicted.iteration_ns),
+          {std::string(to_string(method)), layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule,
+           phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
+           in_milliseconds(phase.predicted.iteration_ns),
            fmt::format("{:.1f}",
                        100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1)),
            seconds});
@@ -168,14 +170,14 @@ std::string whole_runs_text() {
       table.add_row({name, fmt::format("{:.0f}", seconds), fmt::format("{:.2f}", published / seconds),
                      std::to_string(changes), fmt::format("{:.3f}", made.seconds)});
     };
-    PlanOptions ours = options_for(place, "pipetransformer", epochs * per_epoch);
+    PlanOptions ours = options_for(place, PlanMethod::pipetransformer, epochs * per_epoch);
     add("published rule: halves by parameters, greedy partition, frozen layers on the first GPU, GPipe",
-        options_for(place, "pipetransformer-published", ours.num_steps));
-    ours.partitioner = "pipetransformer-greedy";
+        options_for(place, PlanMethod::pipetransformer_published, ours.num_steps));
+    ours.partitioner = Partitioner::pipetransformer_greedy;
     ours.schedule = "GPipe";
     ours.use_cache = false;
     add("when and to what to change by dynamic programming over the run", ours);
-    ours.partitioner = "exact";
+    ours.partitioner = Partitioner::exact;
     add("+ partition by time, frozen layers anywhere", ours);
     ours.schedule.clear();
     add("+ 1F1B where it is faster", ours);
@@ -244,7 +246,7 @@ std::string imported_text(const std::string& data) {
                 .cluster = {}};
     on.cluster = estimated_cluster({.num_nodes = gpus / 8, .ranks_per_node = 8, .memory_limit_bytes = Bytes{8} << 30},
                                    on.profile.measurements.front().key.device_type);
-    PlanOptions options{.method = "auto", .global_batch_size = 1920, .num_steps = 1};
+    PlanOptions options{.method = PlanMethod::automatic, .global_batch_size = 1920, .num_steps = 1};
     options.tokens = 1;
     const Timed made = planned(on, options);
     if (const auto* plan = std::get_if<TrainingPlan>(&made.result)) {

@@ -182,7 +182,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                             const std::vector<std::string>& exceeds) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 1},
-                                 {"method", plan.method},
+                                 {"method", to_string(plan.method)},
                                  {"num_steps", plan.num_steps},
                                  {"global_batch_size", plan.global_batch_size},
                                  {"predicted_run_ns", predicted_run_ns(plan)},

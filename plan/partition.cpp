@@ -2,9 +2,22 @@
 
 #include <fmt/format.h>
 
+#include "profiles/enum_words.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
+namespace {
+
+constexpr EnumWords<Partitioner, 2> kPartitioners{
+    {{Partitioner::exact, "exact"}, {Partitioner::pipetransformer_greedy, "pipetransformer-greedy"}}};
+
+}  // namespace
+
+std::string_view to_string(Partitioner partitioner) { return word_of(kPartitioners, partitioner); }
+
+void parse_text(std::string_view text, const std::string& place, Partitioner& partitioner) {
+  partitioner = parse_word(kPartitioners, text, place, "must be exact or pipetransformer-greedy");
+}
 
 void validate(const Partition& partition, int num_layers, std::string_view place) {
   if (partition.empty()) throw InvalidInput(place, "must have at least one stage", "empty");

@@ -24,6 +24,16 @@ int stage_of_layer(const Partition& partition, int layer);
 /// First stage that holds a trainable layer: the stage of `first_trainable_layer`.
 int first_trainable_stage(const Partition& partition, int first_trainable_layer);
 
+/// What cuts layers into stages.
+enum class Partitioner {
+  exact,                   // the slowest stage as fast as possible
+  pipetransformer_greedy,  // as published, by parameters
+};
+/// "pipetransformer-greedy", as in options and files.
+std::string_view to_string(Partitioner partitioner);
+/// Throws InvalidInput ("PLACE: must be exact or pipetransformer-greedy, is ...").
+void parse_text(std::string_view text, const std::string& place, Partitioner& partitioner);
+
 /// "[0,5) [5,14)"
 std::string to_string(const Partition& partition);
 

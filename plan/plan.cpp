@@ -144,11 +144,6 @@ class PhaseValidator {
       throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
     }
     require_cache();
-    if (phase_.recompute &&
-        std::find(recompute_modes().begin(), recompute_modes().end(), *phase_.recompute) == recompute_modes().end())
-      throw InvalidInput(at("recompute"),
-                         fmt::format("must be one of {}, or missing", fmt::join(recompute_modes(), ", ")),
-                         fmt::format("\"{}\"", *phase_.recompute));
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
       throw InvalidInput(at("predicted.peak_memory_bytes"),

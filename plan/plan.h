@@ -8,6 +8,7 @@
 #include "plan/freeze.h"
 #include "plan/layout.h"
 #include "plan/partition.h"
+#include "plan/plan_method.h"
 #include "plan/recompute.h"
 #include "plan/schedule.h"
 #include "profiles/cluster.h"
@@ -98,7 +99,7 @@ struct CacheLimits {
 
 /// What shall be done: a run as phases. One phase with nothing frozen is ordinary pipeline training.
 struct TrainingPlan {
-  std::string method;  // data-parallel, static, pipetransformer
+  PlanMethod method = PlanMethod::static_pipeline;
   int world_size = 1;
   /// That each rank computes with, on CPUs.
   int threads_per_rank = 1;
@@ -112,8 +113,8 @@ struct TrainingPlan {
   std::string dtype = "float32";    // or "float64", "bfloat16"
   /// That frozen layers compute in, as the profile measured them: bfloat16. None: as the others.
   std::optional<std::string> frozen_dtype = std::nullopt;
-  /// That cuts layers into stages, also when the run is planned anew: exact or pipetransformer-greedy.
-  std::string partitioner = "exact";
+  /// Also when the run is planned anew.
+  Partitioner partitioner = Partitioner::exact;
   /// The cluster's memory limits hold (and are enforced by the executor).
   bool memory_limited = true;
   CacheLimits cache;

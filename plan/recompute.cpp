@@ -1,21 +1,45 @@
 #include "plan/recompute.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
-namespace frostpipe {
+#include "profiles/enum_words.h"
 
-const std::vector<std::string>& recompute_modes() {
-  static const std::vector<std::string> modes = {"attention", "layers", "stage"};
-  return modes;
+namespace frostpipe {
+namespace {
+
+constexpr EnumWords<RecomputeMode, 3> kWords{
+    {{RecomputeMode::attention, "attention"}, {RecomputeMode::layers, "layers"}, {RecomputeMode::stage, "stage"}}};
+
+}  // namespace
+
+std::string_view to_string(RecomputeMode mode) { return word_of(kWords, mode); }
+
+const std::vector<std::string>& recompute_words() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all;
+    for (const RecomputeMode mode : kRecomputeModes) all.emplace_back(to_string(mode));
+    return all;
+  }();
+  return words;
+}
+
+Recompute find_recompute(std::string_view word) { return value_of(kWords, word); }
+
+void parse_text(std::string_view text, const std::string& place, RecomputeMode& mode) {
+  mode =
+      parse_word(kWords, text, place, fmt::format("must be one of {}, or missing", fmt::join(recompute_words(), ", ")));
 }
 
 bool is_recomputed(const Recompute& mode, LayerKind kind) {
   if (!mode || kind == LayerKind::head) return false;
-  return *mode != "attention" || kind == LayerKind::attention;
+  return *mode != RecomputeMode::attention || kind == LayerKind::attention;
 }
 
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed) {
-  return recomputed == before_recomputed && (!recomputed || *mode == "stage");
+  return recomputed == before_recomputed && (!recomputed || *mode == RecomputeMode::stage);
 }
 
 std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage,

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/partition.h"
@@ -9,14 +11,26 @@
 namespace frostpipe {
 
 /// Which activations are not kept from forward to backward but computed again in the backward, from the input of their
-/// segment (checkpointing). No mode = all are kept. The head's are always kept: its backward follows at once.
-///   attention: those of attention layers, which are most of the bytes for long samples and little of the time
-///   layers:    those of every layer; the layers' inputs are kept
-///   stage:     all of a stage, of which only the input is kept; in a backward one micro-batch's activations of the
-///   whole stage live at once
-using Recompute = std::optional<std::string>;
+/// segment (checkpointing). The head's are always kept: its backward follows at once.
+enum class RecomputeMode {
+  attention,  // those of attention layers, which are most of the bytes for long samples and little of the time
+  layers,     // those of every layer; the layers' inputs are kept
+  stage,      // all of a stage, of which only the input is kept; in a backward one micro-batch's activations of the
+              // whole stage live at once
+};
+constexpr std::array kRecomputeModes{RecomputeMode::attention, RecomputeMode::layers, RecomputeMode::stage};
 
-const std::vector<std::string>& recompute_modes();
+/// None: all are kept.
+using Recompute = std::optional<RecomputeMode>;
+
+/// "attention", as in options and files.
+std::string_view to_string(RecomputeMode mode);
+/// The words of all modes.
+const std::vector<std::string>& recompute_words();
+/// None if there is no such mode.
+Recompute find_recompute(std::string_view word);
+/// Throws InvalidInput ("PLACE: must be one of attention, layers, stage, or missing, is ...").
+void parse_text(std::string_view text, const std::string& place, RecomputeMode& mode);
 
 /// Trainable layer of that kind: is its forward done twice?
 bool is_recomputed(const Recompute& mode, LayerKind kind);

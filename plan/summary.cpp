@@ -116,16 +116,6 @@ bool freezes(const RunSummary& run) {
                      [](const PhaseSummary& phase) { return phase.first_trainable_layer > 0; });
 }
 
-std::string run_name(std::string_view method) {
-  if (method == "data-parallel") return "data_parallel";
-  if (method == "static") return "static_pipeline";
-  if (method == "pipetransformer") return "elastic";
-  if (method == "pipetransformer-published") return "published";
-  if (method == "freeze-only") return "freeze_only";
-  if (method == "pipetransformer-without-replicas") return "without_replicas";
-  return std::string(method);
-}
-
 std::string to_json(const RunSummary& run) { return json::write_envelope("frostpipe.run", run); }
 
 RunSummary run_from_json(std::string_view json, std::string_view source) {

@@ -147,11 +147,6 @@ struct RunSummary {
 /// Whether anything was frozen, in any of its phases.
 bool freezes(const RunSummary& run);
 
-/// Name that a method's run has in a comparison: data-parallel -> data_parallel, static -> static_pipeline,
-/// pipetransformer -> elastic, pipetransformer-published -> published, freeze-only -> freeze_only,
-/// pipetransformer-without-replicas -> without_replicas, anything else unchanged.
-std::string run_name(std::string_view method);
-
 /// Envelope "frostpipe.run".
 std::string to_json(const RunSummary& run);
 RunSummary run_from_json(std::string_view json, std::string_view source);

@@ -61,7 +61,7 @@ class AutoSearch {
     layout.options.tensor_parallel_size = tensor_ranks;
     layout.options.placement = std::move(placement);
     if (!options_.recompute)
-      layout.search.recompute.insert(layout.search.recompute.end(), recompute_modes().begin(), recompute_modes().end());
+      layout.search.recompute.insert(layout.search.recompute.end(), kRecomputeModes.begin(), kRecomputeModes.end());
     layouts_.push_back(std::move(layout));
   }
 
@@ -172,7 +172,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
         search.lacks_memory()};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
-  chosen.method = found.front().layout.pipeline_parallel_size == 1 ? "data-parallel" : "static";
+  chosen.method =
+      found.front().layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
   AutoPlan result{
       .plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
   result.lower_bound_ns = search.lower_bound_ns();
@@ -190,8 +191,8 @@ Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& clus
   any.schedule.clear();
   any.data_parallel_size = any.num_micro_batches = 0;
   any.pins.clear();
-  any.method = "auto";
-  any.partitioner = "exact";
+  any.method = PlanMethod::automatic;
+  any.partitioner = Partitioner::exact;
   const Nanoseconds bound = searched(profile, cluster, any, /*bound_only=*/true).lower_bound_ns();
   return bound == kNoLimit ? 0 : bound;
 }

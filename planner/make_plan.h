@@ -1,26 +1,18 @@
 #pragma once
-#include <functional>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "plan/plan.h"
+#include "planner/replan.h"
 #include "planner/search/plan_options.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {
 
-/// The names that make_plan knows.
-const std::vector<std::string>& plan_methods();
-
 using PlanResult = std::variant<TrainingPlan, Infeasible>;
 
-struct ReplanRequest;
-struct ReplanResult;
-using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
-
-/// Makes a plan by the named method. Every iteration time is the simulator's.
+/// Makes a plan by options.method, whose function method_table.h has. Every iteration time is the simulator's.
 ///
 /// - data-parallel: p = 1, d = world.
 /// - static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing frozen; p = 1 is the
@@ -41,7 +33,7 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 /// idle: what AutoPipe and AutoCache give alone.
 ///
 /// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
-/// options that mean nothing (unknown method, no samples, no length) and for costs that were not measured.
+/// options that mean nothing (method auto, no samples, no length) and for costs that were not measured.
 ///
 /// `observe` is told what was considered at each freeze that replan() answered.
 PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -29,6 +30,9 @@ struct ReplanResult {
                                          // without and with the cache; the best first
   std::string why_no_cache;              // empty if there was one to choose
 };
+
+/// Told what was considered at a freeze.
+using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
 
 /// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast
 /// (options.forecast; the cap's by options.freeze where there is none) of what freezes after the request. `content`:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/shared/table.h"
+#include "planner/method_table.h"
 
 namespace frostpipe {
 namespace {
@@ -16,15 +17,6 @@ double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
   return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
                                    : 0;
-}
-
-/// What the method has made least, or most.
-std::string objective_of(const std::string& method) {
-  if (method == "pipetransformer" || method == "pipetransformer-without-replicas") return "run time";
-  if (method == "exact") return "bound of the slowest stage";
-  if (method == "pipedream") return "slowest stage";
-  if (method == "pipedream-2bw") return "throughput without a bubble";
-  return "iteration time";
 }
 
 std::string shape_text(const ParallelLayout& layout) {
@@ -53,7 +45,8 @@ std::string plan_answer_text(const AutoPlan& answer) {
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
     for (const Phase& phase : answer.alternatives) {
       table.add_row({shape_text(phase.layout), to_brief_string(phase.partition),
-                     std::to_string(phase.num_micro_batches), phase.schedule, phase.recompute.value_or("-"),
+                     std::to_string(phase.num_micro_batches), phase.schedule,
+                     phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
                      in_milliseconds(phase.predicted.iteration_ns),
                      fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
@@ -68,7 +61,7 @@ std::string plan_answer_text(const AutoPlan& answer) {
 
 std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json) {
   auto json = nlohmann::ordered_json::parse(plan_json);
-  json["objective"] = objective_of(answer.plan.method);
+  json["objective"] = entry_of(answer.plan.method).objective;
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
   json["lower_bound_ns"] = answer.lower_bound_ns;
   json["gap"] = gap_of(answer);
@@ -80,7 +73,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
                                     {"partition", to_string(phase.partition)},
                                     {"num_micro_batches", phase.num_micro_batches},
                                     {"schedule", phase.schedule},
-                                    {"recompute", phase.recompute.value_or("")},
+                                    {"recompute", phase.recompute ? to_string(*phase.recompute) : ""},
                                     {"predicted_iteration_ns", phase.predicted.iteration_ns}});
   }
   json["misses"] = answer.misses;

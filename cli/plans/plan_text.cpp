@@ -61,9 +61,10 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   return fmt::format(
       "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
       "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}",
-      path, plan.method, plan.num_steps, plan.global_batch_size, ranks_text(plan.world_size, plan.threads_per_rank),
-      plan.phases.front().tokens, phases_text(plan, profile), memory_limits(cluster, plan.memory_limited),
-      format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
+      path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
+      ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, phases_text(plan, profile),
+      memory_limits(cluster, plan.memory_limited), format_duration(total),
+      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
       plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", *plan.frozen_dtype) : "");
 }

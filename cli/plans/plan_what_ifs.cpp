@@ -172,10 +172,9 @@ void apply(Variant& variant, const std::string& change) {
     (name == "overlap-reduction" ? variant.cluster.communication.overlap_gradient_reduction
                                  : variant.cluster.communication.scatter_gather) = value == "on";
   } else if (name == "recompute") {
-    if (value != "off" &&
-        std::find(recompute_modes().begin(), recompute_modes().end(), value) == recompute_modes().end())
-      refuse_change(change, fmt::format("must be one of off, {}", fmt::join(recompute_modes(), ", ")));
-    for (Phase& phase : variant.plan.phases) phase.recompute = value == "off" ? Recompute() : Recompute(value);
+    if (value != "off" && !find_recompute(value))
+      refuse_change(change, fmt::format("must be one of off, {}", fmt::join(recompute_words(), ", ")));
+    for (Phase& phase : variant.plan.phases) phase.recompute = find_recompute(value);
   } else if (name == "jitter") {
     variant.jitter = number_in(change, value);
     if (variant.jitter > 1) refuse_change(change, "must be a fraction, at most 1");

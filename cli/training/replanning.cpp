@@ -84,11 +84,11 @@ Replan published_replan(const TrainOptions& train, Profile profile, Cluster clus
 }  // namespace
 
 bool replans(const TrainOptions& train) {
-  return train.freeze.rule != FreezePolicy::Rule::plan && train.plan.method.starts_with("pipetransformer");
+  return train.freeze.rule != FreezePolicy::Rule::plan && replans(train.plan.method);
 }
 
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
-  if (train.plan.method == "pipetransformer-published")
+  if (train.plan.method == PlanMethod::pipetransformer_published)
     return published_replan(train, std::move(profile), std::move(cluster));
   return elastic_replan(train, std::move(profile), std::move(cluster), steps_per_epoch);
 }

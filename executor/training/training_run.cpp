@@ -282,7 +282,7 @@ void TrainingRun::finish() {
       phase.predicted.peak_memory_bytes.clear();
   }
   summary_.name = options_.name.empty() ? run_name(options_.plan.method) : options_.name;
-  summary_.method = options_.plan.method;
+  summary_.method = to_string(options_.plan.method);
   summary_.freeze = to_string(options_.freeze.rule);
   summary_.seed = options_.seed;
   summary_.world_size = executed.world_size;

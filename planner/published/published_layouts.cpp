@@ -126,7 +126,7 @@ std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const 
 std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted) {
   PlanOptions options = wanted;
   options.schedule = "1F1B";
-  if (!options.recompute) options.recompute = "layers";
+  if (!options.recompute) options.recompute = RecomputeMode::layers;
   double parameters = 0;
   for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
   std::set<int> sizes;
@@ -211,14 +211,14 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
   LayerCosts costs(profile, options.dtype);
   Best best;
   std::vector<Recompute> ways = {options.recompute};
-  if (!options.recompute) ways.push_back("layers");
+  if (!options.recompute) ways.push_back(RecomputeMode::layers);
   for_each_length(profile, cluster, options, [&](int depth) {
     auto split = equal_split(profile.model, depth);
     if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
     for (const Recompute& way : ways) {
       CandidateMaker maker(profile, cluster, options, depth, 0, {}, costs);
-      Infeasible why{fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth,
-                                 way ? ", recompute " + *way : "")};
+      Infeasible why{
+          fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth, recompute_note(way))};
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
         if (m < depth) continue;
         try {

@@ -73,8 +73,9 @@ class Search {
     if (!fits_ && !closest_) say_what_is_missing(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
       throw InvalidInput(not_measured_.value());
-    if (options_.partitioner == "exact" && options_.partition.empty() && !search_.bound_only) shift_cuts_of_best();
-    if (search_.proof_micro_batches > 0 && options_.partitioner == "exact" && options_.partition.empty() &&
+    if (options_.partitioner == Partitioner::exact && options_.partition.empty() && !search_.bound_only)
+      shift_cuts_of_best();
+    if (search_.proof_micro_batches > 0 && options_.partitioner == Partitioner::exact && options_.partition.empty() &&
         prove(choices))
       lower_bound_ns_ = kNoLimit;
     PhaseSearchResult result{
@@ -111,7 +112,7 @@ class Search {
 
   /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
   void say_what_is_missing(const std::vector<Choice>& choices) {
-    if (options_.partitioner != "exact" || !options_.partition.empty()) return;
+    if (options_.partitioner != Partitioner::exact || !options_.partition.empty()) return;
     std::map<std::size_t, Choice> smallest;  // by way
     for (const Choice& choice : choices) {
       if (choice.schedule > 0) continue;
@@ -144,7 +145,7 @@ class Search {
             .try_emplace({choice.recompute, choice.schedule, largest.samples, largest.tokens}, in_flight + 1)
             .first->second;
     if (in_flight >= too_many) return;
-    const bool exact = options_.partitioner == "exact" && options_.partition.empty();
+    const bool exact = options_.partitioner == Partitioner::exact && options_.partition.empty();
     if (exact && !maker_.may_fit(frame)) {
       too_many = in_flight;
       return;
@@ -285,8 +286,7 @@ class Search {
   std::string miss_of(const Candidate& candidate) const {
     const Phase& phase = candidate.phase;
     return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule,
-                       phase.num_micro_batches, to_brief_string(phase.partition),
-                       phase.recompute ? ", recompute " + *phase.recompute : "");
+                       phase.num_micro_batches, to_brief_string(phase.partition), recompute_note(phase.recompute));
   }
 
   const Profile& profile_;

@@ -64,7 +64,7 @@ Phase CandidateMaker::frame(const Recompute& recompute, std::string_view schedul
 
 std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase frame, Nanoseconds limit_ns) {
   const StageBound bound = bound_of(frame);
-  if (options_.partitioner == "pipetransformer-greedy") {
+  if (options_.partitioner == Partitioner::pipetransformer_greedy) {
     auto partition = published_partition();
     if (auto* none = std::get_if<Infeasible>(&partition)) return *none;
     frame.partition = std::get<Partition>(std::move(partition));
@@ -239,6 +239,10 @@ std::vector<Partition> neighbours(const Partition& partition) {
     }
   }
   return all;
+}
+
+std::string recompute_note(const Recompute& recompute) {
+  return recompute ? ", recompute " + std::string(to_string(*recompute)) : "";
 }
 
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size) {

@@ -78,6 +78,9 @@ class CandidateMaker {
 /// layer; no stage becomes empty.
 std::vector<Partition> neighbours(const Partition& partition);
 
+/// ", recompute layers"; empty where all is kept.
+std::string recompute_note(const Recompute& recompute);
+
 /// Peak bytes of every rank of the world, 0 for idle ones.
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size);
 

@@ -31,9 +31,6 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
     throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
   }
   if (options.num_steps < 1) throw InvalidInput("number of steps", "must be >= 1", std::to_string(options.num_steps));
-  if (options.partitioner != "exact" && options.partitioner != "pipetransformer-greedy") {
-    throw InvalidInput("partitioner", "must be exact or pipetransformer-greedy", options.partitioner);
-  }
   if (cluster.devices.empty()) throw InvalidInput("cluster " + cluster.name, "must have a device", "none");
   const int devices = devices_to_use(cluster, options);
   if (options.tensor_parallel_size < 1 || devices % options.tensor_parallel_size != 0)
@@ -55,19 +52,19 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
     if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0)
       throw InvalidInput("pin", fmt::format("must name one of {} layers and a stage", layers),
                          fmt::format("{}={}", pin.layer, pin.stage));
-  if (!options.pins.empty() && options.partitioner != "exact")
-    throw InvalidInput("pin", "needs the exact partitioner", options.partitioner);
-  const std::set<std::string> cut_by_rule = {"equal-split", "pipedream", "pipedream-2bw", "ptd-p",
-                                             "pipetransformer-published"};
+  if (!options.pins.empty() && options.partitioner != Partitioner::exact)
+    throw InvalidInput("pin", "needs the exact partitioner", to_string(options.partitioner));
+  using enum PlanMethod;
+  const std::set<PlanMethod> cut_by_rule = {equal_split, pipedream, pipedream_2bw, ptd_p, pipetransformer_published};
   if (!options.pins.empty() && cut_by_rule.contains(options.method))
-    throw InvalidInput("pin", "needs a method that leaves partitions open", options.method);
+    throw InvalidInput("pin", "needs a method that leaves partitions open", to_string(options.method));
   const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
                            !options.any_tensor_parallel_size || options.num_micro_batches > 0;
-  if (sizes_fixed && options.method == "ptd-p")
+  if (sizes_fixed && options.method == ptd_p)
     throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
-                       options.method);
+                       to_string(options.method));
 }
 
-bool replicates(const PlanOptions& options) { return options.method != "pipetransformer-without-replicas"; }
+bool replicates(const PlanOptions& options) { return options.method != PlanMethod::pipetransformer_without_replicas; }
 
 }  // namespace frostpipe

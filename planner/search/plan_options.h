@@ -13,17 +13,15 @@ namespace frostpipe {
 
 /// What a planner is asked for.
 struct PlanOptions {
-  /// data-parallel | static | exact | equal-split | pipedream | pipedream-2bw | ptd-p | timelyfreeze | pipetransformer
-  /// | freeze-only | pipetransformer-published | pipetransformer-without-replicas
-  std::string method = "pipetransformer";
+  PlanMethod method = PlanMethod::pipetransformer;
   int global_batch_size = 64;
   int num_steps = 0;
   int tokens = 0;  // per sample, on average; 0 = as the profile's workload
   std::string optimizer = "adamw";
   std::string dtype = "float32";
-  std::string partitioner = "exact";  // exact | pipetransformer-greedy
-  std::string schedule;               // the only one to use; empty = the best
-  int pipeline_parallel_size = 0;     // at the start; 0 = the best
+  Partitioner partitioner = Partitioner::exact;
+  std::string schedule;            // the only one to use; empty = the best
+  int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may take another that was measured
   int data_parallel_size = 0;            // 0 = as many replicas as the devices allow

@@ -6,7 +6,11 @@
 namespace frostpipe::test {
 
 inline TrainingPlan small_plan() {
-  TrainingPlan plan{.method = "static", .world_size = 2, .global_batch_size = 8, .num_steps = 20, .phases = {Phase{}}};
+  TrainingPlan plan{.method = PlanMethod::static_pipeline,
+                    .world_size = 2,
+                    .global_batch_size = 8,
+                    .num_steps = 20,
+                    .phases = {Phase{}}};
   plan.phases[0].layout = {.pipeline_parallel_size = 2, .placement = {1, 0}};
   plan.phases[0].partition = {{0, 2}, {2, 6}};
   plan.phases[0].cache.found = {{2, 0.5}};

@@ -99,7 +99,7 @@ inline TrainingPlan two_phase_plan() {
   second.schedule = "GPipe";
   second.predicted = {};
   TrainingPlan plan;
-  plan.method = "pipetransformer";
+  plan.method = PlanMethod::pipetransformer;
   plan.world_size = 4;
   plan.global_batch_size = 64;
   plan.num_steps = 100;

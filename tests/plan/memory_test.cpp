@@ -169,18 +169,18 @@ TEST(Memory, WhatDoesNotFitNamesStageRankAndParts) {
 // [0,3) = embedding, attention, mlp; [3,6) = attention, mlp, head. Two in flight on stage 0, one on stage 1.
 TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
   Phase phase = two_stages();
-  phase.recompute = "layers";
+  phase.recompute = RecomputeMode::layers;
   auto positions = memory(phase);
   EXPECT_EQ(positions[0].stash, 2 * (100 + 100));         // inputs of attention and mlp; the embedding's are tokens
   EXPECT_EQ(positions[0].workspace, 10 + 100 + 1000);     // one layer's activations
   EXPECT_EQ(positions[1].stash, 100 + 100 + 100 + 1000);  // three inputs, and what the head keeps
-  phase.recompute = "stage";
+  phase.recompute = RecomputeMode::stage;
   positions = memory(phase);
   EXPECT_EQ(positions[0].stash, 0);
   EXPECT_EQ(positions[0].workspace, 10 + 100 + 3 * 1000);
   EXPECT_EQ(positions[1].stash, 100 + 100 + 1000);
   EXPECT_EQ(positions[1].workspace, 10 + 100 + 2 * 1000);
-  phase.recompute = "attention";
+  phase.recompute = RecomputeMode::attention;
   positions = memory(phase);
   EXPECT_EQ(positions[0].stash, 2 * (1000 + 100 + 1000));  // embedding, mlp's input, mlp
   EXPECT_EQ(positions[1].stash, 100 + 100 + 2 * 1000);
@@ -188,7 +188,7 @@ TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
 
 TEST(Memory, FrozenLayersAreNeverComputedAgain) {
   const Model model = chain_model(2);
-  EXPECT_EQ(checkpoint_segments("layers", model, {0, 3}, 3), (std::vector<CheckpointSegment>{}));
+  EXPECT_EQ(checkpoint_segments(RecomputeMode::layers, model, {0, 3}, 3), (std::vector<CheckpointSegment>{}));
   EXPECT_EQ(checkpoint_segments("stage", model, {1, 6}, 3),
             (std::vector<CheckpointSegment>{{{3, 5}, true}, {{5, 6}, false}}));
   EXPECT_EQ(checkpoint_segments(std::nullopt, model, {1, 6}, 3), (std::vector<CheckpointSegment>{{{3, 6}, false}}));

@@ -68,13 +68,6 @@ TEST(Summarize, AStepThatIsNotThereIsAnError) {
   EXPECT_EQ(message_of([] { summarize(gpipe_trace(), 4, kSchedule); }), "trace: has no spans of step 4");
 }
 
-TEST(RunName, IsTheMethodsRole) {
-  EXPECT_EQ(run_name("data-parallel"), "data_parallel");
-  EXPECT_EQ(run_name("static"), "static_pipeline");
-  EXPECT_EQ(run_name("pipetransformer"), "elastic");
-  EXPECT_EQ(run_name("mine"), "mine");
-}
-
 RunSummary example_run() {
   RunSummary run;
   run.name = "elastic";

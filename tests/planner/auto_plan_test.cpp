@@ -30,7 +30,7 @@ Profile random_profile(std::mt19937& random, int blocks) {
 
 PlanOptions options_for(int batch) {
   PlanOptions options;
-  options.method = "auto";
+  options.method = PlanMethod::automatic;
   options.global_batch_size = batch;
   options.num_steps = 10;
   options.tokens = test::kSyntheticTokens;
@@ -165,7 +165,7 @@ TEST(AutoPlan, OneDeviceReachesItsBound) {
   const Profile profile = test::synthetic_profile(1, {{}});
   const auto made = make_auto_plan(profile, test::free_cluster(1), options_for(4));
   const AutoPlan& plan = std::get<AutoPlan>(made);
-  EXPECT_EQ(plan.plan.method, "data-parallel");
+  EXPECT_EQ(plan.plan.method, PlanMethod::data_parallel);
   EXPECT_EQ(plan.plan.phases.front().predicted.iteration_ns, 4 * (3 * 111 + 101));
   EXPECT_LE(plan.lower_bound_ns, 4 * (3 * 111 + 101));
   EXPECT_GE(plan.lower_bound_ns, 4 * (3 * 111 + 101) - 2 * 4 * 4 - 1);

@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-PlanOptions deadline_options(const std::string& method) {
+PlanOptions deadline_options(PlanMethod method) {
   PlanOptions options;
   options.method = method;
   options.global_batch_size = 8;
@@ -39,7 +39,7 @@ std::vector<test::SyntheticLayer> random_layers(std::mt19937& random) {
 
 TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
   std::mt19937 random(71);
-  for (const char* const method : {"pipetransformer", "freeze-only"}) {
+  for (const PlanMethod method : {PlanMethod::pipetransformer, PlanMethod::freeze_only}) {
     for (int round = 0; round < 5; ++round) {
       const Profile profile = test::synthetic_profile(3, random_layers(random));
       const Cluster cluster = test::free_cluster(2);
@@ -61,7 +61,7 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
         const auto made = plan_for_deadline(profile, cluster, deadline_options(method), deadline);
         ASSERT_TRUE(std::holds_alternative<DeadlinePlan>(made));
         const DeadlinePlan& plan = std::get<DeadlinePlan>(made);
-        EXPECT_EQ(plan.delay_steps, 2 * latest - 60) << method << " " << round;
+        EXPECT_EQ(plan.delay_steps, 2 * latest - 60) << to_string(method) << " " << round;
         EXPECT_EQ(plan.predicted_ns, times[latest]);
         EXPECT_NO_THROW(validate(plan.plan, profile.model, "plan"));
       }
@@ -77,10 +77,10 @@ TEST(PlanForDeadline, SaysHowMuchIsStillTrained) {
   // of 600.
   std::mt19937 random(72);
   const Profile profile = test::synthetic_profile(3, random_layers(random));
-  PlanOptions options = deadline_options("freeze-only");
+  PlanOptions options = deadline_options(PlanMethod::freeze_only);
   options.forecast = std::vector<FreezeEvent>{{100, 1}, {130, 3}};
   const Nanoseconds time = predicted_run_ns(std::get<TrainingPlan>(make_plan(profile, test::free_cluster(2), options)));
-  const auto made = plan_for_deadline(profile, test::free_cluster(2), deadline_options("freeze-only"), time);
+  const auto made = plan_for_deadline(profile, test::free_cluster(2), deadline_options(PlanMethod::freeze_only), time);
   EXPECT_EQ(std::get<DeadlinePlan>(made).delay_steps, 40);
   EXPECT_DOUBLE_EQ(std::get<DeadlinePlan>(made).trained_share, 360.0 / 600);
 }

@@ -1,7 +1,4 @@
 #pragma once
-#include <string>
-#include <utility>
-
 #include "planner/search/plan_options.h"
 #include "tests/support/synthetic_profile.h"
 
@@ -17,9 +14,9 @@ inline Profile two_blocks() {
   return synthetic_profile(2, {layer});
 }
 
-inline PlanOptions options_for(std::string method) {
+inline PlanOptions options_for(PlanMethod method) {
   PlanOptions options;
-  options.method = std::move(method);
+  options.method = method;
   options.global_batch_size = 8;
   options.num_steps = 100;
   options.tokens = kSyntheticTokens;

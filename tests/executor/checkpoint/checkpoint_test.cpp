@@ -23,7 +23,11 @@ namespace {
 using testing::HasSubstr;
 
 TrainingPlan small_plan() {
-  TrainingPlan plan{.method = "static", .world_size = 2, .global_batch_size = 8, .num_steps = 20, .phases = {Phase{}}};
+  TrainingPlan plan{.method = PlanMethod::static_pipeline,
+                    .world_size = 2,
+                    .global_batch_size = 8,
+                    .num_steps = 20,
+                    .phases = {Phase{}}};
   plan.phases[0].layout = {.pipeline_parallel_size = 2};
   plan.phases[0].partition = {{0, 1}, {1, 3}};
   return plan;

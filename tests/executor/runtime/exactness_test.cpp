@@ -101,7 +101,7 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   const std::string what =
       name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p,
                                         d, m, schedule, frozen_first_layer, dtype, num_samples,
-                                        recompute.value_or("nothing"));
+                                        recompute ? to_string(*recompute) : "nothing");
   const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
   const Samples& data = *samples;
   std::vector<int> order(num_samples);
@@ -158,7 +158,7 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
 
 const RegisterRankTest recomputed("recomputed", [](const RankEnvironment& self) {
   Job job(self);
-  for (const std::string& mode : recompute_modes())
+  for (const RecomputeMode mode : kRecomputeModes)
     for (const int first_trainable : {0, 1, 3, 7})
       for (const std::string schedule : {"GPipe", "1F1B"})
         check_gradients(job, 2, 1, 3, schedule, first_trainable, "float64", 11, mode);
@@ -301,7 +301,7 @@ void every_head_equals_single_process(const RankEnvironment& self, int p, int d)
     for (const int first_trainable : {0, 1, 3, 7})
       check_gradients(job, p, d, 2, "1F1B", first_trainable, "float64", 11);
     check_gradients(job, p, d, 3, "GPipe", 0, "float32", 11);
-    check_gradients(job, p, d, 2, "1F1B", 0, "float64", 11, recompute_modes().back());
+    check_gradients(job, p, d, 2, "1F1B", 0, "float64", 11, kRecomputeModes.back());
   }
 }
 #define EVERY_HEAD(P, D)                                                                                           \
@@ -393,7 +393,7 @@ void dropout_is_the_same_everywhere(const RankEnvironment& self) {
     };
     check(losses_of(2, 1, 3, std::nullopt), "2 stages");
     check(losses_of(1, 2, 2, std::nullopt), "2 replicas");
-    check(losses_of(2, 1, 2, recompute_modes().back()), "recomputed");
+    check(losses_of(2, 1, 2, kRecomputeModes.back()), "recomputed");
     CHECK_RANK(expected[0] != expected[1], "something is dropped");
   }
 }

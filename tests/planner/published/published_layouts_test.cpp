@@ -118,19 +118,20 @@ TEST(EqualSplit, SharesBlocksOut) {
 
 TEST(MakePlan, EveryMethodByNameTrainsAllLayersOnTheWholeCluster) {
   const Profile profile = test::synthetic_profile(3, {{.stashed_bytes = 10, .parameter_count = 100}});
-  for (const std::string& method : plan_methods()) {
+  for (const PlanMethod method : plan_methods()) {
     PlanOptions options;
     options.method = method;
     options.global_batch_size = 16;
     options.num_steps = 100;
     options.tokens = test::kSyntheticTokens;
     const auto made = make_plan(profile, test::free_cluster(4), options);
-    ASSERT_TRUE(std::holds_alternative<TrainingPlan>(made)) << method << ": " << std::get<Infeasible>(made).reason;
+    ASSERT_TRUE(std::holds_alternative<TrainingPlan>(made))
+        << to_string(method) << ": " << std::get<Infeasible>(made).reason;
     const TrainingPlan& plan = std::get<TrainingPlan>(made);
-    EXPECT_NO_THROW(validate(plan, profile.model, method));
+    EXPECT_NO_THROW(validate(plan, profile.model, to_string(method)));
     EXPECT_EQ(plan.method, method);
-    EXPECT_EQ(num_ranks(plan.phases.front().layout), 4) << method;
-    EXPECT_GT(plan.phases.front().predicted.iteration_ns, 0) << method;
+    EXPECT_EQ(num_ranks(plan.phases.front().layout), 4) << to_string(method);
+    EXPECT_GT(plan.phases.front().predicted.iteration_ns, 0) << to_string(method);
   }
 }
 

@@ -59,7 +59,7 @@ TEST(BestPhase, IsAtLeastAsFastAsEveryScheduleAndNumberOfMicroBatches) {
     const Profile profile = synthetic_profile(3, layers);
     Cluster cluster = free_cluster(4);
     cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 100);
-    PlanOptions options = options_for("static");
+    PlanOptions options = options_for(PlanMethod::static_pipeline);
     options.global_batch_size = 24;
     const int first_trainable = first_trainable_layer(profile.model, static_cast<int>(random() % 4));
     const auto result = best_phase(profile, cluster, options, 2, first_trainable);
@@ -91,7 +91,7 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
     layers.front().forward_ns /= 4;  // an embedding is light
     const Profile profile = synthetic_profile(4, layers);
     const Cluster cluster = free_cluster(2);
-    PlanOptions options = options_for("static");
+    PlanOptions options = options_for(PlanMethod::static_pipeline);
     options.global_batch_size = 16;
     const Phase chosen = std::get<Phase>(
         best_phase(profile, cluster, options, 2, first_trainable_layer(profile.model, static_cast<int>(random() % 4))));
@@ -121,12 +121,13 @@ TEST(BestPhase, GivesUpBalanceForMemory) {
   layers[0].parameter_count = 1000;
   const Profile profile = synthetic_profile(2, layers);
   const auto partition_with = [&](Bytes limit) {
-    return std::get<Phase>(best_phase(profile, free_cluster(2, limit), options_for("static"), 2, 0)).partition;
+    return std::get<Phase>(best_phase(profile, free_cluster(2, limit), options_for(PlanMethod::static_pipeline), 2, 0))
+        .partition;
   };
   EXPECT_EQ(partition_with(20000), (Partition{{0, 3}, {3, 6}}));
   EXPECT_EQ(partition_with(18000), (Partition{{0, 2}, {2, 6}}));
   EXPECT_EQ(partition_with(16500), (Partition{{0, 1}, {1, 6}}));
-  const auto none = best_phase(profile, free_cluster(2, 15000), options_for("static"), 2, 0);
+  const auto none = best_phase(profile, free_cluster(2, 15000), options_for(PlanMethod::static_pipeline), 2, 0);
   EXPECT_THAT(std::get<Infeasible>(none).reason, AllOf(HasSubstr("p = 2"), HasSubstr("stage 0"), HasSubstr("[0,1)")));
 }
 
@@ -134,7 +135,7 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
   // Measured up to 4 samples, so priced up to 8: one rank pair can only cut 64 samples into 8 or more.
   Profile profile = two_blocks();
   std::erase_if(profile.measurements, [](const Measurement& m) { return m.key.micro_batch_size > 4; });
-  PlanOptions options = options_for("static");
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.global_batch_size = 64;
   const auto result = best_phase(profile, free_cluster(2), options, 2, 0);
   EXPECT_GE(std::get<Phase>(result).num_micro_batches, 8);
@@ -145,9 +146,9 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
 }
 
 TEST(BestPhase, SaysThatLayersOrRanksAreTooFew) {
-  const auto ranks = best_phase(two_blocks(), free_cluster(2), options_for("static"), 3, 0);
+  const auto ranks = best_phase(two_blocks(), free_cluster(2), options_for(PlanMethod::static_pipeline), 3, 0);
   EXPECT_EQ(std::get<Infeasible>(ranks).reason, "p = 3: the cluster has 2 ranks");
-  const auto layers = best_phase(two_blocks(), free_cluster(8), options_for("static"), 7, 0);
+  const auto layers = best_phase(two_blocks(), free_cluster(8), options_for(PlanMethod::static_pipeline), 7, 0);
   EXPECT_EQ(std::get<Infeasible>(layers).reason, "p = 7: the model has 6 layers");
 }
 
@@ -157,8 +158,8 @@ TEST(BestPhase, ThePublishedPartitionerMayLeaveAStageEmpty) {
   for (auto& layer : layers) layer.parameter_count = 1'000'000;
   layers[0].parameter_count = 30'000'000;
   const Profile profile = synthetic_profile(2, layers);
-  PlanOptions options = options_for("static");
-  options.partitioner = "pipetransformer-greedy";
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.partitioner = Partitioner::pipetransformer_greedy;
   options.ignore_memory_limit = true;
   const std::vector<double> in_millions{30, 1, 1, 1, 1, 1};
   const Partition published = partition_pipetransformer_greedy(in_millions, 4);
@@ -173,8 +174,8 @@ TEST(BestPhase, ThePublishedPartitionerKeepsFrozenLayersOnTheFirstStage) {
   SyntheticLayer layer;
   layer.parameter_count = 1'000'000;
   const Profile profile = synthetic_profile(2, {layer});
-  PlanOptions options = options_for("static");
-  options.partitioner = "pipetransformer-greedy";
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.partitioner = Partitioner::pipetransformer_greedy;
   const auto result = best_phase(profile, free_cluster(2), options, 2, /*first_trainable_layer=*/3);
   // Three equal layers left, mean 1.5: the first of them stays with the frozen ones.
   EXPECT_EQ(std::get<Phase>(result).partition, (Partition{{0, 4}, {4, 6}}));

@@ -51,7 +51,7 @@ RandomCase random_case(std::mt19937& random) {
   made.phase.schedule = below(2) == 0 ? "GPipe" : "1F1B";
   made.phase.tokens = test::kSyntheticTokens;
   if (below(3) == 0) made.phase.first_trainable_layer = first_trainable_layer(made.profile.model, 1 + below(blocks));
-  if (below(3) == 0) made.phase.recompute = recompute_modes()[below(3)];
+  if (below(3) == 0) made.phase.recompute = kRecomputeModes[below(3)];
   std::vector<int> cuts;
   for (int layer = 1; layer < layers; ++layer) cuts.push_back(layer);
   std::shuffle(cuts.begin(), cuts.end(), random);

@@ -1,0 +1,104 @@
+#include "planner/fixed_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "planner/run_planner.h"
+#include "planner/search/best_phase.h"
+#include "planner/search/freeze_in_place.h"
+
+namespace frostpipe {
+namespace {
+
+std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cluster& cluster,
+                                                const PlanOptions& options, std::vector<int> lengths) {
+  if (options.pipeline_parallel_size > 0) lengths = {options.pipeline_parallel_size};
+  std::optional<Phase> best;
+  Infeasible misses;
+  for (const int p : lengths) {
+    auto result = best_phase(profile, cluster, options, p, /*first_trainable_layer=*/0);
+    if (const auto* none = std::get_if<Infeasible>(&result)) {
+      misses.add(*none);
+      continue;
+    }
+    Phase& phase = std::get<Phase>(result);
+    if (!best || phase.predicted.iteration_ns < best->predicted.iteration_ns) best = std::move(phase);
+  }
+  if (best) return *best;
+  return misses;
+}
+
+}  // namespace
+
+int longest_pipeline(const Cluster& cluster, const PlanOptions& options) {
+  return devices_to_use(cluster, options) / options.tensor_parallel_size;
+}
+
+std::variant<Phase, Infeasible> data_parallel_phase(const Profile& profile, const Cluster& cluster,
+                                                    const PlanOptions& options) {
+  return best_of_lengths(profile, cluster, options, {1});
+}
+
+std::variant<Phase, Infeasible> best_static_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
+  std::vector<int> lengths;
+  const int longest = longest_pipeline(cluster, options);
+  for (int p = std::min(2, longest); p <= longest; ++p)
+    if (longest % p == 0) lengths.push_back(p);
+  return best_of_lengths(profile, cluster, options, std::move(lengths));
+}
+
+std::variant<Phase, Infeasible> longest_pipeline_phase(const Profile& profile, const Cluster& cluster,
+                                                       const PlanOptions& options) {
+  return best_of_lengths(profile, cluster, options, {longest_pipeline(cluster, options)});
+}
+
+std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const Cluster& cluster,
+                                                  const PlanOptions& options) {
+  LayerCosts costs(profile, options.dtype);
+  std::optional<Phase> best;
+  Nanoseconds least = 0;
+  Infeasible reasons;
+  const int longest = longest_pipeline(cluster, options);
+  for (int p = 1; p <= std::min(longest, static_cast<int>(profile.model.layers.size())); ++p) {
+    if (longest % p != 0 || (options.pipeline_parallel_size > 0 && p != options.pipeline_parallel_size)) continue;
+    PhaseSearchResult found = search_phase(profile, cluster, options,
+                                           {.pipeline_parallel_size = p,
+                                            .cache = {},
+                                            .recompute = {options.recompute},
+                                            .give_up_above_ns = least,
+                                            .bound_only = true},
+                                           costs);
+    if (!found.best) {
+      reasons.add({found.reason, found.missing_bytes > 0});
+    } else if (!best || found.lower_bound_ns < least) {
+      least = found.lower_bound_ns;
+      best = std::move(found.best);
+    }
+  }
+  if (best) return freeze_in_place(profile, cluster, options, *best, 0, 0);  // with its prediction
+  return reasons;
+}
+
+std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const Profile& profile, const Cluster& cluster,
+                                                            const PlanOptions& options, const Phase& start,
+                                                            const NextPhase& next) {
+  std::vector<Phase> phases{start};
+  const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
+  for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
+    const int first_trainable = window->first_trainable_layer;
+    auto phase = next(profile, cluster, options, phases.back(), first_trainable, window->from_step);
+    if (const auto* none = std::get_if<Infeasible>(&phase))
+      return Infeasible{
+          fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason),
+          none->lacks_memory};
+    phases.push_back(std::get<Phase>(std::move(phase)));
+  }
+  return phases;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,91 @@
+#include "planner/method_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/fixed_layout.h"
+#include "planner/published/paper_auto_pipe.h"
+#include "planner/published/published_layouts.h"
+#include "planner/search/freeze_in_place.h"
+#include "planner/whole_run.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using OnePhaseFunction = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&);
+
+/// One phase throughout.
+template <OnePhaseFunction function>
+PlannedPhases one_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                        const ReplanObserver& /*observe*/) {
+  auto phase = function(profile, cluster, options);
+  if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
+  return std::vector<Phase>{std::get<Phase>(std::move(phase))};
+}
+
+using NextPhaseFunction = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&,
+                                                              const Phase&, int, int);
+
+/// From a start on phase after phase along the forecast, by a rule that looks at nothing but the next freeze.
+template <OnePhaseFunction start, NextPhaseFunction next>
+PlannedPhases by_rule(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                      const ReplanObserver& /*observe*/) {
+  auto phase = start(profile, cluster, options);
+  if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
+  return phases_by_rule(profile, cluster, options, std::get<Phase>(phase), next);
+}
+
+PlannedPhases pipetransformer(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                              const ReplanObserver& observe) {
+  std::vector<int> lengths;
+  if (options.pipeline_parallel_size > 0) lengths.push_back(options.pipeline_parallel_size);
+  return best_whole_run(profile, cluster, options, std::move(lengths), observe);
+}
+
+PlannedPhases pipetransformer_without_replicas(const Profile& profile, const Cluster& cluster,
+                                               const PlanOptions& options, const ReplanObserver& observe) {
+  const int length =
+      options.pipeline_parallel_size > 0 ? options.pipeline_parallel_size : longest_pipeline(cluster, options);
+  return best_whole_run(profile, cluster, options, {length}, observe);
+}
+
+/// PipeTransformer as published is a method of partition and schedule too.
+PlanOptions as_published(PlanOptions options) {
+  options.partitioner = Partitioner::pipetransformer_greedy;
+  options.schedule = "GPipe";
+  options.use_cache = false;
+  return options;
+}
+
+}  // namespace
+
+const std::vector<PlanMethodEntry>& method_table() {
+  static const std::vector<PlanMethodEntry> table = {
+      {PlanMethod::data_parallel, "iteration time", one_phase<data_parallel_phase>},
+      {PlanMethod::static_pipeline, "iteration time", one_phase<best_static_phase>},
+      {PlanMethod::exact, "bound of the slowest stage", one_phase<least_bound_phase>},
+      {PlanMethod::equal_split, "iteration time", one_phase<equal_split_phase>},
+      {PlanMethod::pipedream, "slowest stage", one_phase<pipedream_phase>},
+      {PlanMethod::pipedream_2bw, "throughput without a bubble", one_phase<pipedream_2bw_phase>},
+      {PlanMethod::ptd_p, "iteration time", one_phase<ptd_p_phase>},
+      {PlanMethod::timely_freeze, "iteration time", one_phase<best_static_phase>},
+      {PlanMethod::pipetransformer, "run time", pipetransformer},
+      {PlanMethod::freeze_only, "iteration time", by_rule<best_static_phase, freeze_in_place>},
+      {PlanMethod::pipetransformer_published, "iteration time", by_rule<longest_pipeline_phase, next_published_phase>,
+       as_published},
+      {PlanMethod::pipetransformer_without_replicas, "run time", pipetransformer_without_replicas},
+  };
+  return table;
+}
+
+const PlanMethodEntry& entry_of(PlanMethod method) {
+  const auto& table = method_table();
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const PlanMethodEntry& entry) { return entry.method == method; });
+  if (found == table.end())
+    throw InvalidInput("method", "must be one that plans by itself; auto chooses between two", to_string(method));
+  return *found;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,82 @@
+#include "planner/whole_run.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "planner/run_planner.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+/// The phases of a path from a window on, each until the next begins.
+std::vector<Phase> phases_from(const RunPath& path, const std::vector<RunWindow>& windows, std::size_t window) {
+  std::vector<Phase> phases;
+  for (std::size_t i = window; i < windows.size(); ++i) append_until(phases, path.phases[i], windows[i].end_step);
+  return phases;
+}
+
+/// How the path goes on at a window.
+Continuation continuation_of(const RunPath& path, const std::vector<RunWindow>& windows, std::size_t window,
+                             int num_steps) {
+  Continuation way{
+      .phases = path.phases[window], .later = phases_from(path, windows, window + 1), .parts = {}, .predicted_ns = 0};
+  for (std::size_t i = 0; i < way.phases.size(); ++i) {
+    const int end_step = i + 1 < way.phases.size() ? way.phases[i + 1].from_step : num_steps;
+    if (way.phases[i].cache.on)
+      way.parts.push_back({.from_step = way.phases[i].from_step, .end_step = end_step, .use = way.phases[i].cache});
+  }
+  TrainingPlan rest;
+  rest.num_steps = num_steps;
+  rest.phases = phases_from(path, windows, window);
+  way.predicted_ns = predicted_run_ns(rest);
+  return way;
+}
+
+/// What is considered at each freeze of a plan, and which of it the plan does: of equally fast ways replan() may prefer
+/// another.
+void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const RunPath& path,
+             const std::vector<RunWindow>& windows, const ReplanObserver& observe) {
+  const std::vector<Phase> phases = phases_from(path, windows, 0);
+  CacheContent content;
+  int step = 0;
+  for (std::size_t i = 1; i < windows.size(); ++i) {
+    const int until = windows[i].from_step;
+    const Phase& current = *std::prev(std::partition_point(
+        phases.begin(), phases.end(), [&](const Phase& phase) { return phase.from_step < until; }));
+    if (options.steps_per_epoch > 0)
+      content = advanced(std::move(content), current.cache.on ? current.first_trainable_layer : 0,
+                         std::exchange(step, until), until, options.steps_per_epoch);
+    const ReplanRequest request{
+        .current = current, .first_trainable_layer = windows[i].first_trainable_layer, .from_step = until};
+    auto result = replan(profile, cluster, options, request, content);
+    auto* considered = std::get_if<ReplanResult>(&result);
+    if (!considered) continue;
+    considered->chosen = continuation_of(path, windows, i, options.num_steps);
+    std::vector<Continuation>& ways = considered->candidates;
+    const auto same = std::find_if(ways.begin(), ways.end(),
+                                   [&](const Continuation& way) { return way.phases == considered->chosen.phases; });
+    if (same == ways.end())
+      ways.insert(ways.begin(), considered->chosen);
+    else
+      *same = considered->chosen;
+    observe(request, *considered);
+  }
+}
+
+}  // namespace
+
+std::variant<std::vector<Phase>, Infeasible> best_whole_run(const Profile& profile, const Cluster& cluster,
+                                                            const PlanOptions& options, std::vector<int> lengths,
+                                                            const ReplanObserver& observe) {
+  RunPlanner planner(profile, cluster, options, {.current = {}, .content = {}, .lengths = std::move(lengths)});
+  const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
+  auto planned = planner.plan(windows, /*only_best=*/true);
+  if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
+  const RunPath& path = std::get<std::vector<RunPath>>(planned).front();
+  if (observe) explain(profile, cluster, options, path, windows, observe);
+  return phases_from(path, windows, 0);
+}
+
+}  // namespace frostpipe
