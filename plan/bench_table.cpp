@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "profiles/json_reader.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 
@@ -59,9 +60,7 @@ Runs select(const std::vector<BenchRun>& runs, const std::string& dataset, const
 double median_speed(const Runs& runs) {
   std::vector<double> speeds;
   for (const BenchRun* run : runs) speeds.push_back(run->samples_per_second);
-  std::sort(speeds.begin(), speeds.end());
-  const std::size_t middle = speeds.size() / 2;
-  return speeds.size() % 2 == 1 ? speeds[middle] : (speeds[middle - 1] + speeds[middle]) / 2;
+  return quantile(std::move(speeds), 0.5, Between::mean);
 }
 
 const BenchRun* of_seed(const Runs& runs, std::uint64_t seed) {

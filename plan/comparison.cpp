@@ -10,6 +10,7 @@
 #include <set>
 
 #include "plan/summary_json.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 
@@ -94,11 +95,6 @@ class Resampler {
   Nanoseconds fixed_ns_ = 0;
 };
 
-/// `sorted` is not empty; the nearest element on the side of the median.
-double percentile(const std::vector<double>& sorted, double fraction) {
-  return sorted[static_cast<std::size_t>(std::lround(fraction * static_cast<double>(sorted.size() - 1)))];
-}
-
 Speedup speedup_of(const RunSummary& run, const RunSummary& baseline) {
   constexpr int kResamples = 200;
   constexpr std::uint64_t kSeed = 20210718;
@@ -114,9 +110,8 @@ Speedup speedup_of(const RunSummary& run, const RunSummary& baseline) {
     if (other > 0) ratios.push_back(own / other);
   }
   if (ratios.empty()) return speedup;
-  std::sort(ratios.begin(), ratios.end());
-  speedup.low = percentile(ratios, 0.1);
-  speedup.high = percentile(ratios, 0.9);
+  speedup.low = quantile(ratios, 0.1);
+  speedup.high = quantile(ratios, 0.9);
   return speedup;
 }
 

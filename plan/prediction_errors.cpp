@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "profiles/statistics.h"
+
 namespace frostpipe {
 namespace {
 
@@ -50,7 +52,7 @@ PredictionErrors prediction_errors(std::span<const Predicted> pairs) {
   }
   std::sort(sizes.begin(), sizes.end());
   errors.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
-  errors.median = 0.5 * (sizes[(sizes.size() - 1) / 2] + sizes[sizes.size() / 2]);
+  errors.median = quantile(sizes, 0.5, Between::mean);
   errors.largest = sizes.back();
   errors.rank_correlation = correlation(ranks_of(predicted), ranks_of(measured));
   return errors;

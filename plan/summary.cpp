@@ -10,6 +10,7 @@
 
 #include "plan/memory.h"
 #include "plan/summary_json.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 
@@ -66,18 +67,6 @@ IterationSummary summarize(const Trace& trace, int step, const Schedule& schedul
   summary.peak_in_flight = peak_in_flight(schedule);
   return summary;
 }
-
-namespace {
-
-/// Value at `fraction` of the sorted list (nearest rank).
-template <typename Value>
-Value quantile(std::vector<Value> values, double fraction) {
-  const auto index = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + index, values.end());
-  return values[index];
-}
-
-}  // namespace
 
 void measure(PhaseSummary& phase, std::span<const StepRecord> steps) {
   FROSTPIPE_CHECK(!steps.empty(), "a phase is measured by its steps");

@@ -6,19 +6,13 @@
 #include <cmath>
 
 #include "profiles/error.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {
 
-/// Of values in ascending order; the lower one where there are two in the middle.
-double at_share(const std::vector<double>& ascending, double share) {
-  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1))];
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return at_share(values, 0.5);
-}
+/// The lower one where a share falls between two.
+double at_share(std::vector<double> values, double share) { return quantile(std::move(values), share, Between::lower); }
 
 /// Nanoseconds per byte of all transfers but the smallest.
 double slope_of(const LinkRound& round) {
@@ -28,7 +22,7 @@ double slope_of(const LinkRound& round) {
       slopes.push_back(static_cast<double>(round[j].time_ns - round[i].time_ns) /
                        static_cast<double>(round[j].bytes - round[i].bytes));
   }
-  return median(std::move(slopes));
+  return at_share(std::move(slopes), 0.5);
 }
 
 [[noreturn]] void fail(std::string_view what, const std::string& found) {
@@ -50,7 +44,6 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
     latencies.push_back(static_cast<double>(round.front().time_ns));
     slopes.push_back(slope_of(round));
   }
-  std::sort(slopes.begin(), slopes.end());
   const double slope = at_share(slopes, 0.5);
   const LinkRound& example = rounds.front();
   if (slope <= 0)
@@ -63,7 +56,7 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
   };
   // A round in which larger messages were the faster ones says only that the link may be as fast as any.
   const double fast = at_share(slopes, 0.25);
-  return {.latency_ns = std::max<Nanoseconds>(0, std::llround(median(std::move(latencies)))),
+  return {.latency_ns = std::max<Nanoseconds>(0, std::llround(at_share(std::move(latencies), 0.5))),
           .bandwidth_bytes_per_second = bandwidth(slope),
           .measured_bandwidth =
               BandwidthSpread{bandwidth(at_share(slopes, 0.75)),

@@ -9,6 +9,7 @@
 
 #include "executor/cache/node_cache.h"
 #include "profiles/link_fit.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {
@@ -22,11 +23,6 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 struct Seconds {
   double read = 0, write = 0;  // per entry, median over the rounds, mean over the ranks
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens,
                                       const at::TensorOptions& compute) {
@@ -59,7 +55,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
     cache.view().take(own, round + 1);
     reads.push_back(seconds_since(begin) / kSamplesPerRank);
   }
-  const std::vector<double> sums = communicator.sum({median(reads), median(writes)});
+  const std::vector<double> sums = communicator.sum({quantile(reads, 0.5), quantile(writes, 0.5)});
   return Seconds{sums[0] / world, sums[1] / world};
 }
 

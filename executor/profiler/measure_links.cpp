@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "profiles/link_fit.h"
+#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {
 
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
-Nanoseconds median(std::vector<Nanoseconds> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 /// What moves between ranks, and how long that took on this rank.
 using TimedTransfer = std::function<Nanoseconds(const at::Tensor&)>;
@@ -70,7 +66,7 @@ Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, d
       std::vector<Nanoseconds> times;
       for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(transfer(tensors[i]));
       round.push_back({static_cast<Bytes>(wire_share * static_cast<double>(sizes[i])),
-                       static_cast<Nanoseconds>(of_first_rank(median(std::move(times))))});
+                       static_cast<Nanoseconds>(of_first_rank(quantile(std::move(times), 0.5)))});
     }
   }
   return fit_link(rounds, what);
