@@ -8,7 +8,7 @@
 
 #include "profiles/error.h"
 #include "simulator/event_queue.h"
-#include "simulator/program.h"
+#include "simulator/event_runner.h"
 
 namespace frostpipe {
 namespace {
@@ -20,38 +20,6 @@ struct Group {
   std::size_t size = 0;
   std::vector<int> arrived;  // indices of runners
   Nanoseconds duration_ns = 0;
-};
-
-struct Work {
-  Nanoseconds duration_ns = 0;
-  int group = -1;  // index into groups; -1 = compute
-};
-
-/// What a slot costs on one rank.
-struct SlotCost {
-  int first_work = 0;
-  int end_work = 0;
-  int first_shared = 0;
-  int end_shared = 0;
-  TransferCost transfer;
-};
-
-/// One rank on its way through its position's list.
-struct Runner {
-  int rank = 0;
-  int position = 0;
-  int replica = 0;
-  const Program* program = nullptr;
-  std::vector<SlotCost> costs;            // per slot
-  std::vector<Work> work;                 // of all slots
-  std::vector<SharedOccupancy> shared;    // of all slots
-  std::vector<int> started, finished;     // per slot: how often; a SEND is finished on arrival
-  std::vector<Nanoseconds> link_free_at;  // per link of the program
-  std::size_t next = 0;                   // index into the whole run: prologue, body x iterations, epilogue
-  int next_work = -1;                     // of the action that runs; -1 = it has not started
-  Nanoseconds reached_ns = 0;             // when the rank came to the action
-  bool in_rendezvous = false;             // its SEND is under way with the receiver
-  std::size_t next_span = 0;              // index into the trace's spans
 };
 
 enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, leave_together };
@@ -95,17 +63,17 @@ class Simulation {
  private:
   void add_runner(int position, int replica, const CostModel& costs) {
     const Program& program = programs_[position];
-    Runner runner{.rank = rank_of(layout_, position, replica),
-                  .position = position,
-                  .replica = replica,
-                  .program = &program,
-                  .costs = {},
-                  .work = {},
-                  .shared = {},
-                  .started = std::vector<int>(program.slots.size()),
-                  .finished = std::vector<int>(program.slots.size()),
-                  .link_free_at = std::vector<Nanoseconds>(program.link_positions.size()),
-                  .next_span = 0};
+    EventRunner runner{.rank = rank_of(layout_, position, replica),
+                       .position = position,
+                       .replica = replica,
+                       .program = &program,
+                       .costs = {},
+                       .work = {},
+                       .shared = {},
+                       .started = std::vector<int>(program.slots.size()),
+                       .finished = std::vector<int>(program.slots.size()),
+                       .link_free_at = std::vector<Nanoseconds>(program.link_positions.size()),
+                       .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
       SlotCost cost{.first_work = static_cast<int>(runner.work.size()),
@@ -117,8 +85,9 @@ class Simulation {
         runner.shared.insert(runner.shared.end(), shared.begin(), shared.end());
       } else if (slot.kind == SlotKind::work) {
         for (const Segment& segment : costs.segments(slot.action, position, replica)) {
-          const int group = segment.collective_ranks.empty() ? -1 : group_of(segment.collective_ranks);
-          runner.work.push_back({.duration_ns = segment.duration_ns, .group = group});
+          Work work{.duration_ns = segment.duration_ns};
+          if (!segment.collective_ranks.empty()) work.group = group_of(segment.collective_ranks);
+          runner.work.push_back(work);
         }
       }
       cost.end_work = static_cast<int>(runner.work.size());
@@ -130,13 +99,14 @@ class Simulation {
 
   /// Each rank writes its spans, one per action, to its own part of the trace; ranks ascend.
   void lay_out_trace() {
-    std::vector<Runner*> by_rank;
-    for (Runner& runner : runners_) by_rank.push_back(&runner);
-    std::sort(by_rank.begin(), by_rank.end(), [](const Runner* a, const Runner* b) { return a->rank < b->rank; });
+    std::vector<EventRunner*> by_rank;
+    for (EventRunner& runner : runners_) by_rank.push_back(&runner);
+    std::sort(by_rank.begin(), by_rank.end(),
+              [](const EventRunner* a, const EventRunner* b) { return a->rank < b->rank; });
     std::size_t num_spans = 0;
-    for (Runner* runner : by_rank) {
+    for (EventRunner* runner : by_rank) {
       runner->next_span = num_spans;
-      num_spans += length_of(*runner);
+      num_spans += runner->length(iterations_);
     }
     trace_.num_ranks = by_rank.back()->rank + 1;
     trace_.spans.resize(num_spans);
@@ -148,31 +118,14 @@ class Simulation {
     return entry->second;
   }
 
-  std::size_t length_of(const Runner& runner) const {
-    const Program& program = *runner.program;
-    return program.prologue.size() + program.body.size() * iterations_ + program.epilogue.size();
-  }
-
-  /// Slot and step of the action that the runner stands at.
-  std::pair<int, int> current(const Runner& runner) const {
-    const Program& program = *runner.program;
-    std::size_t index = runner.next;
-    if (index < program.prologue.size()) return {program.prologue[index], 0};
-    index -= program.prologue.size();
-    if (index < program.body.size() * iterations_) {
-      return {program.body[index % program.body.size()], static_cast<int>(index / program.body.size())};
-    }
-    return {program.epilogue[index - program.body.size() * iterations_], iterations_ - 1};
-  }
-
   /// Goes on with the list until the rank has to wait or is busy.
   void advance(int index) {
-    Runner& runner = runners_[index];
-    const std::size_t length = length_of(runner);
+    EventRunner& runner = runners_[index];
+    const std::size_t length = runner.length(iterations_);
     while (runner.next < length) {
-      const auto [slot_index, step] = current(runner);
+      const auto [slot_index, step] = runner.current(iterations_);
       const Slot& slot = runner.program->slots[slot_index];
-      if (runner.next_work < 0) {
+      if (!runner.next_work) {
         if (!inputs_are_there(runner, slot_index)) {
           if (slot.kind == SlotKind::receive) meet_sender(runner, slot);
           return;
@@ -194,34 +147,34 @@ class Simulation {
         ++runner.finished[slot_index];
       }
       ++runner.next;
-      runner.next_work = -1;
+      runner.next_work.reset();
       runner.reached_ns = queue_.now();
     }
   }
 
   /// The n-th run of an action needs the n-th run of everything it depends on.
-  bool inputs_are_there(const Runner& runner, int slot_index) const {
+  bool inputs_are_there(const EventRunner& runner, int slot_index) const {
     const Slot& slot = runner.program->slots[slot_index];
     const int needed = runner.started[slot_index] + 1;
     for (int i = slot.first_dependency; i < slot.end_dependency; ++i) {
-      const SlotAddress& input = runner.program->dependencies[i];
-      if (!input.exists()) return false;
-      const Runner& holder = runners_[input.position * layout_.data_parallel_size + runner.replica];
-      if (holder.finished[input.slot] < needed) return false;
+      const std::optional<SlotAddress>& input = runner.program->dependencies[i];
+      if (!input) return false;
+      const EventRunner& holder = runners_[input->position * layout_.data_parallel_size + runner.replica];
+      if (holder.finished[input->slot] < needed) return false;
     }
     return true;
   }
 
   /// Starts what is left of the current action; true when nothing is left.
   bool work_is_done(int index, int slot_index) {
-    Runner& runner = runners_[index];
-    while (runner.next_work < runner.costs[slot_index].end_work) {
-      const Work& work = runner.work[runner.next_work];
-      if (work.group >= 0) {
+    EventRunner& runner = runners_[index];
+    while (*runner.next_work < runner.costs[slot_index].end_work) {
+      const Work& work = runner.work[*runner.next_work];
+      if (work.group) {
         arrive(index, work);
         return false;
       }
-      ++runner.next_work;
+      ++*runner.next_work;
       if (work.duration_ns > 0) {
         queue_.schedule(queue_.now() + work.duration_ns, {.kind = EventKind::advance, .index = index});
         return false;
@@ -231,45 +184,45 @@ class Simulation {
   }
 
   void arrive(int index, const Work& work) {
-    Group& group = groups_[work.group];
+    Group& group = groups_[*work.group];
     group.arrived.push_back(index);
     group.duration_ns = std::max(group.duration_ns, work.duration_ns);
     if (group.arrived.size() < group.size) return;
-    queue_.schedule(queue_.now() + group.duration_ns, {.kind = EventKind::leave_together, .index = work.group});
+    queue_.schedule(queue_.now() + group.duration_ns, {.kind = EventKind::leave_together, .index = *work.group});
   }
 
   void leave_together(int group_id) {
     std::vector<int> members = std::exchange(groups_[group_id].arrived, {});
     groups_[group_id].duration_ns = 0;
     std::sort(members.begin(), members.end());
-    for (const int member : members) ++runners_[member].next_work;
+    for (const int member : members) ++*runners_[member].next_work;
     for (const int member : members) advance(member);
   }
 
-  Runner* partner_of(const Runner& runner, const Slot& slot) {
-    if (!slot.partner.exists()) return nullptr;
-    return &runners_[slot.partner.position * layout_.data_parallel_size + runner.replica];
+  EventRunner* partner_of(const EventRunner& runner, const Slot& slot) {
+    if (!slot.partner) return nullptr;
+    return &runners_[slot.partner->position * layout_.data_parallel_size + runner.replica];
   }
 
-  bool stands_at(const Runner& runner, int slot_index) const {
-    return runner.next < length_of(runner) && current(runner).first == slot_index;
+  bool stands_at(const EventRunner& runner, int slot_index) const {
+    return runner.next < runner.length(iterations_) && runner.current(iterations_).first == slot_index;
   }
 
   /// A rendezvous starts with whoever comes second.
-  void meet_receiver(Runner& sender, int slot_index) {
+  void meet_receiver(EventRunner& sender, int slot_index) {
     const Slot& slot = sender.program->slots[slot_index];
-    Runner* const receiver = partner_of(sender, slot);
-    if (receiver != nullptr && stands_at(*receiver, slot.partner.slot) && receiver->next_work < 0)
+    EventRunner* const receiver = partner_of(sender, slot);
+    if (receiver != nullptr && stands_at(*receiver, slot.partner->slot) && !receiver->next_work)
       start_rendezvous(sender, slot_index);
   }
-  void meet_sender(Runner& receiver, const Slot& slot) {
-    Runner* const sender = partner_of(receiver, slot);
-    if (sender == nullptr || !stands_at(*sender, slot.partner.slot)) return;
-    const int send = slot.partner.slot;
+  void meet_sender(EventRunner& receiver, const Slot& slot) {
+    EventRunner* const sender = partner_of(receiver, slot);
+    if (sender == nullptr || !stands_at(*sender, slot.partner->slot)) return;
+    const int send = slot.partner->slot;
     if (sender->costs[send].transfer.holds_both && sender->finished[send] < sender->started[send])
       start_rendezvous(*sender, send);
   }
-  void start_rendezvous(Runner& sender, int slot_index) {
+  void start_rendezvous(EventRunner& sender, int slot_index) {
     if (sender.in_rendezvous) return;
     sender.in_rendezvous = true;
     const TransferCost& cost = sender.costs[slot_index].transfer;
@@ -285,10 +238,10 @@ class Simulation {
   }
 
   /// The link serves in issue order: occupied for bytes / bandwidth, the message arrives latency later.
-  void issue(Runner& sender, int slot_index, int step) {
+  void issue(EventRunner& sender, int slot_index, int step) {
     const Slot& slot = sender.program->slots[slot_index];
     const TransferCost& cost = sender.costs[slot_index].transfer;
-    Nanoseconds& free_at = sender.link_free_at[slot.link];
+    Nanoseconds& free_at = sender.link_free_at[*slot.link];
     const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), free_at));
     free_at = begin + cost.occupancy_ns;
     const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
@@ -299,7 +252,7 @@ class Simulation {
 
   /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last
   /// of them is done.
-  std::pair<Nanoseconds, Nanoseconds> occupy(const Runner& sender, int slot_index, Nanoseconds earliest) {
+  std::pair<Nanoseconds, Nanoseconds> occupy(const EventRunner& sender, int slot_index, Nanoseconds earliest) {
     const SlotCost& cost = sender.costs[slot_index];
     const std::span uses(sender.shared.data() + cost.first_shared, sender.shared.data() + cost.end_shared);
     Nanoseconds begin = earliest;
@@ -310,19 +263,19 @@ class Simulation {
   }
 
   void deliver(int sender_index, int slot_index) {
-    Runner& sender = runners_[sender_index];
+    EventRunner& sender = runners_[sender_index];
     ++sender.finished[slot_index];
-    const int link = sender.program->slots[slot_index].link;
+    const int link = *sender.program->slots[slot_index].link;
     const int receiver = sender.program->link_positions[link] * layout_.data_parallel_size + sender.replica;
-    if (runners_[receiver].next_work < 0) advance(receiver);
+    if (!runners_[receiver].next_work) advance(receiver);
   }
 
   void require_all_done() const {
     std::string waiting;
     int num_waiting = 0;
-    for (const Runner& runner : runners_) {
-      if (runner.next == length_of(runner)) continue;
-      const auto [slot_index, step] = current(runner);
+    for (const EventRunner& runner : runners_) {
+      if (runner.next == runner.length(iterations_)) continue;
+      const auto [slot_index, step] = runner.current(iterations_);
       if (++num_waiting > kMaxNamedWaiters) continue;
       waiting += (waiting.empty() ? "rank " : ", rank ") + std::to_string(runner.rank) + " waits in " +
                  to_string(runner.program->slots[slot_index].action) + " of step " + std::to_string(step);
@@ -335,8 +288,8 @@ class Simulation {
   const Schedule& schedule_;
   const ParallelLayout& layout_;
   int iterations_;
-  std::vector<Program> programs_;  // per position
-  std::vector<Runner> runners_;    // [position * data_parallel_size + replica]
+  std::vector<Program> programs_;     // per position
+  std::vector<EventRunner> runners_;  // [position * data_parallel_size + replica]
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
   std::map<int, Nanoseconds> shared_free_at_;  // by number of the link

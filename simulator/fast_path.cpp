@@ -1,6 +1,7 @@
 #include "simulator/fast_path.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -9,8 +10,22 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kNotThere =
-    -1;  // arrival times; -2 - r = runner r waits to receive it, -2 - R - r = to send it, R = number of runners
+/// Where a message is.
+struct Message {
+  enum class State : std::uint8_t { not_sent, receiver_waits, sender_waits, sent };
+  Nanoseconds arrives_ns = 0;  // of one that is sent
+  std::int32_t waiting = 0;    // the runner that waits
+  State state = State::not_sent;
+
+  void wait(State who, int runner) {
+    state = who;
+    waiting = runner;
+  }
+  void send(Nanoseconds arrival_ns) {
+    state = State::sent;
+    arrives_ns = arrival_ns;
+  }
+};
 
 /// Ranks that meet in collectives, one at a time.
 struct Meeting {
@@ -61,8 +76,8 @@ class Times {
  public:
   Times(const std::vector<PositionProgram>& programs, const std::vector<FastRunner>& runners, int iterations)
       : programs_(programs) {
-    for (const FastRunner& runner : runners)
-      timing_.ranks.push_back({.rank = runner.rank, .compute_begin_ns = kNotThere});
+    for (const FastRunner& runner : runners) timing_.ranks.push_back({.rank = runner.rank});
+    has_computed_.assign(runners.size(), false);
     timing_.iteration_end_ns.assign(iterations, 0);
   }
   void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
@@ -70,18 +85,19 @@ class Times {
     last = std::max(last, end);
     if (runner.iteration > 0 || programs_[runner.position].steps[runner.next].kind != StepKind::compute) return;
     Timing::Rank& rank = timing_.ranks[index];
-    if (rank.compute_begin_ns == kNotThere) rank.compute_begin_ns = begin;
+    if (!has_computed_[index]) rank.compute_begin_ns = begin;
+    has_computed_[index] = true;
     rank.compute_end_ns = end;
     rank.busy_ns += end - begin;
   }
   Timing take() {
-    for (Timing::Rank& rank : timing_.ranks) rank.compute_begin_ns = std::max<Nanoseconds>(0, rank.compute_begin_ns);
     std::sort(timing_.ranks.begin(), timing_.ranks.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     return std::move(timing_);
   }
 
  private:
   const std::vector<PositionProgram>& programs_;
+  std::vector<bool> has_computed_;  // by runner
   Timing timing_;
 };
 
@@ -101,17 +117,17 @@ std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs,
 template <class Record>
 class Pass {
  public:
-  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const ParallelLayout& layout,
-       const CostModel& costs, int iterations, std::vector<FastRunner>& runners, Record& record)
+  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const CostModel& costs, int iterations,
+       std::vector<FastRunner>& runners, Record& record)
       : schedule_(schedule),
         programs_(programs),
         costs_(costs),
-        replicas_(layout.data_parallel_size),
+        replicas_(static_cast<int>(runners.size() / programs.size())),
         iterations_(iterations),
         runners_(runners),
         record_(record),
-        messages_(num_messages(programs)) {
-    arrivals_.assign(messages_ * replicas_ * iterations, kNotThere);
+        num_messages_(num_messages(programs)),
+        messages_(num_messages_ * replicas_ * iterations) {
     for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
   }
 
@@ -159,13 +175,10 @@ class Pass {
     }
   }
 
-  Nanoseconds& arrival(const FastRunner& runner, const Step& step) {
-    return arrivals_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * messages_ +
+  Message& message(const FastRunner& runner, const Step& step) {
+    return messages_[(static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * num_messages_ +
                      step.message];
   }
-
-  int receiver(Nanoseconds there) const { return static_cast<int>(-2 - there); }
-  int sender(Nanoseconds there) const { return receiver(there) - static_cast<int>(runners_.size()); }
 
   void send(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Nanoseconds& free_at = runner.link_free_at[step.link];
@@ -173,40 +186,38 @@ class Pass {
     free_at = begin + cost.occupancy_ns;
     const Nanoseconds arrives = free_at + cost.latency_ns;
     record_.add(index, runner, begin, arrives);
-    Nanoseconds& there = arrival(runner, step);
-    if (there < kNotThere) ready_.push_back(receiver(there));
-    there = arrives;
+    Message& sent = message(runner, step);
+    if (sent.state == Message::State::receiver_waits) ready_.push_back(sent.waiting);
+    sent.send(arrives);
+  }
+
+  /// The later of the two ends has come to a rendezvous: the other one goes on when the message is there.
+  void transfer(Message& sent, const FastRunner& later, const TransferCost& cost) {
+    sent.send(std::max(later.now, runners_[sent.waiting].now) + cost.occupancy_ns + cost.latency_ns);
+    ready_.push_back(sent.waiting);
   }
 
   /// The sender's side of a rendezvous; false where the receiver is not there yet.
   bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
-    Nanoseconds& there = arrival(runner, step);
-    if (there == kNotThere) {
-      there = -2 - static_cast<Nanoseconds>(runners_.size()) - index;
+    Message& sent = message(runner, step);
+    if (sent.state == Message::State::not_sent) {
+      sent.wait(Message::State::sender_waits, index);
       return false;
     }
-    if (there < kNotThere) {
-      const int waiting = receiver(there);
-      there = std::max(runner.now, runners_[waiting].now) + cost.occupancy_ns + cost.latency_ns;
-      ready_.push_back(waiting);
-    }
-    runner.now = there;
+    if (sent.state == Message::State::receiver_waits) transfer(sent, runner, cost);
+    runner.now = sent.arrives_ns;
     return true;
   }
 
   bool receive(int index, FastRunner& runner, const Step& step, const Action& action) {
-    Nanoseconds& there = arrival(runner, step);
-    if (there == kNotThere) {
-      there = -2 - index;
+    Message& sent = message(runner, step);
+    if (sent.state == Message::State::not_sent) {
+      sent.wait(Message::State::receiver_waits, index);
       return false;
     }
-    if (there < kNotThere) {  // the sender stands at its SEND
-      const int waiting = sender(there);
-      const TransferCost cost = costs_.transfer(matching(action), runner.replica);
-      there = std::max(runner.now, runners_[waiting].now) + cost.occupancy_ns + cost.latency_ns;
-      ready_.push_back(waiting);
-    }
-    runner.now = std::max(runner.now, there);
+    if (sent.state == Message::State::sender_waits)
+      transfer(sent, runner, costs_.transfer(matching(action), runner.replica));
+    runner.now = std::max(runner.now, sent.arrives_ns);
     return true;
   }
 
@@ -247,8 +258,8 @@ class Pass {
   int replicas_, iterations_;
   std::vector<FastRunner>& runners_;
   Record& record_;
-  std::size_t messages_;
-  std::vector<Nanoseconds> arrivals_;  // [iteration][replica][message]
+  std::size_t num_messages_;       // of one replica and iteration
+  std::vector<Message> messages_;  // [iteration][replica][message]
   std::map<std::vector<int>, Meeting> groups_;
   std::vector<int> ready_;
 };
@@ -261,7 +272,7 @@ std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const Parall
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);
   Spans spans(lowered, runners, iterations);
-  if (!Pass<Spans>(lowered, *programs, layout, costs, iterations, runners, spans).run()) return std::nullopt;
+  if (!Pass<Spans>(lowered, *programs, costs, iterations, runners, spans).run()) return std::nullopt;
   return spans.take();
 }
 
@@ -271,7 +282,7 @@ std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelL
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);
   Times times(*programs, runners, iterations);
-  if (!Pass<Times>(lowered, *programs, layout, costs, iterations, runners, times).run()) return std::nullopt;
+  if (!Pass<Times>(lowered, *programs, costs, iterations, runners, times).run()) return std::nullopt;
   return times.take();
 }
 

@@ -37,17 +37,18 @@ struct Names {
 
 constexpr int kGroupShift = 44;  // a name without micro-batch, slice and weight version
 
-/// Most schedules run every micro-batch of a stage: its number stands where counting says. Else it is searched for.
-int slot_of(const Names& names, const Action& action, int num_slices) {
+/// None if the action stands in no list. Most schedules run every micro-batch of a stage: its number stands where
+/// counting says. Else it is searched for.
+std::optional<int> slot_of(const Names& names, const Action& action, int num_slices) {
   const std::uint64_t name = name_of(action);
   const auto group =
       std::lower_bound(names.groups.begin(), names.groups.end(), std::pair{name >> kGroupShift, std::size_t{0}});
-  if (group == names.groups.end() || group->first != name >> kGroupShift) return -1;
+  if (group == names.groups.end() || group->first != name >> kGroupShift) return std::nullopt;
   const std::size_t counted =
       group->second + static_cast<std::size_t>(action.micro_batch.value_or(0)) * num_slices + action.slice.value_or(0);
   if (counted < names.numbers.size() && names.numbers[counted].first == name) return names.numbers[counted].second;
   const auto place = std::lower_bound(names.numbers.begin(), names.numbers.end(), std::pair{name, 0});
-  return place != names.numbers.end() && place->first == name ? place->second : -1;
+  return place != names.numbers.end() && place->first == name ? std::optional(place->second) : std::nullopt;
 }
 
 Names names_of(const Schedule& schedule, int position) {
@@ -125,8 +126,8 @@ std::vector<Program> resolve(const Schedule& lowered) {
       const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
         const int holder = position_of(lowered, dependency);
-        const int index = slot_of(names[holder], dependency, lowered.num_slices);
-        program.dependencies.push_back(index < 0 ? SlotAddress{} : SlotAddress{holder, index});
+        const auto index = slot_of(names[holder], dependency, lowered.num_slices);
+        program.dependencies.push_back(index ? std::optional(SlotAddress{holder, *index}) : std::nullopt);
       }
       slot.end_dependency = static_cast<int>(program.dependencies.size());
       if (slot.kind == SlotKind::send) slot.link = link_to(program, position_of(lowered, matching(action)));
@@ -134,8 +135,8 @@ std::vector<Program> resolve(const Schedule& lowered) {
         const Action other = matching(action);
         if (other.stage >= 0 && other.stage < num_stages(lowered)) {
           const int holder = position_of(lowered, other);
-          const int index = slot_of(names[holder], of_kind(other, other.kind), lowered.num_slices);
-          if (index >= 0) slot.partner = {holder, index};
+          const auto index = slot_of(names[holder], of_kind(other, other.kind), lowered.num_slices);
+          if (index) slot.partner = {holder, *index};
         }
       }
       program.slots.push_back(slot);

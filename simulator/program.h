@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "plan/schedule.h"
@@ -9,10 +10,8 @@ namespace frostpipe {
 /// position becomes a slot, lists become slot numbers, dependencies (those of plan/) become addresses of slots.
 
 struct SlotAddress {
-  int position = -1;
-  int slot = -1;
-  /// False for an action that stands in no list: who depends on it waits for ever.
-  bool exists() const { return position >= 0; }
+  int position = 0;
+  int slot = 0;
 };
 
 enum class SlotKind { work, send, receive };
@@ -20,15 +19,16 @@ enum class SlotKind { work, send, receive };
 struct Slot {
   Action action;
   SlotKind kind = SlotKind::work;
-  int first_dependency = 0, end_dependency = 0;  // range in Program::dependencies
-  int link = -1;                                 // of a SEND: index into Program::link_positions
-  SlotAddress partner;                           // of a SEND its RECV, and the other way round
+  int first_dependency = 0, end_dependency = 0;       // range in Program::dependencies
+  std::optional<int> link = std::nullopt;             // of a SEND: index into Program::link_positions
+  std::optional<SlotAddress> partner = std::nullopt;  // of a SEND its RECV, and the other way round
 };
 
 /// One position's lists.
 struct Program {
   std::vector<Slot> slots;
-  std::vector<SlotAddress> dependencies;
+  /// None: of an action that stands in no list. Who depends on it waits without end.
+  std::vector<std::optional<SlotAddress>> dependencies;
   std::vector<int> link_positions;            // positions that this one sends to
   std::vector<int> prologue, body, epilogue;  // slot numbers
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "profiles/error.h"
 
@@ -13,8 +14,8 @@ class Level {
  public:
   struct Choice {
     double time = std::numeric_limits<double>::infinity();
-    int cut = -1;   // the last stage's begin; -1 = one stage
-    int parts = 0;  // of the last stage
+    std::optional<int> cut = std::nullopt;  // the last stage's begin; none = one stage
+    int parts = 0;                          // of the last stage
   };
 
   Level(int num_layers, int parts)
@@ -88,7 +89,7 @@ class Planner {
         for (int parts = 1; parts <= level.parts(); ++parts) {
           Level::Choice best;
           if (machine_[k].use != PipeDreamLevel::Use::stages || parts == 1)
-            best = {.time = stage.at(begin, end, parts).time, .cut = -1, .parts = parts};
+            best = {.time = stage.at(begin, end, parts).time, .cut = std::nullopt, .parts = parts};
           for (int last = 1; last <= most_of_last(k, parts); ++last) {
             for (int cut = begin + 1; cut < end; ++cut) {
               const double left = level.at(begin, cut, parts - last).time;
@@ -105,8 +106,8 @@ class Planner {
 
   void collect(std::size_t k, int begin, int end, int parts, int replicas, std::vector<PipeDreamStage>& stages) const {
     const Level::Choice& choice = levels_[k].at(begin, end, parts);
-    const int stage_begin = choice.cut < 0 ? begin : choice.cut;
-    if (choice.cut >= 0) collect(k, begin, choice.cut, parts - choice.parts, replicas, stages);
+    const int stage_begin = choice.cut.value_or(begin);
+    if (choice.cut) collect(k, begin, *choice.cut, parts - choice.parts, replicas, stages);
     if (k == 0)
       stages.push_back({.layers = {stage_begin, end}, .devices = replicas * choice.parts});
     else

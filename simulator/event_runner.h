@@ -1,0 +1,60 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "simulator/cost_model.h"
+#include "simulator/program.h"
+
+namespace frostpipe {
+
+/// A part of an action that is no message.
+struct Work {
+  Nanoseconds duration_ns = 0;
+  std::optional<int> group = std::nullopt;  // of ranks that do it together, by number; none = compute
+};
+
+/// What a slot costs on one rank.
+struct SlotCost {
+  int first_work = 0;
+  int end_work = 0;
+  int first_shared = 0;
+  int end_shared = 0;
+  TransferCost transfer;
+};
+
+/// One rank on its way through its position's list.
+struct EventRunner {
+  int rank = 0;
+  int position = 0;
+  int replica = 0;
+  const Program* program = nullptr;
+  std::vector<SlotCost> costs;                  // per slot
+  std::vector<Work> work;                       // of all slots
+  std::vector<SharedOccupancy> shared;          // of all slots
+  std::vector<int> started, finished;           // per slot: how often; a SEND is finished on arrival
+  std::vector<Nanoseconds> link_free_at;        // per link of the program
+  std::size_t next = 0;                         // index into the whole run: prologue, body x iterations, epilogue
+  std::optional<int> next_work = std::nullopt;  // of the action that runs; none = it has not started
+  Nanoseconds reached_ns = 0;                   // when the rank came to the action
+  bool in_rendezvous = false;                   // its SEND is under way with the receiver
+  std::size_t next_span = 0;                    // index into the trace's spans
+
+  /// Of the whole run.
+  std::size_t length(int iterations) const {
+    return program->prologue.size() + program->body.size() * iterations + program->epilogue.size();
+  }
+
+  /// Slot and step of the action that the runner stands at.
+  std::pair<int, int> current(int iterations) const {
+    std::size_t index = next;
+    if (index < program->prologue.size()) return {program->prologue[index], 0};
+    index -= program->prologue.size();
+    if (index < program->body.size() * iterations)
+      return {program->body[index % program->body.size()], static_cast<int>(index / program->body.size())};
+    return {program->epilogue[index - program->body.size() * iterations], iterations - 1};
+  }
+};
+
+}  // namespace frostpipe
