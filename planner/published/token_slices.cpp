@@ -1,7 +1,10 @@
 #include "planner/published/token_slices.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -51,73 +54,99 @@ std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
   return lengths;
 }
 
+/// The cut with the least sum among those without a slice above `bound`.
+struct LeastCut {
+  std::vector<int> lengths;  // empty if there is none
+  Nanoseconds sum = kUnreached, longest = 0;
+};
+
+LeastCut least_cut(const Grid& grid, Nanoseconds bound) {
+  LeastCut cut{.lengths = least_sum(grid, bound)};
+  if (cut.lengths.empty()) return cut;
+  cut.sum = 0;
+  int context = 0;
+  for (const int length : cut.lengths) {
+    cut.sum += grid.at(length, context);
+    cut.longest = std::max(cut.longest, grid.at(length, context));
+    context += length;
+  }
+  return cut;
+}
+
+/// Bounds on the longest slice that are worth a try, ascending: every time of a slice, of those less than `tolerance`
+/// apart only the highest, which allows what all of them do.
+struct Bound {
+  Nanoseconds lowest = 0;  // of those that it stands for
+  Nanoseconds highest = 0;
+};
+
+std::vector<Bound> bounds_of(std::span<const Grid> grids, Nanoseconds tolerance) {
+  std::vector<Nanoseconds> times;
+  for (const Grid& grid : grids)
+    for (int length = 1; length <= grid.size(); ++length)
+      for (int context = 0; context + length <= grid.size(); ++context) times.push_back(grid.at(length, context));
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  std::vector<Bound> bounds;
+  for (auto lowest = times.begin(); lowest != times.end();) {
+    const auto above = tolerance > 0 ? std::lower_bound(lowest, times.end(), *lowest + tolerance) : std::next(lowest);
+    bounds.push_back({*lowest, *std::prev(above)});
+    lowest = above;
+  }
+  return bounds;
+}
+
+/// Batch slices with the least sum of times for all sequences, given the cut of each size; none if there is none.
+std::vector<int> least_batch_slices(const std::vector<LeastCut>& cuts, int sequences) {
+  std::vector<Nanoseconds> of_all(sequences + 1, kUnreached);
+  std::vector<int> last(sequences + 1, 0), sizes;
+  of_all[0] = 0;
+  for (int count = 1; count <= sequences; ++count) {
+    for (int together = 1; together < std::min(static_cast<int>(cuts.size()), count + 1); ++together) {
+      const Nanoseconds sum = cuts[together].sum, before = of_all[count - together];
+      if (sum == kUnreached || before == kUnreached || before + sum >= of_all[count]) continue;
+      of_all[count] = before + sum;
+      last[count] = together;
+    }
+  }
+  if (of_all[sequences] == kUnreached) return sizes;
+  for (int count = sequences; count > 0; count -= last[count]) sizes.push_back(last[count]);
+  return sizes;
+}
+
 }  // namespace
 
-BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens, int step, int stages,
-                                   const BatchSliceTime& time, Nanoseconds tolerance_ns) {
-  require_positive("tokens", tokens);
-  require_positive("step", step);
-  require_positive("stages", stages);
-  require_positive("sequences", sequences);
-  require_positive("sequences together", most_together);
-  if (tokens % step != 0)
-    throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
-  const int largest = std::min(sequences, most_together);
+BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time) {
+  require_positive("tokens", batch.tokens);
+  require_positive("step", batch.step);
+  require_positive("stages", batch.stages);
+  require_positive("sequences", batch.sequences);
+  require_positive("sequences together", batch.most_together);
+  if (batch.tokens % batch.step != 0)
+    throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(batch.tokens),
+                       std::to_string(batch.step));
   std::vector<Grid> grids;  // by sequences together, from 1
-  std::vector<Nanoseconds> bounds;
-  for (int together = 1; together <= largest; ++together) {
-    grids.emplace_back(tokens / step, step, [&](int length, int context) { return time(together, length, context); });
-    for (int length = 1; length <= grids.back().size(); ++length)
-      for (int context = 0; context + length <= grids.back().size(); ++context)
-        bounds.push_back(grids.back().at(length, context));
-  }
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  for (int together = 1; together <= std::min(batch.sequences, batch.most_together); ++together)
+    grids.emplace_back(batch.tokens / batch.step, batch.step,
+                       [&](int length, int context) { return time(together, length, context); });
 
   BatchSlices best{.slices = {}, .time_ns = kUnreached};
-  for (auto lowest = bounds.begin(); lowest != bounds.end();) {
-    if (best.time_ns != kUnreached && stages * *lowest >= best.time_ns)
-      break;  // the sum holds the longest slice as well
-    const auto above =
-        tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
-    const Nanoseconds bound = *std::prev(above);
-    lowest = above;
-    std::vector<std::vector<int>> lengths(largest + 1);
-    std::vector<Nanoseconds> sum(largest + 1, kUnreached), longest(largest + 1, 0);
-    for (int together = 1; together <= largest; ++together) {
-      const Grid& grid = grids[together - 1];
-      lengths[together] = least_sum(grid, bound);
-      if (lengths[together].empty()) continue;
-      sum[together] = 0;
-      int context = 0;
-      for (const int length : lengths[together]) {
-        sum[together] += grid.at(length, context);
-        longest[together] = std::max(longest[together], grid.at(length, context));
-        context += length;
-      }
-    }
-    std::vector<Nanoseconds> of_all(sequences + 1, kUnreached);
-    std::vector<int> last(sequences + 1, 0);
-    of_all[0] = 0;
-    for (int count = 1; count <= sequences; ++count) {
-      for (int together = 1; together <= std::min(largest, count); ++together) {
-        if (sum[together] == kUnreached || of_all[count - together] == kUnreached ||
-            of_all[count - together] + sum[together] >= of_all[count])
-          continue;
-        of_all[count] = of_all[count - together] + sum[together];
-        last[count] = together;
-      }
-    }
-    if (of_all[sequences] == kUnreached) continue;
-    BatchSlices made{.slices = {}, .time_ns = of_all[sequences]};
+  for (const Bound& bound : bounds_of(grids, batch.tolerance_ns)) {
+    // The sum holds the longest slice as well.
+    if (best.time_ns != kUnreached && batch.stages * bound.lowest >= best.time_ns) break;
+    std::vector<LeastCut> cuts(1);  // by sequences together
+    for (const Grid& grid : grids) cuts.push_back(least_cut(grid, bound.highest));
+    BatchSlices made{.slices = {}, .time_ns = 0};
     Nanoseconds slowest = 0;
-    for (int count = sequences; count > 0; count -= last[count]) {
-      std::vector<int> scaled = lengths[last[count]];
-      for (int& length : scaled) length *= step;
-      made.slices.push_back({.sequences = last[count], .lengths = std::move(scaled)});
-      slowest = std::max(slowest, longest[last[count]]);
+    for (const int together : least_batch_slices(cuts, batch.sequences)) {
+      std::vector<int> lengths = cuts[together].lengths;
+      for (int& length : lengths) length *= batch.step;
+      made.slices.push_back({.sequences = together, .lengths = std::move(lengths)});
+      made.time_ns += cuts[together].sum;
+      slowest = std::max(slowest, cuts[together].longest);
     }
-    made.time_ns += (stages - 1) * slowest;
+    if (made.slices.empty()) continue;
+    made.time_ns += (batch.stages - 1) * slowest;
     if (made.time_ns < best.time_ns) best = std::move(made);
   }
   std::stable_sort(best.slices.begin(), best.slices.end(),
@@ -134,31 +163,14 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
   if (tokens % step != 0)
     throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
   const Grid grid(tokens / step, step, time);
-  std::vector<Nanoseconds> bounds;
-  for (int length = 1; length <= grid.size(); ++length)
-    for (int context = 0; context + length <= grid.size(); ++context) bounds.push_back(grid.at(length, context));
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-
   TokenSlices best{.lengths = {}, .time_ns = kUnreached};
-  for (auto lowest = bounds.begin(); lowest != bounds.end();) {
+  for (const Bound& bound : bounds_of({&grid, 1}, tolerance_ns)) {
     // The sum holds the longest slice as well.
-    if (best.time_ns != kUnreached && (sequences + stages - 1) * *lowest >= best.time_ns) break;
-    const auto above =
-        tolerance_ns > 0 ? std::lower_bound(lowest, bounds.end(), *lowest + tolerance_ns) : std::next(lowest);
-    const std::vector<int> lengths =
-        least_sum(grid, *std::prev(above));  // the highest of those close together allows what all of them do
-    lowest = above;
-    if (lengths.empty()) continue;
-    Nanoseconds sum = 0, longest = 0;
-    int context = 0;
-    for (const int length : lengths) {
-      sum += grid.at(length, context);
-      longest = std::max(longest, grid.at(length, context));
-      context += length;
-    }
-    const Nanoseconds total = sequences * sum + (stages - 1) * longest;
-    if (total < best.time_ns) best = {lengths, total};
+    if (best.time_ns != kUnreached && (sequences + stages - 1) * bound.lowest >= best.time_ns) break;
+    LeastCut cut = least_cut(grid, bound.highest);
+    if (cut.lengths.empty()) continue;
+    const Nanoseconds total = sequences * cut.sum + (stages - 1) * cut.longest;
+    if (total < best.time_ns) best = {std::move(cut.lengths), total};
   }
   for (int& length : best.lengths) length *= step;
   return best;

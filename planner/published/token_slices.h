@@ -39,12 +39,21 @@ struct BatchSlices {
 /// Time of one token slice of `sequences` sequences on one stage.
 using BatchSliceTime = std::function<Nanoseconds(int sequences, int length, int context)>;
 
+/// What slice_batch_and_tokens cuts.
+struct BatchSlicing {
+  int sequences = 1;
+  int most_together = 1;  // sequences in a batch slice
+  int tokens = 1;         // of a sequence
+  int step = 1;
+  int stages = 1;
+  Nanoseconds tolerance_ns = 0;
+};
+
 /// TeraPipe's joint search (section 3.4): minimises sum of all slice times + (stages - 1) x (longest slice time) over
-/// all ways to cut `sequences` sequences into batch slices of at most `most_together` sequences and each of these at
-/// multiples of `step`: for each bound on the longest slice a dynamic programme over tokens for every size of a batch
+/// all ways to cut the sequences into batch slices of at most `most_together` sequences and each of these at multiples
+/// of `step`: for each bound on the longest slice a dynamic programme over tokens for every size of a batch
 /// slice, then one over sequences. Bounds are left out as by slice_tokens, with the same loss; exact with tolerance 0.
 /// Throws as slice_tokens does.
-BatchSlices slice_batch_and_tokens(int sequences, int most_together, int tokens, int step, int stages,
-                                   const BatchSliceTime& time, Nanoseconds tolerance_ns = 0);
+BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time);
 
 }  // namespace frostpipe

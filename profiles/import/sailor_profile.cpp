@@ -33,6 +33,74 @@ SailorName name_in(const std::filesystem::path& path, const Value& sizes) {
                      fmt::format("must be named MODEL_DEVICE_profile.json after a model of {}", sizes.place()), stem);
 }
 
+/// [micro-batch size][tensor-parallel size][layer], each ascending.
+using LayerTimes = std::map<int, Value>;
+using TimesBySize = std::map<int, std::map<int, LayerTimes>>;
+
+TimesBySize times_in(const Value& root) {
+  TimesBySize times;
+  for (const auto& [samples, by_size] : root.members())
+    for (const auto& [tensor_ranks, layers] : by_size.members())
+      for (const auto& [layer, seconds] : layers.members())
+        times[foreign::number_in(samples)][foreign::number_in(tensor_ranks)].emplace(foreign::number_in(layer),
+                                                                                     seconds);
+  return times;
+}
+
+int num_layers_in(const TimesBySize& times, std::string_view source) {
+  const int num_layers =
+      times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.rbegin()->first + 1;
+  if (num_layers < 2)
+    throw InvalidInput(std::string(source), "must have at least two layers", std::to_string(num_layers));
+  return num_layers;
+}
+
+/// "imported from ..., not measured here", and what of it was left out.
+std::string machine_of(const TimesBySize& times, const Value& sizes, std::string_view source) {
+  std::string left_out;
+  for (const auto& [tensor_ranks, layers] : times.begin()->second)
+    if (!sizes.has(std::to_string(tensor_ranks)))
+      left_out += fmt::format("{}{}", left_out.empty() ? "" : ", ", tensor_ranks);
+  std::string machine = fmt::format("imported from {}, not measured here", source);
+  if (!left_out.empty())
+    machine += fmt::format("; tensor-parallel size {} left out, whose sizes llm_info.json does not have", left_out);
+  return machine;
+}
+
+/// A layer's seconds, `which` of its row, by the times of that size and of larger ones: at small sizes the profile is
+/// launch-bound and noisy, and a layer never takes longer than with twice the samples.
+Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, int which) {
+  double best = times.at(key.micro_batch_size).at(key.tensor_parallel_size).at(key.layer)[which].number();
+  for (auto more = times.find(2 * key.micro_batch_size); more != times.end(); more = times.find(2 * more->first)) {
+    const auto same = more->second.find(key.tensor_parallel_size);
+    if (same != more->second.end() && same->second.contains(key.layer))
+      best = std::min(best, same->second.at(key.layer)[which].number());
+  }
+  return nanoseconds_of(best);
+}
+
+/// `size`: the layer's row of llm_info.json.
+Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, const Value& size) {
+  const Nanoseconds forward = cleaned_time(times, key, 0), backward = cleaned_time(times, key, 1);
+  const int samples = key.micro_batch_size;
+  return {.key = key,
+          .cost = {.forward_ns = forward,
+                   .input_gradient_ns = backward / 2,
+                   .weight_gradient_ns = backward - backward / 2,
+                   .frozen_forward_ns = forward,
+                   .output_activation_bytes = samples * static_cast<Bytes>(size["act_output_bytes"].number()),
+                   .stashed_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
+                   .workspace_bytes = 0}};
+}
+
+void require_layers(const LayerTimes& layers, int num_layers, int samples, int tensor_ranks, std::string_view source) {
+  if (static_cast<int>(layers.size()) == num_layers) return;
+  throw InvalidInput(
+      std::string(source),
+      fmt::format("must have {} layers for {} samples and tensor-parallel size {}", num_layers, samples, tensor_ranks),
+      std::to_string(layers.size()));
+}
+
 }  // namespace
 
 Model chain_of(std::string_view source, int num_layers) {
@@ -52,28 +120,11 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
   const foreign::File file(text, source), sizes_file(path.parent_path() / "llm_info.json");
   const SailorName name = name_in(path, sizes_file.root());
   const Value sizes = sizes_file.root()[name.model];
-
-  std::map<int, std::map<int, std::map<int, Value>>>
-      times;  // [micro-batch size][tensor-parallel size][layer], each ascending
-  for (const auto& [samples, by_size] : file.root().members())
-    for (const auto& [tensor_ranks, layers] : by_size.members())
-      for (const auto& [layer, seconds] : layers.members())
-        times[foreign::number_in(samples)][foreign::number_in(tensor_ranks)].emplace(foreign::number_in(layer),
-                                                                                     seconds);
-  const int num_layers =
-      times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.rbegin()->first + 1;
-  if (num_layers < 2)
-    throw InvalidInput(std::string(source), "must have at least two layers", std::to_string(num_layers));
+  const TimesBySize times = times_in(file.root());
+  const int num_layers = num_layers_in(times, source);
 
   Profile profile{.model = chain_of(name.model, num_layers)};
-  profile.machine = fmt::format("imported from {}, not measured here", source);
-  std::string left_out;
-  for (const auto& [tensor_ranks, layers] : times.begin()->second)
-    if (!sizes.has(std::to_string(tensor_ranks)))
-      left_out += fmt::format("{}{}", left_out.empty() ? "" : ", ", tensor_ranks);
-  if (!left_out.empty())
-    profile.machine +=
-        fmt::format("; tensor-parallel size {} left out, whose sizes llm_info.json does not have", left_out);
+  profile.machine = machine_of(times, sizes, source);
   profile.model.hidden_size = static_cast<int>(sizes["1"]["1"]["act_output_bytes"].number() / 4 / kSailorTokens);
   for (int layer = 0; layer < num_layers; ++layer)
     profile.model.layers[layer].parameter_count =
@@ -81,37 +132,15 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
   for (const auto& [samples, by_size] : times) {
     for (const auto& [tensor_ranks, layers] : by_size) {
       if (!sizes.has(std::to_string(tensor_ranks))) continue;
-      if (static_cast<int>(layers.size()) != num_layers)
-        throw InvalidInput(std::string(source),
-                           fmt::format("must have {} layers for {} samples and tensor-parallel size {}", num_layers,
-                                       samples, tensor_ranks),
-                           std::to_string(layers.size()));
+      require_layers(layers, num_layers, samples, tensor_ranks, source);
+      const Value of_size = sizes[std::to_string(tensor_ranks)];
       for (const auto& [layer, seconds] : layers) {
-        const Value size = sizes[std::to_string(tensor_ranks)][std::to_string(layer)];
-        // At small sizes the profile is launch-bound and noisy: a layer never takes longer than with twice the samples.
-        const auto cleaned = [&](int which) {
-          double best = seconds[which].number();
-          for (auto more = times.find(2 * samples); more != times.end(); more = times.find(2 * more->first)) {
-            const auto same = more->second.find(tensor_ranks);
-            if (same != more->second.end() && same->second.contains(layer))
-              best = std::min(best, same->second.at(layer)[which].number());
-          }
-          return nanoseconds_of(best);
-        };
-        const Nanoseconds forward = cleaned(0), backward = cleaned(1);
-        profile.measurements.push_back(
-            {.key = {.layer = layer,
-                     .device_type = name.device,
-                     .micro_batch_size = samples,
-                     .tokens = kSailorTokens,
-                     .tensor_parallel_size = tensor_ranks},
-             .cost = {.forward_ns = forward,
-                      .input_gradient_ns = backward / 2,
-                      .weight_gradient_ns = backward - backward / 2,
-                      .frozen_forward_ns = forward,
-                      .output_activation_bytes = samples * static_cast<Bytes>(size["act_output_bytes"].number()),
-                      .stashed_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
-                      .workspace_bytes = 0}});
+        const MeasurementKey key{.layer = layer,
+                                 .device_type = name.device,
+                                 .micro_batch_size = samples,
+                                 .tokens = kSailorTokens,
+                                 .tensor_parallel_size = tensor_ranks};
+        profile.measurements.push_back(measurement_of(times, key, of_size[std::to_string(layer)]));
       }
     }
   }

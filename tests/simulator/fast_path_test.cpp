@@ -130,72 +130,105 @@ Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependen
   return known[action] = longest;
 }
 
+/// One simulated iteration of a schedule.
+struct RandomRun {
+  const Schedule& schedule;
+  const ParallelLayout& layout;
+  const test::RandomCostModel& costs;
+  const Trace trace;
+
+  Place place_of(const Span& span) const { return find_place(layout, span.rank).value(); }
+  std::map<std::pair<int, Action>, Span> span_of() const {  // by replica and action
+    std::map<std::pair<int, Action>, Span> spans;
+    for (const Span& span : trace.spans) {
+      Action action = span.action;
+      action.joined_with_next = false;
+      spans[{place_of(span).replica, action}] = span;
+    }
+    return spans;
+  }
+};
+
+void expect_links_serve_one_message_at_a_time(const RandomRun& run) {
+  std::map<std::pair<int, int>, Nanoseconds> link_is_free;
+  for (const Span& span : run.trace.spans) {
+    if (!is_send(span.action.kind)) continue;
+    const TransferCost cost = run.costs.transfer(span.action, run.place_of(span).replica);
+    auto& free_at = link_is_free[{span.rank, run.schedule.position_of_stage[matching(span.action).stage]}];
+    ASSERT_GE(span.begin_ns, free_at);
+    free_at = span.begin_ns + cost.occupancy_ns;
+    ASSERT_EQ(span.end_ns, free_at + cost.latency_ns);
+  }
+}
+
+void expect_ranks_do_one_thing_at_a_time(const RandomRun& run) {
+  std::map<int, Nanoseconds> rank_is_free, busy;
+  Nanoseconds makespan = 0, serial = 0;  // serial: everything one after the other
+  for (const Span& span : run.trace.spans) {
+    const Place place = run.place_of(span);
+    makespan = std::max(makespan, span.end_ns);
+    if (is_send(span.action.kind)) {
+      const TransferCost cost = run.costs.transfer(span.action, place.replica);
+      serial += cost.occupancy_ns + cost.latency_ns;
+      continue;
+    }
+    ASSERT_GE(span.begin_ns, rank_is_free[span.rank]);
+    rank_is_free[span.rank] = span.end_ns;
+    if (!is_receive(span.action.kind))
+      for (const Segment& segment : run.costs.segments(span.action, place.position, place.replica))
+        serial += segment.duration_ns;
+    if (is_compute(span.action.kind)) {
+      ASSERT_EQ(span.end_ns - span.begin_ns, run.costs.compute_ns(span.action, place.position, place.replica));
+      busy[span.rank] += span.end_ns - span.begin_ns;
+    }
+  }
+  for (const auto& [rank, time] : busy) ASSERT_LE(time, makespan);
+  ASSERT_LE(makespan, serial);
+}
+
+void expect_inputs_come_first(const RandomRun& run) {
+  const Dependencies dependencies(run.schedule);
+  const std::map<std::pair<int, Action>, Span> span_of = run.span_of();
+  std::vector<std::map<Action, Nanoseconds>> known(run.layout.data_parallel_size);
+  for (const auto& [key, span] : span_of) {
+    const bool waits_within = is_receive(span.action.kind);  // its span is the wait: it ends no earlier
+    for (const Action& needed : dependencies.of(key.second)) {
+      const Span& input = span_of.at({key.first, needed});
+      ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns)
+          << to_string(needed) << " before " << to_string(key.second);
+    }
+    ASSERT_LE(critical_path(run.schedule, dependencies, run.costs, key.second, key.first, known[key.first]),
+              span.end_ns)
+        << to_string(key.second);
+  }
+}
+
+void expect_every_forward_has_its_backward(const Schedule& schedule) {
+  for (const auto& list : schedule.body) {
+    int kept = 0;
+    for (const Action& action : list) {
+      if (action.stage < schedule.first_trainable_stage) continue;
+      kept += (action.kind == ActionKind::forward) - (action.kind == ActionKind::backward) -
+              (action.kind == ActionKind::weight_gradient);
+      ASSERT_GE(kept, 0);
+    }
+    ASSERT_EQ(kept, 0);
+  }
+}
+
 TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
   std::mt19937 random(4);
-  for (int run = 0; run < 500; ++run) {
+  for (int round = 0; round < 500; ++round) {
     const Schedule schedule = test::random_schedule(random);
     const ParallelLayout layout = random_layout(random, num_positions(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
-    const Trace trace = simulate(schedule, layout, costs, 1);
-    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name);
-
-    const Dependencies dependencies(schedule);
-    std::map<std::pair<int, Action>, Span> span_of;  // by replica
-    std::map<int, Nanoseconds> rank_is_free, busy;
-    std::map<std::pair<int, int>, Nanoseconds> link_is_free;
-    Nanoseconds makespan = 0, serial = 0;  // serial: everything one after the other
-    for (const Span& span : trace.spans) {
-      const std::optional<Place> found = find_place(layout, span.rank);
-      ASSERT_TRUE(found);
-      const Place place = *found;
-      Action action = span.action;
-      action.joined_with_next = false;
-      span_of[{place.replica, action}] = span;
-      makespan = std::max(makespan, span.end_ns);
-      if (is_send(span.action.kind)) {
-        const TransferCost cost = costs.transfer(span.action, place.replica);
-        auto& free_at = link_is_free[{span.rank, schedule.position_of_stage[matching(span.action).stage]}];
-        ASSERT_GE(span.begin_ns, free_at);
-        free_at = span.begin_ns + cost.occupancy_ns;
-        ASSERT_EQ(span.end_ns, free_at + cost.latency_ns);
-        serial += cost.occupancy_ns + cost.latency_ns;
-        continue;
-      }
-      ASSERT_GE(span.begin_ns, rank_is_free[span.rank]);
-      rank_is_free[span.rank] = span.end_ns;
-      if (!is_receive(span.action.kind))
-        for (const Segment& segment : costs.segments(span.action, place.position, place.replica))
-          serial += segment.duration_ns;
-      if (is_compute(span.action.kind)) {
-        ASSERT_EQ(span.end_ns - span.begin_ns, costs.compute_ns(span.action, place.position, place.replica));
-        busy[span.rank] += span.end_ns - span.begin_ns;
-      }
-    }
-    for (const auto& [key, span] : span_of) {
-      const bool waits_within = is_receive(span.action.kind);  // its span is the wait: it ends no earlier
-      for (const Action& needed : dependencies.of(key.second)) {
-        const Span& input = span_of.at({key.first, needed});
-        ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns)
-            << to_string(needed) << " before " << to_string(key.second);
-      }
-    }
-    for (const auto& [rank, time] : busy) ASSERT_LE(time, makespan);
-    ASSERT_LE(makespan, serial);
-    std::vector<std::map<Action, Nanoseconds>> known(layout.data_parallel_size);
-    for (const auto& [key, span] : span_of)
-      ASSERT_LE(critical_path(schedule, dependencies, costs, key.second, key.first, known[key.first]), span.end_ns)
-          << to_string(key.second);
-    for (const auto& list : schedule.body) {
-      int kept = 0;
-      for (const Action& action : list) {
-        if (action.stage < schedule.first_trainable_stage) continue;
-        kept += (action.kind == ActionKind::forward) - (action.kind == ActionKind::backward) -
-                (action.kind == ActionKind::weight_gradient);
-        ASSERT_GE(kept, 0);
-      }
-      ASSERT_EQ(kept, 0);
-    }
-    EXPECT_EQ(trace, simulate(schedule, layout, costs, 1));  // the same input, the same output
+    const RandomRun run{schedule, layout, costs, simulate(schedule, layout, costs, 1)};
+    SCOPED_TRACE(::testing::Message() << "run " << round << ": " << schedule.name);
+    ASSERT_NO_FATAL_FAILURE(expect_links_serve_one_message_at_a_time(run));
+    ASSERT_NO_FATAL_FAILURE(expect_ranks_do_one_thing_at_a_time(run));
+    ASSERT_NO_FATAL_FAILURE(expect_inputs_come_first(run));
+    ASSERT_NO_FATAL_FAILURE(expect_every_forward_has_its_backward(schedule));
+    EXPECT_EQ(run.trace, simulate(schedule, layout, costs, 1));  // the same input, the same output
   }
 }
 

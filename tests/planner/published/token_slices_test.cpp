@@ -136,7 +136,8 @@ TEST(SliceBatchAndTokens, IsTheBestOfAllWaysToCut) {
       }
     };
     cut(cut, sequences, 0, 0, 0, 0);
-    const BatchSlices made = slice_batch_and_tokens(sequences, together, tokens, 1, stages, time);
+    const BatchSlices made = slice_batch_and_tokens(
+        {.sequences = sequences, .most_together = together, .tokens = tokens, .stages = stages}, time);
     EXPECT_EQ(made.time_ns, best) << round;
     int all = 0;
     for (const auto& slice : made.slices) all += slice.sequences;
@@ -146,8 +147,8 @@ TEST(SliceBatchAndTokens, IsTheBestOfAllWaysToCut) {
 
 TEST(SliceBatchAndTokens, OfOneSequenceIsSliceTokens) {
   const auto time = [](int length, int context) { return Nanoseconds{40} + 3 * length + length * context / 8; };
-  const BatchSlices joint =
-      slice_batch_and_tokens(1, 1, 64, 8, 6, [&](int, int length, int context) { return time(length, context); });
+  const BatchSlices joint = slice_batch_and_tokens({.tokens = 64, .step = 8, .stages = 6},
+                                                   [&](int, int length, int context) { return time(length, context); });
   const TokenSlices alone = slice_tokens(64, 8, 6, 1, time);
   EXPECT_EQ(joint.time_ns, alone.time_ns);
 }
