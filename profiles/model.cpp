@@ -138,12 +138,4 @@ std::string fingerprint(const Model& model) {
   return fingerprint(std::string_view(structure));
 }
 
-std::string to_json(const Model& model) { return json::write_envelope("frostpipe.model", model); }
-
-Model model_from_json(std::string_view json, std::string_view source) {
-  auto model = json::read_envelope<Model>(json, source, "frostpipe.model");
-  validate(model, source);
-  return model;
-}
-
 }  // namespace frostpipe

@@ -66,7 +66,4 @@ void validate(const Model& model, std::string_view source);
 /// left out: it follows the number of labels in the data.
 std::string fingerprint(const Model& model);
 
-std::string to_json(const Model& model);
-Model model_from_json(std::string_view json, std::string_view source);
-
 }  // namespace frostpipe

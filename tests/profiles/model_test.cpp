@@ -1,5 +1,6 @@
 #include "profiles/model.h"
 
+#include "profiles/profile.h"
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -9,6 +10,11 @@ using examples::chain_model;
 using examples::message_of;
 using examples::with;
 using testing::StartsWith;
+
+/// As a profile's file holds it.
+Model written_and_read(const Model& model) {
+  return profile_from_json(to_json(Profile{.model = model}), "p.json").model;
+}
 
 TEST(Model, FreezingCountsWholeBlocksAndTheEmbeddingGoesWithTheFirst) {
   const Model model = chain_model(3);  // embedding, 3 x (attention, mlp), head: layers 0..7
@@ -36,7 +42,7 @@ TEST(Model, RowsThatNoTokenLooksUpAreNotTouched) {
   EXPECT_EQ(touched_parameter_count(model, 0, 7), 7 * 4 + 3);
   EXPECT_EQ(touched_parameter_count(model, 0, 11), 43);
   EXPECT_EQ(touched_parameter_count(model, 1, 7), model.layers[1].parameter_count);
-  EXPECT_EQ(model_from_json(to_json(model), "model.json"), model);
+  EXPECT_EQ(written_and_read(model), model);
   model.vocab_size = 11;
   EXPECT_THAT(message_of([&] { validate(model, "model.json"); }),
               StartsWith("model.json: vocab_size: must be from 0 to 10"));
@@ -46,7 +52,7 @@ TEST(Model, SurvivesItsFile) {
   for (const int blocks : {0, 1, 12}) {
     Model model = chain_model(blocks);
     model.name = "a \"quoted\" name, \xC3\xA9\n";
-    EXPECT_EQ(model_from_json(to_json(model), "model.json"), model);
+    EXPECT_EQ(written_and_read(model), model);
   }
 }
 
@@ -80,9 +86,9 @@ TEST(Model, OnlyChainsOfHalfBlocksAreAccepted) {
 }
 
 TEST(Model, AnUnknownKindOfLayerIsNamed) {
-  const auto text = with(to_json(chain_model(1)), "\"mlp\"", "\"convolution\"");
-  EXPECT_EQ(message_of([&] { model_from_json(text, "m.json"); }),
-            "m.json: layers[2].kind: must be embedding, attention, mlp, head or layer, is \"convolution\"");
+  const auto text = with(to_json(Profile{.model = chain_model(1)}), "\"mlp\"", "\"convolution\"");
+  EXPECT_EQ(message_of([&] { profile_from_json(text, "p.json"); }),
+            "p.json: model.layers[2].kind: must be embedding, attention, mlp, head or layer, is \"convolution\"");
 }
 
 }  // namespace
