@@ -72,9 +72,8 @@ void what_if_on_an_elastic_plan(benchmark::State& state) {
   TrainingPlan plan = std::get<TrainingPlan>(make_plan(profile, cluster, options_of()));
   for (auto _ : state) {
     for (Phase& phase : plan.phases) {
-      phase.predicted.iteration_ns =
-          simulated_iteration_ns(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
-      benchmark::DoNotOptimize(memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster));
+      phase.predicted.iteration_ns = simulated_iteration_ns(phase, step_settings(plan), profile, cluster);
+      benchmark::DoNotOptimize(memory_of(phase, step_settings(plan), profile, cluster));
     }
     benchmark::DoNotOptimize(predicted_run_ns(plan));
   }

@@ -154,13 +154,13 @@ std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positio
                                                                .first_trainable_stage = first_trainable_stage}));
 }
 
-std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                                  std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  const MicroBatchSize largest = planned_micro_batch(phase, global_batch_size);
+std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                  const Cluster& cluster) {
+  const MicroBatchSize largest = planned_micro_batch(phase, settings.global_batch_size);
   const auto peaks =
       peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
-  const StageMemory memory(phase, profile, optimizer, dtype);
+  const StageMemory memory(phase, profile, settings.optimizer, settings.dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> positions;
   for (int position = 0; position < static_cast<int>(peaks.size()); ++position) {
@@ -175,7 +175,7 @@ std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std
     for (int layer = std::max(0, stage.begin - 1); layer < needed_to; ++layer) {
       layers[layer] = cost_of(profile, {.layer = layer,
                                         .device_type = device_type,
-                                        .dtype = std::string(dtype),
+                                        .dtype = settings.dtype,
                                         .micro_batch_size = largest.samples,
                                         .tokens = largest.tokens,
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size});

@@ -92,8 +92,8 @@ Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, 
                              std::string_view dtype);
 
 /// Memory of each pipeline position of `phase` with the profile's bytes, for planned_micro_batch.
-std::vector<RankMemory> memory_of(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                                  std::string_view dtype, const Profile& profile, const Cluster& cluster);
+std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                  const Cluster& cluster);
 
 /// Live bytes from `at_ns` on: while `action` runs, or since it has ended.
 struct MemoryChange {

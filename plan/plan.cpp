@@ -306,6 +306,10 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
   }
 }
 
+StepSettings step_settings(const TrainingPlan& plan) {
+  return {.global_batch_size = plan.global_batch_size, .optimizer = plan.optimizer, .dtype = plan.dtype};
+}
+
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source) {
   const auto actual = fingerprint(model);
   if (plan.provenance.model_fingerprint == actual) return;

@@ -125,6 +125,14 @@ struct TrainingPlan {
   bool operator==(const TrainingPlan&) const = default;
 };
 
+/// What all optimizer steps of a run have in common, and what costs and memory follow from beside the phase.
+struct StepSettings {
+  int global_batch_size = 1;
+  std::string optimizer = "adamw";
+  std::string dtype = "float32";
+};
+StepSettings step_settings(const TrainingPlan& plan);
+
 /// The lowered schedule of a phase.
 Schedule schedule_of(const Phase& phase);
 

@@ -18,7 +18,7 @@ enum class RecomputeMode {
   stage,      // all of a stage, of which only the input is kept; in a backward one micro-batch's activations of the
               // whole stage live at once
 };
-constexpr std::array kRecomputeModes{RecomputeMode::attention, RecomputeMode::layers, RecomputeMode::stage};
+inline constexpr std::array kRecomputeModes{RecomputeMode::attention, RecomputeMode::layers, RecomputeMode::stage};
 
 /// None: all are kept.
 using Recompute = std::optional<RecomputeMode>;

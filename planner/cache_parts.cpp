@@ -1,6 +1,7 @@
 #include "planner/cache_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plan/memory.h"
 #include "profiles/error.h"
@@ -20,7 +21,24 @@ void add(std::vector<CacheFound>& found, int layer, double fraction) {
     found.insert(at, {layer, fraction});
 }
 
+/// Of all samples, those with an activation cached at `layer` or after it.
+double cached_from(const std::vector<CacheFound>& found, int layer) {
+  double sum = 0;
+  for (const CacheFound& one : found)
+    if (one.layer >= layer) sum += one.fraction;
+  return sum;
+}
+
 }  // namespace
+
+bool covers(const CacheContent& content, const CacheContent& other) {
+  constexpr double kRounding = 1e-9;
+  for (const auto& [mine, theirs] :
+       {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
+    for (const CacheFound& one : *theirs)
+      if (cached_from(*mine, one.layer) + kRounding < cached_from(*theirs, one.layer)) return false;
+  return true;
+}
 
 CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch) {
   FROSTPIPE_CHECK(steps_per_epoch > 0, "a cache needs epochs");

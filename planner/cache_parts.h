@@ -16,6 +16,9 @@ struct CacheContent {
 /// `boundary` then, or, if the cache is not used (boundary 0), what it had.
 CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch);
 
+/// Whether, for every layer, at least as many samples as in `other` have something cached at it or after it.
+bool covers(const CacheContent& content, const CacheContent& other);
+
 /// A stretch of a run in which the cache is used in one way.
 struct CachePart {
   int from_step = 0;

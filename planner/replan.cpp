@@ -88,8 +88,7 @@ std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Clus
     return result;
   }
   if (request.measured_iteration_ns == 0) return replan_along_forecast(profile, cluster, options, request, content);
-  const Nanoseconds predicted = simulated_iteration_ns(request.current, options.global_batch_size, options.optimizer,
-                                                       options.dtype, profile, cluster);
+  const Nanoseconds predicted = simulated_iteration_ns(request.current, step_settings(options), profile, cluster);
   const double factor = std::clamp(
       static_cast<double>(request.measured_iteration_ns) / static_cast<double>(std::max<Nanoseconds>(1, predicted)),
       0.5, 2.0);

@@ -19,27 +19,8 @@ namespace {
 constexpr std::size_t kMostLayouts = 10;  // of one window
 constexpr std::size_t kMostLastLayouts = 3;
 constexpr std::size_t kMostStates = 512;
-constexpr int kFromTheStart = -1;
 
 CacheUse all_found(int layer, double capacity) { return {.on = true, .found = {{layer, capacity}}}; }
-
-/// Of all samples, those with an activation cached at or behind `layer`.
-double cached_from(const std::vector<CacheFound>& found, int layer) {
-  double sum = 0;
-  for (const CacheFound& one : found)
-    if (one.layer >= layer) sum += one.fraction;
-  return sum;
-}
-
-/// For every layer at least as many samples have something at or behind it.
-bool covers(const CacheContent& content, const CacheContent& other) {
-  constexpr double kRounding = 1e-9;
-  for (const auto& [mine, theirs] :
-       {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
-    for (const CacheFound& one : *theirs)
-      if (cached_from(*mine, one.layer) + kRounding < cached_from(*theirs, one.layer)) return false;
-  return true;
-}
 
 }  // namespace
 
@@ -51,45 +32,18 @@ struct RunPlanner::Step {
 };
 
 struct RunPlanner::State {
-  int layout = kFromTheStart;
+  std::optional<int> layout;  // none: the run begins
   int first_trainable_layer = 0;
   CacheContent content;
   Nanoseconds cost = 0;
   int cached_windows = 0;
   int first_choice = 0;                          // which of the first window's ways it began with
-  int before = 0;                                // index into the states before the window
+  std::optional<int> before;                     // index into the states before the window; none: before the first
   std::vector<std::pair<CachePart, int>> parts;  // of its window
 
   /// The least is the best: a cache must save something.
   std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
-
-std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable,
-                                  const std::vector<FreezeEvent>& events, int num_steps) {
-  std::vector<RunWindow> windows = {
-      {.from_step = from_step, .end_step = num_steps, .first_trainable_layer = first_trainable}};
-  for (const FreezeEvent& event : events) {
-    const int layer = first_trainable_layer(model, event.frozen_layers);
-    if (event.from_step >= num_steps || event.from_step < from_step || layer <= windows.back().first_trainable_layer)
-      continue;
-    if (event.from_step == windows.back().from_step) {
-      windows.back().first_trainable_layer = layer;
-      continue;
-    }
-    windows.back().end_step = event.from_step;
-    windows.push_back({.from_step = event.from_step, .end_step = num_steps, .first_trainable_layer = layer});
-  }
-  return windows;
-}
-
-std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options) {
-  return options.forecast ? *options.forecast : forecast_cap(num_blocks(model), options.num_steps, options.freeze);
-}
-
-void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step) {
-  std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases),
-               [&](const Phase& phase) { return phase.from_step < end_step; });
-}
 
 RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start)
     : profile_(profile),
@@ -226,11 +180,9 @@ std::optional<Nanoseconds> RunPlanner::iteration_ns(int layout, int first_traina
   if (!is_new) return entry->second;
   const Phase phase = phase_of(layout, first_trainable_layer, cache);
   try {
-    const auto memory =
-        memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
+    const auto memory = memory_of(phase, step_settings(options_), profile_, cluster_);
     if (options_.ignore_memory_limit || what_does_not_fit(phase, memory, cluster_).empty())
-      entry->second = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype,
-                                             profile_, cluster_);
+      entry->second = simulated_iteration_ns(phase, step_settings(options_), profile_, cluster_);
   } catch (const InvalidInput&) {
   }
   return entry->second;
@@ -256,7 +208,8 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
     parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch,
                         capacity_, state.content);
   if ((cached && !find_something(parts)) || (parts.size() < 2 && last_layout != layout)) return std::nullopt;
-  int before = state.layout, frozen_before = state.first_trainable_layer;
+  std::optional<int> before = state.layout;
+  int frozen_before = state.first_trainable_layer;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const int now = i + 1 < parts.size() ? layout : last_layout;
     const auto time = iteration_ns(now, window.first_trainable_layer, parts[i].use);
@@ -264,7 +217,7 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
     const int steps = std::min(parts[i].end_step, window.end_step) - parts[i].from_step;
     if (steps > 0) {
       step.cost += steps * *time;
-      if (before != kFromTheStart) step.cost += transition_ns(before, frozen_before, now, window.first_trainable_layer);
+      if (before) step.cost += transition_ns(*before, frozen_before, now, window.first_trainable_layer);
       before = now;
       frozen_before = window.first_trainable_layer;
     }
@@ -282,7 +235,7 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
   const std::vector<int> last_layouts = fastest_with_all_found(window, layouts);
   for (int i = 0; i < static_cast<int>(states.size()); ++i) {
     const State& state = states[i];
-    const bool is_first = state.before < 0;
+    const bool is_first = !state.before;
     const auto consider = [&](int layout, int last_layout, bool cached, int way) {
       auto made = step(window, state, layout, last_layout, cached);
       if (!made) return;
@@ -298,7 +251,7 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
                  .parts = std::move(made->parts)};
       for (const auto& [part, used] : next.parts)
         if (part.from_step < window.end_step) next.layout = used;
-      std::vector<State>& same = kept[{next.first_choice, next.layout}];
+      std::vector<State>& same = kept[{next.first_choice, *next.layout}];
       if (std::any_of(same.begin(), same.end(), [&](const State& other) {
             return other.rank() <= next.rank() && covers(other.content, next.content);
           }))
@@ -310,10 +263,9 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
     int way = 0;
     for (const int layout : layouts) {
       const int length = layouts_[layout].layout.pipeline_parallel_size;
-      if (state.layout == kFromTheStart
-              ? !start_.lengths.empty() &&
-                    std::find(start_.lengths.begin(), start_.lengths.end(), length) == start_.lengths.end()
-              : layouts_[state.layout].layout.pipeline_parallel_size % length != 0)
+      if (state.layout ? layouts_[*state.layout].layout.pipeline_parallel_size % length != 0
+                       : !start_.lengths.empty() &&
+                             std::find(start_.lengths.begin(), start_.lengths.end(), length) == start_.lengths.end())
         continue;
       consider(layout, layout, false, ++way);
       if (last_layouts.empty()) continue;
@@ -338,20 +290,19 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
   std::vector<int> at(windows.size());  // index of each window's state
   for (int w = static_cast<int>(windows.size()) - 1, i = last; w >= 0; --w) {
     at[w] = i;
-    i = states[w + 1][i].before;
+    i = states[w + 1][i].before.value();
   }
-  int before = states[0][0].layout, frozen_before = states[0][0].first_trainable_layer;
+  std::optional<int> before = states[0][0].layout;
+  int frozen_before = states[0][0].first_trainable_layer;
   for (std::size_t w = 0; w < windows.size(); ++w) {
     const int frozen = windows[w].first_trainable_layer;
     for (const auto& [part, layout] : states[w + 1][at[w]].parts) {
       Phase phase = phase_of(layout, frozen, part.use);
       phase.from_step = part.from_step;
-      const auto memory =
-          memory_of(phase, options_.global_batch_size, options_.optimizer, options_.dtype, profile_, cluster_);
-      phase.predicted = {
-          .iteration_ns = *iteration_ns(layout, frozen, part.use),
-          .transformation_ns = before == kFromTheStart ? 0 : transition_ns(before, frozen_before, layout, frozen),
-          .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
+      const auto memory = memory_of(phase, step_settings(options_), profile_, cluster_);
+      phase.predicted = {.iteration_ns = *iteration_ns(layout, frozen, part.use),
+                         .transformation_ns = before ? transition_ns(*before, frozen_before, layout, frozen) : 0,
+                         .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
       path.phases[w].push_back(std::move(phase));
       if (w == 0 && part.use.on) path.parts.push_back(part);
       if (part.from_step >= windows[w].end_step) continue;
@@ -363,12 +314,12 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
 }
 
 std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vector<RunWindow>& windows, bool only_best) {
-  State first{.layout = kFromTheStart, .content = start_.content, .before = -1};
+  State first{.content = start_.content};
   std::vector<int> kept;
   if (start_.current) {
     first.layout = layout_index(*start_.current);
     first.first_trainable_layer = start_.current->first_trainable_layer;
-    kept.push_back(first.layout);
+    kept.push_back(*first.layout);
   }
   FROSTPIPE_CHECK(std::all_of(windows.begin(), windows.end(),
                               [](const RunWindow& window) { return window.from_step < window.end_step; }),

@@ -100,8 +100,7 @@ class UniformCostModel final : public CostModel {
 /// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.
 class ProfileCostModel final : public CostModel {
  public:
-  ProfileCostModel(const Phase& phase, int global_batch_size, std::string_view optimizer, std::string_view dtype,
-                   const Profile& profile, const Cluster& cluster);
+  ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster);
   std::vector<Segment> segments(const Action& action, int position, int replica) const override;
   Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
@@ -129,6 +128,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds update_ns = 0;
     bool operator==(const RankCost&) const = default;
   };
+  class Prices;
   const RankCost& rank_cost(int stage, int replica) const;
   const StageCost& stage_cost(const Action& action, int replica) const;
 

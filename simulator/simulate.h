@@ -45,18 +45,17 @@ struct SimulatedPhase {
   IterationSummary
       summary;  // of that, but iteration_ns from the steady state: distance of the last two iterations' ends
 };
-SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                              std::string_view dtype, const Profile& profile, const Cluster& cluster);
+SimulatedPhase simulate_phase(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                              const Cluster& cluster);
 
 /// summary.iteration_ns of simulate_phase alone, for searches.
-Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                                   std::string_view dtype, const Profile& profile, const Cluster& cluster);
+Nanoseconds simulated_iteration_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                   const Cluster& cluster);
 
 /// The same with costs that are made of the profile's.
 using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_profile)>;
-Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                              std::string_view dtype, const Profile& profile, const Cluster& cluster,
-                              const WrapCosts& wrap);
+Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                              const Cluster& cluster, const WrapCosts& wrap);
 
 /// What building the process groups anew is taken to cost. An estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;

@@ -26,10 +26,10 @@ struct SeveralIterations {
   Nanoseconds period_ns = 0;
 };
 
-SeveralIterations simulate_until_steady(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                                        std::string_view dtype, const Profile& profile, const Cluster& cluster) {
+SeveralIterations simulate_until_steady(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                        const Cluster& cluster) {
   SeveralIterations result{.schedule = schedule_of(phase), .trace = {}};
-  const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
+  const ProfileCostModel costs(phase, settings, profile, cluster);
   const int iterations = iterations_until_steady(result.schedule);
   result.trace = simulate(result.schedule, phase.layout, costs, iterations);
   result.period_ns = end_of_step(result.trace, iterations - 1) - end_of_step(result.trace, iterations - 2);
@@ -84,9 +84,9 @@ Nanoseconds period_ns(const Phase& phase, const CostModel& costs) {
 
 }  // namespace
 
-SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                              std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  const auto several = simulate_until_steady(phase, global_batch_size, optimizer, dtype, profile, cluster);
+SimulatedPhase simulate_phase(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                              const Cluster& cluster) {
+  const auto several = simulate_until_steady(phase, settings, profile, cluster);
   SimulatedPhase result;
   result.timeline = step_of(several.trace, 0);
   result.summary = summarize(result.timeline, 0, several.schedule);
@@ -94,19 +94,18 @@ SimulatedPhase simulate_phase(const Phase& phase, int global_batch_size, std::st
   return result;
 }
 
-Nanoseconds simulated_iteration_ns(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                                   std::string_view dtype, const Profile& profile, const Cluster& cluster) {
-  const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
+Nanoseconds simulated_iteration_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                   const Cluster& cluster) {
+  const ProfileCostModel costs(phase, settings, profile, cluster);
   if (phase.layout.data_parallel_size == 1 || !costs.replicas_are_alike()) return period_ns(phase, costs);
   Phase alone = phase;
   alone.layout = first_replica_of(phase.layout);
   return period_ns(alone, FirstReplica(costs, alone.layout));
 }
 
-Nanoseconds iteration_ns_with(const Phase& phase, int global_batch_size, std::string_view optimizer,
-                              std::string_view dtype, const Profile& profile, const Cluster& cluster,
-                              const WrapCosts& wrap) {
-  const ProfileCostModel costs(phase, global_batch_size, optimizer, dtype, profile, cluster);
+Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                              const Cluster& cluster, const WrapCosts& wrap) {
+  const ProfileCostModel costs(phase, settings, profile, cluster);
   return period_ns(phase, *wrap(costs));
 }
 

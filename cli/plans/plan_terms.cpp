@@ -14,7 +14,7 @@ std::string stage_terms_text(const Phase& phase, const Profile& profile, const C
   options.tensor_parallel_size = phase.layout.tensor_parallel_size;
   LayerCosts costs(profile, options.dtype);
   const StageBound bound(phase, profile, cluster, options, costs);
-  const auto memory = memory_of(phase, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
+  const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   using enum Table::Align;
   Table table({{"stage", right},
                {"layers", left},

@@ -223,11 +223,10 @@ std::string jitter(Variant& variant) {
     const TrainingPlan& plan = variant.plan;
     std::vector<Nanoseconds> draws;
     for (int draw = 0; draw < kDraws; ++draw) {
-      draws.push_back(iteration_ns_with(phase, plan.global_batch_size, plan.optimizer, plan.dtype, variant.profile,
-                                        variant.cluster, [&](const CostModel& costs) {
-                                          return std::make_unique<JitteredCostModel>(costs, variant.jitter,
-                                                                                     kSeed * kDraws + draw);
-                                        }));
+      draws.push_back(
+          iteration_ns_with(phase, step_settings(plan), variant.profile, variant.cluster, [&](const CostModel& costs) {
+            return std::make_unique<JitteredCostModel>(costs, variant.jitter, kSeed * kDraws + draw);
+          }));
     }
     std::sort(draws.begin(), draws.end());
     double sum = 0;

@@ -36,8 +36,8 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
     PredictedPhase result;
-    result.simulated = simulate_phase(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
-    result.memory = memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+    result.simulated = simulate_phase(phase, step_settings(plan), profile, cluster);
+    result.memory = memory_of(phase, step_settings(plan), profile, cluster);
     result.peak_memory_bytes = peak_memory_per_rank(phase, plan, result.memory);
     if (i > 0) {
       const Transformation change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);
@@ -79,8 +79,7 @@ WhatIf freeze_embedding_alone(const std::string& run, const TrainingPlan& execut
   Phase before = executed.phases.front();
   if (tokens > 0) before.tokens = tokens;
   const auto iteration_ns = [&](const Phase& phase) {
-    return simulate_phase(phase, executed.global_batch_size, executed.optimizer, executed.dtype, profile, cluster)
-        .summary.iteration_ns;
+    return simulate_phase(phase, step_settings(executed), profile, cluster).summary.iteration_ns;
   };
   const PlanOptions options{.method = executed.method,
                             .global_batch_size = executed.global_batch_size,

@@ -91,16 +91,16 @@ std::variant<Partition, Infeasible> equal_split(const Model& model, int num_stag
   return partition;
 }
 
-std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node,
-                                            double memory_bytes, const std::set<int>& tensor_parallel_sizes,
-                                            double share) {
+std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double share) {
   std::optional<MegatronSizes> best;
   int largest = 0;
-  for (const int t : tensor_parallel_sizes) largest = t <= devices_per_node ? std::max(largest, t) : largest;
-  for (const int t : tensor_parallel_sizes) {
+  for (const int t : needs.tensor_parallel_sizes)
+    largest = t <= needs.devices_per_node ? std::max(largest, t) : largest;
+  for (const int t : needs.tensor_parallel_sizes) {
     if (t > largest) continue;
-    for (int p = 1; p <= (t == largest ? std::min(blocks, devices / t) : 1); ++p) {
-      if (blocks % p != 0 || devices % (t * p) != 0 || state_bytes / (t * p) > share * memory_bytes) continue;
+    for (int p = 1; p <= (t == largest ? std::min(needs.blocks, needs.devices / t) : 1); ++p) {
+      if (needs.blocks % p != 0 || needs.devices % (t * p) != 0) continue;
+      if (needs.state_bytes / (t * p) > share * needs.memory_bytes) continue;
       const auto size = [](const MegatronSizes& sizes) {
         return std::pair(sizes.tensor_parallel_size * sizes.pipeline_parallel_size, sizes.pipeline_parallel_size);
       };
@@ -137,8 +137,12 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   const double memory =
       limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
   const int devices = devices_to_use(cluster, options);
-  const auto chosen =
-      megatron_sizes(states, num_blocks(profile.model), devices, devices_per_node(cluster), memory, sizes);
+  const auto chosen = megatron_sizes({.state_bytes = states,
+                                      .blocks = num_blocks(profile.model),
+                                      .devices = devices,
+                                      .devices_per_node = devices_per_node(cluster),
+                                      .memory_bytes = memory,
+                                      .tensor_parallel_sizes = std::move(sizes)});
   if (!chosen)
     return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t "
                                   "x p that divides blocks and devices",
@@ -216,7 +220,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
     auto split = equal_split(profile.model, depth);
     if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
     for (const Recompute& way : ways) {
-      CandidateMaker maker(profile, cluster, options, depth, 0, {}, costs);
+      CandidateMaker maker(profile, cluster, options, {.pipeline_parallel_size = depth}, costs);
       Infeasible why{
           fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth, recompute_note(way))};
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first

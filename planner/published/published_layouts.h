@@ -18,14 +18,22 @@ struct MegatronSizes {
   bool operator==(const MegatronSizes&) const = default;
 };
 
+/// What Megatron's rule looks at.
+struct MegatronNeeds {
+  double state_bytes = 0;  // weights, gradients and optimizer state of the whole model
+  int blocks = 1;
+  int devices = 1;
+  int devices_per_node = 1;
+  double memory_bytes = 0;  // of a device
+  std::set<int> tensor_parallel_sizes;
+};
+
 /// Megatron's rule (Narayanan et al. 2021, takeaways 1 and 2) in numbers: the smallest t x p for which a device's
 /// weights, gradients and optimizer state take at most `share` of its memory (the rest is for activations), p above 1
 /// only where t has reached the devices of a node or the largest size, such that p divides the blocks and t x p the
 /// devices. None if there is none. With 18 bytes a parameter, devices of 80 GB and any share from 0.56 to 0.70 it gives
 /// all (t, p) of the paper's Table 1.
-std::optional<MegatronSizes> megatron_sizes(double state_bytes, int blocks, int devices, int devices_per_node,
-                                            double memory_bytes, const std::set<int>& tensor_parallel_sizes,
-                                            double share = 0.6);
+std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double share = 0.6);
 
 /// Method equal-split: of all pipeline lengths that divide the devices, the best schedule and micro-batches by the
 /// simulator.

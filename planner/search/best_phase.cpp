@@ -50,7 +50,10 @@ class Search {
         search_(search),
         costs_(costs),
         schedules_(schedules_for(search.pipeline_parallel_size, options.schedule)),
-        maker_(profile, cluster, options, search.pipeline_parallel_size, search.first_trainable_layer, search.cache,
+        maker_(profile, cluster, options,
+               {.pipeline_parallel_size = search.pipeline_parallel_size,
+                .first_trainable_layer = search.first_trainable_layer,
+                .cache = search.cache},
                costs) {
     limit_ns_ = search.give_up_above_ns > 0 ? search.give_up_above_ns : kNoLimit;
   }
@@ -276,8 +279,7 @@ class Search {
   Phase predicted(const Candidate& candidate) const {
     Phase phase = candidate.phase;
     phase.predicted = {
-        .iteration_ns = simulated_iteration_ns(phase, options_.global_batch_size, options_.optimizer, options_.dtype,
-                                               profile_, cluster_),
+        .iteration_ns = simulated_iteration_ns(phase, step_settings(options_), profile_, cluster_),
         .transformation_ns = 0,
         .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
     return phase;
@@ -309,35 +311,13 @@ class Search {
   std::optional<InvalidInput> not_measured_;
 };
 
-/// Empty if there are phases to look among.
-std::string why_impossible(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int p) {
-  const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
-  if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
-  const int replicas = replicas_of_pipelines(cluster, options, p),
-            micro_batches = std::max(1, options.num_micro_batches);
-  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
-    return fmt::format("{} {} ranks",
-                       devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
-                       devices);
-  if (options.global_batch_size < replicas * micro_batches)
-    return fmt::format(
-        "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "
-        "replicas: fewer ranks or a longer pipeline)",
-        options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
-  if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
-  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
-    return fmt::format("the partition has {} stages", options.partition.size());
-  if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
-  return {};
-}
-
 }  // namespace
 
 PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                const PhaseSearch& search, LayerCosts& costs) {
   PhaseSearchResult result{.best = {},
                            .lower_bound_ns = kNoLimit,
-                           .reason = why_impossible(profile, cluster, options, search.pipeline_parallel_size)};
+                           .reason = why_no_pipeline(profile, cluster, options, search.pipeline_parallel_size)};
   if (result.reason.empty()) result = Search(profile, cluster, options, search, costs).run();
   if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", search.pipeline_parallel_size));
   return result;
@@ -345,7 +325,7 @@ PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, c
 
 Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                          const PhaseSearch& search, LayerCosts& costs) {
-  if (!why_impossible(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
+  if (!why_no_pipeline(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
   return Search(profile, cluster, options, search, costs).least_bound();
 }
 

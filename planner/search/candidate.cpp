@@ -28,14 +28,13 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 }  // namespace
 
 CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               int pipeline_parallel_size, int first_trainable_layer, const CacheUse& cache,
-                               LayerCosts& costs)
+                               const PipelineShape& shape, LayerCosts& costs)
     : profile_(profile), cluster_(cluster), options_(options), costs_(costs), num_nodes_(num_nodes(cluster)) {
-  frame_.first_trainable_layer = first_trainable_layer;
-  frame_.cache = cache;
-  frame_.layout.pipeline_parallel_size = pipeline_parallel_size;
+  frame_.first_trainable_layer = shape.first_trainable_layer;
+  frame_.cache = shape.cache;
+  frame_.layout.pipeline_parallel_size = shape.pipeline_parallel_size;
   frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
-  frame_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, pipeline_parallel_size);
+  frame_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, shape.pipeline_parallel_size);
   frame_.layout.placement = options.placement;
   frame_.tokens = tokens_of(options, profile);
   if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;

@@ -25,11 +25,18 @@ struct Candidate {
 
 constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() - 1;
 
-/// Makes the candidates of one pipeline length and one frozen prefix.
+/// What the candidates of one search have in common.
+struct PipelineShape {
+  int pipeline_parallel_size = 1;
+  int first_trainable_layer = 0;
+  CacheUse cache;
+};
+
+/// Makes the candidates of one shape.
 class CandidateMaker {
  public:
-  CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size,
-                 int first_trainable_layer, const CacheUse& cache, LayerCosts& costs);
+  CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PipelineShape& shape,
+                 LayerCosts& costs);
 
   /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that
   /// makes micro-batches so small. Ascending.

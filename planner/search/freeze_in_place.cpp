@@ -13,15 +13,14 @@ std::variant<Phase, Infeasible> freeze_in_place(const Profile& profile, const Cl
   phase.first_trainable_layer = first_trainable_layer;
   phase.from_step = from_step;
   phase.cache = {};
-  const auto memory = memory_of(phase, options.global_batch_size, options.optimizer, options.dtype, profile, cluster);
+  const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   if (!options.ignore_memory_limit) {
     const std::string misfit = what_does_not_fit(phase, memory, cluster);
     if (!misfit.empty()) {
       return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit, true};
     }
   }
-  phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, options.global_batch_size, options.optimizer,
-                                                            options.dtype, profile, cluster),
+  phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, step_settings(options), profile, cluster),
                      .transformation_ns = 0,
                      .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster.devices.size()))};
   return phase;

@@ -14,6 +14,10 @@ void Infeasible::add(const Infeasible& other) {
   lacks_memory = lacks_memory || other.lacks_memory;
 }
 
+StepSettings step_settings(const PlanOptions& options) {
+  return {.global_batch_size = options.global_batch_size, .optimizer = options.optimizer, .dtype = options.dtype};
+}
+
 int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
   const int all = static_cast<int>(cluster.devices.size());
   return options.max_devices > 0 ? std::min(all, options.max_devices) : all;
@@ -63,6 +67,29 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
   if (sizes_fixed && options.method == ptd_p)
     throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
                        to_string(options.method));
+}
+
+std::string why_no_pipeline(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                            int pipeline_parallel_size) {
+  const int p = pipeline_parallel_size;
+  const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
+  if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
+  const int replicas = replicas_of_pipelines(cluster, options, p),
+            micro_batches = std::max(1, options.num_micro_batches);
+  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
+    return fmt::format("{} {} ranks",
+                       devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
+                       devices);
+  if (options.global_batch_size < replicas * micro_batches)
+    return fmt::format(
+        "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "
+        "replicas: fewer ranks or a longer pipeline)",
+        options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
+  if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
+  if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
+    return fmt::format("the partition has {} stages", options.partition.size());
+  if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
+  return {};
 }
 
 bool replicates(const PlanOptions& options) { return options.method != PlanMethod::pipetransformer_without_replicas; }

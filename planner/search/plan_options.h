@@ -39,12 +39,19 @@ struct PlanOptions {
   std::optional<std::vector<FreezeEvent>> forecast;  // in its place; by step, empty = nothing freezes
 };
 
+StepSettings step_settings(const PlanOptions& options);
+
 /// How many pipelines of this length there are side by side.
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
 /// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no
 /// backward times, pins of layers that are not there.
 void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+
+/// Why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that need
+/// another length; empty if one may be. Throws InvalidInput for a length below 1.
+std::string why_no_pipeline(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+                            int pipeline_parallel_size);
 
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);

@@ -21,7 +21,7 @@ Phase two_stages() {
 }
 
 std::vector<RankMemory> memory(const Phase& phase, std::string_view optimizer = "adamw") {
-  return memory_of(phase, 8, optimizer, "float32", flat_profile(chain_model(2), 4, 16), cluster_of(2));
+  return memory_of(phase, {8, std::string(optimizer), "float32"}, flat_profile(chain_model(2), 4, 16), cluster_of(2));
 }
 
 TEST(Memory, IsWeightsGradientsTwoMomentsStashAndWorkspace) {
@@ -104,7 +104,7 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
     profile.model.tied_parameter_count = tied;
     Phase phase = two_stages();
     phase.first_trainable_layer = first_trainable_layer;
-    return memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
+    return memory_of(phase, {8, "adamw", "float32"}, profile, cluster_of(2));
   };
   EXPECT_EQ(memory_with(750, 0)[1].exchange, 3000);
   EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // takes the place of the stash
@@ -141,7 +141,7 @@ TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
   const auto weights = [&](int first_trainable_layer) {
     Phase phase = two_stages();
     phase.first_trainable_layer = first_trainable_layer;
-    const auto positions = memory_of(phase, 8, "adamw", "float32", profile, cluster_of(2));
+    const auto positions = memory_of(phase, {8, "adamw", "float32"}, profile, cluster_of(2));
     return std::pair(positions[0].weights, positions[1].weights);
   };
   EXPECT_EQ(weights(0), std::pair(Bytes{2200 * 4}, Bytes{1230 * 4}));
@@ -189,10 +189,10 @@ TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
 TEST(Memory, FrozenLayersAreNeverComputedAgain) {
   const Model model = chain_model(2);
   EXPECT_EQ(checkpoint_segments(RecomputeMode::layers, model, {0, 3}, 3), (std::vector<CheckpointSegment>{}));
-  EXPECT_EQ(checkpoint_segments("stage", model, {1, 6}, 3),
+  EXPECT_EQ(checkpoint_segments(RecomputeMode::stage, model, {1, 6}, 3),
             (std::vector<CheckpointSegment>{{{3, 5}, true}, {{5, 6}, false}}));
   EXPECT_EQ(checkpoint_segments(std::nullopt, model, {1, 6}, 3), (std::vector<CheckpointSegment>{{{3, 6}, false}}));
-  EXPECT_EQ(checkpoint_segments("attention", model, {2, 6}, 0),
+  EXPECT_EQ(checkpoint_segments(RecomputeMode::attention, model, {2, 6}, 0),
             (std::vector<CheckpointSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
 }
 

@@ -235,7 +235,7 @@ TEST(Replan, TakesTheMachineAsItIs) {
   Example example;
   const ReplanResult before = example.run();
   example.request.measured_iteration_ns =
-      2 * simulated_iteration_ns(example.request.current, example.options.global_batch_size, "adamw", "float32",
+      2 * simulated_iteration_ns(example.request.current, {example.options.global_batch_size, "adamw", "float32"},
                                  example.profile, example.cluster);
   const ReplanResult after = example.run();
   EXPECT_NEAR(static_cast<double>(after.candidates.front().phases.front().predicted.iteration_ns),

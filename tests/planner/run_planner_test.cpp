@@ -102,9 +102,9 @@ class BruteForce {
       key += " " + std::to_string(one.layer) + ":" + std::to_string(one.fraction);
     const auto [entry, is_new] = times_.try_emplace(std::move(key), kNone);
     if (!is_new) return entry->second;
-    const auto memory = memory_of(phase, 8, "adamw", "float32", run_.profile, run_.cluster);
+    const auto memory = memory_of(phase, {8, "adamw", "float32"}, run_.profile, run_.cluster);
     if (what_does_not_fit(phase, memory, run_.cluster).empty())
-      entry->second = simulated_iteration_ns(phase, 8, "adamw", "float32", run_.profile, run_.cluster);
+      entry->second = simulated_iteration_ns(phase, {8, "adamw", "float32"}, run_.profile, run_.cluster);
     return entry->second;
   }
 

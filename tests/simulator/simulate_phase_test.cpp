@@ -43,7 +43,7 @@ TEST(SimulatePhase, AddsPipelineAndUpdate) {
   layer.update_ns = 50;
   const Profile profile = synthetic_profile(1, {layer});
   const Cluster cluster = free_cluster(2);
-  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 2, 0), /*global_batch_size=*/2, kOptimizer, kDtype,
+  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 2, 0), {/*global_batch_size=*/2, kOptimizer, kDtype},
                                      profile, cluster);
   EXPECT_EQ(result.summary.makespan_ns, 656 + 100);
   EXPECT_EQ(result.summary.iteration_ns, 756);
@@ -56,8 +56,8 @@ TEST(SimulatePhase, TheTimelineIsOneIterationAlone) {
   cluster.intra_node.point_to_point.latency_ns = 9;
   for (const int first_trainable : {0, 3, 5}) {
     const Phase phase = phase_of({{0, 3}, {3, 6}}, 1, 3, first_trainable);
-    const auto result = simulate_phase(phase, 6, kOptimizer, kDtype, profile, cluster);
-    const ProfileCostModel costs(phase, 6, kOptimizer, kDtype, profile, cluster);
+    const auto result = simulate_phase(phase, {6, kOptimizer, kDtype}, profile, cluster);
+    const ProfileCostModel costs(phase, {6, kOptimizer, kDtype}, profile, cluster);
     EXPECT_EQ(result.timeline, simulate(schedule_of(phase), phase.layout, costs, 1));
   }
 }
@@ -67,7 +67,7 @@ TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
   // 2000 + 1101, after it the slower stage 0 alone sets the pace.
   const Profile profile = synthetic_profile(1, {SyntheticLayer{}});
   const Cluster cluster = free_cluster(2);
-  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), 1, kOptimizer, kDtype, profile, cluster);
+  const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {1, kOptimizer, kDtype}, profile, cluster);
   EXPECT_EQ(result.summary.makespan_ns, 3101);
   EXPECT_EQ(result.summary.iteration_ns, 2000);
 }
@@ -93,11 +93,11 @@ TEST(SimulatePhase, ItsPeriodIsThatOfALongRun) {
     Phase phase = phase_of(deep ? Partition{{0, 3}, {3, 6}, {6, 8}} : Partition{{0, 5}, {5, 8}}, deep ? 2 : 1,
                            1 + static_cast<int>(random() % 6), first_trainable_layer(profile.model, frozen));
     phase.schedule = random() % 2 == 0 ? "GPipe" : "1F1B";
-    const ProfileCostModel costs(phase, 24, kOptimizer, kDtype, profile, cluster);
+    const ProfileCostModel costs(phase, {24, kOptimizer, kDtype}, profile, cluster);
     const Trace trace = simulate(schedule_of(phase), phase.layout, costs, 40);
-    const Nanoseconds period = simulate_phase(phase, 24, kOptimizer, kDtype, profile, cluster).summary.iteration_ns;
+    const Nanoseconds period = simulate_phase(phase, {24, kOptimizer, kDtype}, profile, cluster).summary.iteration_ns;
     EXPECT_EQ(period, end_of_step(trace, 39) - end_of_step(trace, 38)) << "round " << round;
-    EXPECT_EQ(period, simulated_iteration_ns(phase, 24, kOptimizer, kDtype, profile, cluster));
+    EXPECT_EQ(period, simulated_iteration_ns(phase, {24, kOptimizer, kDtype}, profile, cluster));
   }
 }
 

@@ -100,14 +100,27 @@ TEST(MegatronSizes, AreThoseOfTable1) {
                            {310.1, 96, 1920, 8, 16},
                            {529.6, 105, 2520, 8, 35},
                            {1008.0, 128, 3072, 8, 64}}) {
-      const auto sizes = megatron_sizes(18e9 * row.billions, row.blocks, row.devices, 8, 80e9, {1, 2, 4, 8}, share);
+      const auto sizes = megatron_sizes({.state_bytes = 18e9 * row.billions,
+                                         .blocks = row.blocks,
+                                         .devices = row.devices,
+                                         .devices_per_node = 8,
+                                         .memory_bytes = 80e9,
+                                         .tensor_parallel_sizes = {1, 2, 4, 8}},
+                                        share);
       ASSERT_TRUE(sizes) << row.billions;
       EXPECT_EQ(*sizes, (MegatronSizes{row.t, row.p})) << row.billions << " billion, share " << share;
     }
   }
 }
 
-TEST(MegatronSizes, SaysThatNothingIsLargeEnough) { EXPECT_FALSE(megatron_sizes(1e12, 24, 8, 8, 80e9, {1, 8})); }
+TEST(MegatronSizes, SaysThatNothingIsLargeEnough) {
+  EXPECT_FALSE(megatron_sizes({.state_bytes = 1e12,
+                               .blocks = 24,
+                               .devices = 8,
+                               .devices_per_node = 8,
+                               .memory_bytes = 80e9,
+                               .tensor_parallel_sizes = {1, 8}}));
+}
 
 TEST(EqualSplit, SharesBlocksOut) {
   // Embedding 0, blocks 1-2, 3-4, 5-6, head 7.

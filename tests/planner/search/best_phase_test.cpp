@@ -70,7 +70,7 @@ TEST(BestPhase, IsAtLeastAsFastAsEveryScheduleAndNumberOfMicroBatches) {
         phase.schedule = schedule;
         phase.num_micro_batches = m;
         phase.partition = partition_exact(iteration_cost(profile, 12, m, first_trainable), 2);
-        best = std::min(best, simulated_iteration_ns(phase, 24, "adamw", "float32", profile, cluster));
+        best = std::min(best, simulated_iteration_ns(phase, {24, "adamw", "float32"}, profile, cluster));
       }
     }
     EXPECT_LE(std::get<Phase>(result).predicted.iteration_ns, best);
@@ -103,7 +103,7 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
           phase.schedule = schedule;
           phase.num_micro_batches = m;
           phase.partition = {{0, cut}, {cut, 10}};
-          best = std::min(best, simulated_iteration_ns(phase, 16, "adamw", "float32", profile, cluster));
+          best = std::min(best, simulated_iteration_ns(phase, {16, "adamw", "float32"}, profile, cluster));
         }
       }
     }

@@ -1,0 +1,27 @@
+#pragma once
+#include <vector>
+
+#include "planner/search/plan_options.h"
+
+namespace frostpipe {
+
+/// A stretch of the run between two freezes.
+struct RunWindow {
+  int from_step = 0;
+  int end_step = 0;
+  int first_trainable_layer = 0;
+};
+
+/// From the start to the first of `events` nothing is frozen; events that freeze no more than what is frozen already
+/// are left out.
+std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer,
+                                  const std::vector<FreezeEvent>& events, int num_steps);
+
+/// options.forecast, or the cap's by options.freeze where there is none.
+std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
+
+/// Appends those of a window's phases that begin before the window's end: behind it, the window has phases for a run in
+/// which nothing more freezes.
+void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step);
+
+}  // namespace frostpipe

@@ -1,0 +1,69 @@
+#include "simulator/communication_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace frostpipe {
+namespace {
+
+bool between_nodes(const Cluster& cluster, int rank, int other) {
+  return cluster.devices[rank].node != cluster.devices[other].node;
+}
+
+}  // namespace
+
+TransferCost Messages::cost(int from_rank, int to_rank, Bytes bytes) const {
+  const Link& link = link_between(cluster_, from_rank, to_rank).point_to_point;
+  if (!scatters(from_rank, to_rank))
+    return {.occupancy_ns = transfer_occupancy_ns(link, bytes), .latency_ns = link.latency_ns};
+  return {.occupancy_ns = transfer_occupancy_ns(link, (bytes + t_ - 1) / t_),
+          .latency_ns = link.latency_ns + all_gather_ns(cluster_, t_, bytes)};
+}
+
+std::vector<SharedOccupancy> Messages::shared(int from_rank, int to_rank, Bytes bytes) const {
+  std::vector<SharedOccupancy> occupancies;
+  const Bytes of_all = scatters(from_rank, to_rank) ? bytes : bytes * t_;
+  for (const SharedUse& use : shared_links_between(cluster_, from_rank, to_rank))
+    occupancies.push_back(
+        {use.link, transfer_occupancy_ns({.bandwidth_bytes_per_second = use.bandwidth_bytes_per_second}, of_all)});
+  return occupancies;
+}
+
+bool Messages::scatters(int from_rank, int to_rank) const {
+  return t_ > 1 && cluster_.communication.scatter_gather && between_nodes(cluster_, from_rank, to_rank);
+}
+
+int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {
+  std::map<int, std::set<int>> stages_on;  // by node, those whose replicas are elsewhere too
+  for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
+    const std::vector<int> ranks = replicas_of(layout, stage);
+    if (std::none_of(ranks.begin(), ranks.end(),
+                     [&](int other) { return between_nodes(cluster, ranks.front(), other); }))
+      continue;
+    for (const int rank : ranks) stages_on[cluster.devices[rank].node].insert(stage);
+  }
+  std::size_t most = 1;
+  for (const auto& [node, stages] : stages_on) most = std::max(most, stages.size());
+  return static_cast<int>(most) * layout.tensor_parallel_size;
+}
+
+Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side) {
+  std::sort(ranks.begin(), ranks.end());
+  const Nanoseconds duration = all_reduce_ns(cluster, ranks, bytes, side_by_side);
+  return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
+}
+
+Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
+                                 const std::vector<LayerGradient>& gradients, int side_by_side) {
+  std::sort(ranks.begin(), ranks.end());
+  Nanoseconds computed = 0, reduced = 0;
+  for (const LayerGradient& gradient : gradients) {
+    computed += gradient.backward_ns;
+    reduced = std::max(computed, reduced) + all_reduce_ns(cluster, ranks, gradient.bytes, side_by_side);
+  }
+  return reduced - computed;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,46 @@
+#pragma once
+#include <vector>
+
+#include "plan/layout.h"
+#include "profiles/cluster.h"
+#include "simulator/cost_model.h"
+
+namespace frostpipe {
+
+/// Prices of an activation from the t tensor ranks of one place to those of another, which differ from `from_rank` and
+/// `to_rank` by the same offset.
+class Messages {
+ public:
+  Messages(const Cluster& cluster, int tensor_parallel_size) : cluster_(cluster), t_(tensor_parallel_size) {}
+
+  TransferCost cost(int from_rank, int to_rank, Bytes bytes) const;
+  /// What it occupies of the links that ranks share.
+  std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const;
+
+ private:
+  /// Between nodes each tensor rank sends a part, and the receivers gather them.
+  bool scatters(int from_rank, int to_rank) const;
+
+  const Cluster& cluster_;
+  int t_;
+};
+
+/// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor
+/// ranks.
+int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout);
+
+/// An all-reduce of these ranks.
+Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side);
+
+/// One trainable layer in the last backward.
+struct LayerGradient {
+  Nanoseconds backward_ns = 0;
+  Bytes bytes = 0;
+};
+
+/// What is left of a stage's reduction after its last backward where every layer's goes as soon as it can; layers in
+/// the order of the backward.
+Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
+                                 const std::vector<LayerGradient>& gradients, int side_by_side);
+
+}  // namespace frostpipe
