@@ -113,7 +113,7 @@ struct TrainingPlan {
   std::string dtype = "float32";    // or "float64", "bfloat16"
   /// That frozen layers compute in, as the profile measured them: bfloat16. None: as the others.
   std::optional<std::string> frozen_dtype = std::nullopt;
-  /// Also when the run is planned anew.
+  /// It also cuts the layers where the run is planned again.
   Partitioner partitioner = Partitioner::exact;
   /// The cluster's memory limits hold (and are enforced by the executor).
   bool memory_limited = true;

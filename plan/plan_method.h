@@ -38,7 +38,7 @@ void parse_text(std::string_view text, const std::string& place, PlanMethod& met
 /// Whether layers freeze during a run by this method's plan.
 bool freezes(PlanMethod method);
 
-/// Whether a run's plan is weighed anew, by PipeTransformer's rules or ours, when a freeze rule has decided.
+/// Whether a run is planned again, by PipeTransformer's rules or ours, each time that a freeze rule has decided.
 bool replans(PlanMethod method);
 
 /// Name of the method's run in a comparison by its role: data_parallel, static_pipeline, elastic (pipetransformer),

@@ -20,7 +20,7 @@ std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_t
 /// options.forecast, or the cap's by options.freeze where there is none.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
-/// Appends those of a window's phases that begin before the window's end: behind it, the window has phases for a run in
+/// Appends those of a window's phases that begin before the window's end: after it, the window has phases for a run in
 /// which nothing more freezes.
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step);
 

@@ -44,7 +44,7 @@ TEST(PlanMethod, RunsAreNamedByTheirRole) {
   EXPECT_EQ(run_name(PlanMethod::ptd_p), "ptd-p");
 }
 
-TEST(PlanMethod, OnlyPipeTransformersAreWeighedAnewAndTheyFreeze) {
+TEST(PlanMethod, OnlyPipeTransformersPlanAgainAndTheyFreeze) {
   for (const PlanMethod method : plan_methods()) {
     EXPECT_EQ(replans(method), to_string(method).starts_with("pipetransformer")) << to_string(method);
     EXPECT_EQ(freezes(method), replans(method) || method == PlanMethod::freeze_only) << to_string(method);
