@@ -9,18 +9,18 @@
 #include <random>
 #include <sstream>
 
-#include "cli/bench_suite.h"
+#include "bench/published/planner_table.h"
+#include "bench/published/published_suites.h"
+#include "bench/training/bench_suite.h"
+#include "bench/training/bench_table.h"
 #include "cli/commands.h"
-#include "cli/planner_table.h"
 #include "cli/plans/plan_text.h"
-#include "cli/published_suites.h"
 #include "cli/shared/child_process.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
-#include "plan/bench_table.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/published/zero_bubble_table5.h"
 #include "plan/memory.h"
 #include "simulator/simulate.h"
-#include "simulator/zero_bubble_table5.h"
 
 namespace frostpipe {
 namespace {

@@ -1,5 +1,5 @@
 // Oracle: worked by hand.
-#include "plan/prediction_errors.h"
+#include "bench/published/prediction_errors.h"
 
 #include <gtest/gtest.h>
 

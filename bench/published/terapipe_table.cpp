@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/published_suites.h"
+#include "bench/published/published_suites.h"
 #include "planner/published/token_slices.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate.h"

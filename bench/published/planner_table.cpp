@@ -1,4 +1,4 @@
-#include "cli/planner_table.h"
+#include "bench/published/planner_table.h"
 
 #include <fmt/format.h>
 

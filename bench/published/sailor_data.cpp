@@ -1,4 +1,4 @@
-#include "profiles/import/sailor.h"
+#include "bench/published/sailor_data.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/published_suites.h"
+#include "bench/published/published_suites.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"

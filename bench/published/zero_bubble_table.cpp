@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "cli/published_suites.h"
+#include "bench/published/published_suites.h"
+#include "bench/published/zero_bubble_table5.h"
 #include "planner/published/auto_zero_bubble.h"
 #include "simulator/simulate.h"
-#include "simulator/zero_bubble_table5.h"
 
 namespace frostpipe {
 namespace {

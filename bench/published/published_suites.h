@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "cli/published_table.h"
+#include "bench/published/published_table.h"
 
 namespace frostpipe {
 

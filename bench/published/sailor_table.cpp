@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "cli/published_suites.h"
+#include "bench/published/published_suites.h"
+#include "bench/published/sailor_prediction.h"
 #include "profiles/error.h"
-#include "simulator/sailor_prediction.h"
 
 namespace frostpipe {
 namespace {

@@ -1,5 +1,5 @@
 // Oracles: closed forms on a made-up model of two layers; the repaired plan and the cleaned profile by hand.
-#include "simulator/sailor_prediction.h"
+#include "bench/published/sailor_prediction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

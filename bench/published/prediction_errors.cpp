@@ -1,4 +1,4 @@
-#include "plan/prediction_errors.h"
+#include "bench/published/prediction_errors.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/bench_suite.h"
+#include "bench/training/bench_suite.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "plan/bench_table.h"
+#include "bench/training/bench_table.h"
 
 #include <gtest/gtest.h>
 

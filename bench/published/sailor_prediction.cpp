@@ -1,4 +1,4 @@
-#include "simulator/sailor_prediction.h"
+#include "bench/published/sailor_prediction.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/published_table.h"
+#include "bench/published/published_table.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/published/prediction_errors.h"
 #include "cli/report/svg.h"
 #include "cli/shared/table.h"
-#include "plan/prediction_errors.h"
 
 namespace frostpipe {
 namespace {

@@ -1,5 +1,5 @@
 // Oracles: the published numbers of operations (Narayanan et al. 2021, Table 1) and closed forms of the terms.
-#include "simulator/megatron_prediction.h"
+#include "bench/published/megatron_prediction.h"
 
 #include <gtest/gtest.h>
 

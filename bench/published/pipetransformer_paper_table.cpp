@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/published_suites.h"
+#include "bench/published/published_suites.h"
 #include "plan/freeze.h"
 #include "planner/published/paper_auto_pipe.h"
 #include "planner/search/partition.h"

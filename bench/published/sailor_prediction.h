@@ -1,5 +1,5 @@
 #pragma once
-#include "profiles/import/sailor.h"
+#include "bench/published/sailor_data.h"
 
 namespace frostpipe {
 

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <filesystem>
 
-#include "cli/published_suites.h"
+#include "bench/published/megatron_prediction.h"
+#include "bench/published/published_suites.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "simulator/megatron_prediction.h"
 
 namespace frostpipe {
 namespace {

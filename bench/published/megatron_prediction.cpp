@@ -1,4 +1,4 @@
-#include "simulator/megatron_prediction.h"
+#include "bench/published/megatron_prediction.h"
 
 #include <fmt/format.h>
 
