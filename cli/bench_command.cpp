@@ -11,6 +11,7 @@
 
 #include "bench/published/planner_table.h"
 #include "bench/published/published_suites.h"
+#include "bench/published/published_text.h"
 #include "bench/training/bench_suite.h"
 #include "bench/training/bench_table.h"
 #include "cli/commands.h"

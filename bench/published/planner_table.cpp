@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
-#include "cli/shared/table.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
-#include "planner/published/pipedream.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
@@ -83,165 +82,130 @@ PlanOptions options_for(const Workplace& place, PlanMethod method, int num_steps
   return options;
 }
 
+std::string seconds_text(const Timed& made) { return fmt::format("{:.3f}", made.seconds); }
+
+/// How far the plan's iteration is above the bound, in percent.
+std::string gap_text(const Phase& phase, Nanoseconds bound) {
+  return fmt::format("{:.1f}",
+                     100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1));
+}
+
 std::string layout_text(const Phase& phase) {
   return fmt::format("{} x {} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
                      phase.layout.tensor_parallel_size);
 }
 
-std::string methods_text() {
+TitledTable methods_table(const Workplace& place) {
   using enum Table::Align;
-  std::string text;
+  Table table({{"method", left},
+               {"stages x replicas x tensor", right},
+               {"micro-batches", right},
+               {"schedule", left},
+               {"recompute", left},
+               {"iteration [ms]", right},
+               {"above the bound [%]", right},
+               {"planned in [s]", right}});
+  Nanoseconds bound = 0;
+  using enum PlanMethod;
+  for (const PlanMethod method :
+       {automatic, static_pipeline, exact, data_parallel, equal_split, pipedream, pipedream_2bw, ptd_p}) {
+    const std::string name(to_string(method));
+    const Timed made = planned(place.estimate, options_for(place, method, 1));
+    bound = std::max(bound, made.lower_bound_ns);
+    const auto* plan = std::get_if<TrainingPlan>(&made.result);
+    if (!plan) {
+      table.add_row({name, "does not fit", "", "", "", "", "", seconds_text(made)});
+      continue;
+    }
+    const Phase& phase = plan->phases.front();
+    table.add_row({name, layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule,
+                   phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
+                   in_milliseconds(phase.predicted.iteration_ns), gap_text(phase, bound), seconds_text(made)});
+  }
+  return {place.name, std::move(table)};
+}
+
+int changes_of_layout(const TrainingPlan& plan) {
+  int changes = 0;
+  for (std::size_t i = 1; i < plan.phases.size(); ++i)
+    changes +=
+        plan.phases[i].layout != plan.phases[i - 1].layout || plan.phases[i].partition != plan.phases[i - 1].partition;
+  return changes;
+}
+
+/// One freeze an epoch by the cap with alpha 1/3.
+TitledTable whole_run_table(const Workplace& place, int epochs) {
+  using enum Table::Align;
+  const int per_epoch =
+      (place.estimate.profile.workload->num_samples + place.global_batch_size - 1) / place.global_batch_size;
+  Table table({{"planned", left},
+               {"whole run [s]", right},
+               {"times as fast", right},
+               {"changes of layout", right},
+               {"planned in [s]", right}});
+  double published = 0;
+  const auto add = [&](const std::string& name, PlanOptions options) {
+    options.freeze = {.warm_up_fraction = 1.0 / epochs, .interval_fraction = 1.0 / epochs, .alpha = 1.0 / 3};
+    options.steps_per_epoch = per_epoch;
+    options.cache.memory_bytes = Bytes{64} << 30;
+    const Timed made = planned(place.estimate, options);
+    const auto* plan = std::get_if<TrainingPlan>(&made.result);
+    if (!plan) {
+      table.add_row({name, "does not fit", "", "", ""});
+      return;
+    }
+    const double seconds = 1e-9 * static_cast<double>(predicted_run_ns(*plan));
+    if (published == 0) published = seconds;
+    table.add_row({name, fmt::format("{:.0f}", seconds), fmt::format("{:.2f}", published / seconds),
+                   std::to_string(changes_of_layout(*plan)), seconds_text(made)});
+  };
+  PlanOptions ours = options_for(place, PlanMethod::pipetransformer, epochs * per_epoch);
+  add("published rule: halves by parameters, greedy partition, frozen layers on the first GPU, GPipe",
+      options_for(place, PlanMethod::pipetransformer_published, ours.num_steps));
+  ours.partitioner = Partitioner::pipetransformer_greedy;
+  ours.schedule = "GPipe";
+  ours.use_cache = false;
+  add("when and to what to change by dynamic programming over the run", ours);
+  ours.partitioner = Partitioner::exact;
+  add("+ partition by time, frozen layers anywhere", ours);
+  ours.schedule.clear();
+  add("+ 1F1B where it is faster", ours);
+  ours.use_cache = true;
+  add("+ activation cache where it pays", ours);
+  return {fmt::format("{}, {} epochs, the same freezes", place.name, epochs), std::move(table)};
+}
+
+}  // namespace
+
+std::vector<TitledTable> method_tables() {
+  std::vector<TitledTable> tables;
   for (const Workplace& place :
        {workplace("ViT-B/16", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000),
         workplace("BERT-large", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
         workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32), "A100", 64, 8, 512, 51200, {1, 2, 4, 8}),
-        workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96), "A100", 1024, 128, 1536, 153600, {1, 2, 4, 8})}) {
-    Table table({{"method", left},
-                 {"stages x replicas x tensor", right},
-                 {"micro-batches", right},
-                 {"schedule", left},
-                 {"recompute", left},
-                 {"iteration [ms]", right},
-                 {"above the bound [%]", right},
-                 {"planned in [s]", right}});
-    Nanoseconds bound = 0;
-    using enum PlanMethod;
-    for (const PlanMethod method :
-         {automatic, static_pipeline, exact, data_parallel, equal_split, pipedream, pipedream_2bw, ptd_p}) {
-      const Timed made = planned(place.estimate, options_for(place, method, 1));
-      bound = std::max(bound, made.lower_bound_ns);
-      const std::string seconds = fmt::format("{:.3f}", made.seconds);
-      const auto* plan = std::get_if<TrainingPlan>(&made.result);
-      if (!plan) {
-        table.add_row({std::string(to_string(method)), "does not fit", "", "", "", "", "", seconds});
-        continue;
-      }
-      const Phase& phase = plan->phases.front();
-      table.add_row(
-          {std::string(to_string(method)), layout_text(phase), std::to_string(phase.num_micro_batches), phase.schedule,
-           phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
-           in_milliseconds(phase.predicted.iteration_ns),
-           fmt::format("{:.1f}",
-                       100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1)),
-           seconds});
-    }
-    text += fmt::format("{}\n{}\n", place.name, table.to_string());
-  }
-  return text;
+        workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96), "A100", 1024, 128, 1536, 153600, {1, 2, 4, 8})})
+    tables.push_back(methods_table(place));
+  return tables;
 }
 
-/// PipeTransformer's own workloads on one machine: 8 ranks, one freeze an epoch by the cap with alpha 1/3.
-std::string whole_runs_text() {
-  using enum Table::Align;
-  std::string text;
-  struct Run {
-    Workplace place;
-    int epochs;
-  };
-  for (const auto& [place, epochs] :
-       {Run{workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000),
-            10},
-        Run{workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
-            3}}) {
-    const int per_epoch =
-        (place.estimate.profile.workload->num_samples + place.global_batch_size - 1) / place.global_batch_size;
-    Table table({{"planned", left},
-                 {"whole run [s]", right},
-                 {"times as fast", right},
-                 {"changes of layout", right},
-                 {"planned in [s]", right}});
-    double published = 0;
-    const auto add = [&](const std::string& name, PlanOptions options) {
-      options.freeze = {.warm_up_fraction = 1.0 / epochs, .interval_fraction = 1.0 / epochs, .alpha = 1.0 / 3};
-      options.steps_per_epoch = per_epoch;
-      options.cache.memory_bytes = Bytes{64} << 30;
-      const Timed made = planned(place.estimate, options);
-      const auto* plan = std::get_if<TrainingPlan>(&made.result);
-      if (!plan) {
-        table.add_row({name, "does not fit", "", "", ""});
-        return;
-      }
-      const double seconds = 1e-9 * static_cast<double>(predicted_run_ns(*plan));
-      if (published == 0) published = seconds;
-      int changes = 0;
-      for (std::size_t i = 1; i < plan->phases.size(); ++i)
-        changes += plan->phases[i].layout != plan->phases[i - 1].layout ||
-                   plan->phases[i].partition != plan->phases[i - 1].partition;
-      table.add_row({name, fmt::format("{:.0f}", seconds), fmt::format("{:.2f}", published / seconds),
-                     std::to_string(changes), fmt::format("{:.3f}", made.seconds)});
-    };
-    PlanOptions ours = options_for(place, PlanMethod::pipetransformer, epochs * per_epoch);
-    add("published rule: halves by parameters, greedy partition, frozen layers on the first GPU, GPipe",
-        options_for(place, PlanMethod::pipetransformer_published, ours.num_steps));
-    ours.partitioner = Partitioner::pipetransformer_greedy;
-    ours.schedule = "GPipe";
-    ours.use_cache = false;
-    add("when and to what to change by dynamic programming over the run", ours);
-    ours.partitioner = Partitioner::exact;
-    add("+ partition by time, frozen layers anywhere", ours);
-    ours.schedule.clear();
-    add("+ 1F1B where it is faster", ours);
-    ours.use_cache = true;
-    add("+ activation cache where it pays", ours);
-    text += fmt::format("{}, {} epochs, the same freezes\n{}\n", place.name, epochs, table.to_string());
-  }
-  return text;
+std::vector<TitledTable> whole_run_tables() {
+  return {
+      whole_run_table(
+          workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000), 10),
+      whole_run_table(
+          workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000), 3)};
 }
 
-std::string imported_text(const std::string& data) {
+TitledTable piper_table(const std::filesystem::path& data) {
   using enum Table::Align;
-  constexpr double kBytesPerSecond = 1e9;
-  Table table({{"profile", left},
-               {"layers", right},
-               {"GPUs", right},
-               {"stages", right},
-               {"times one GPU", right},
-               {"times data parallelism", right},
-               {"planned in [s]", right}});
-  for (const char* const name : {"vgg16", "resnet50", "resnet101", "gnmt", "inception_v3"}) {
-    const auto path = std::filesystem::path(data) / "pipedream" / (std::string(name) + ".graph.txt");
-    const Profile profile =
-        import_profile(read_text_file(path), path.string(), {.measured_samples = 1, .global_batch_size = 1});
-    std::vector<PipeDreamLayer> layers;
-    double compute = 0, parameters = 0;
-    for (const Measurement& one : profile.measurements) {
-      const double bytes = 4.0 * static_cast<double>(profile.model.layers[one.key.layer].parameter_count);
-      layers.push_back({.compute_ns = static_cast<double>(one.cost.forward_ns + one.cost.input_gradient_ns +
-                                                          one.cost.weight_gradient_ns),
-                        .activation_bytes = static_cast<double>(one.cost.output_activation_bytes),
-                        .parameter_bytes = bytes});
-      compute += layers.back().compute_ns;
-      parameters += bytes;
-    }
-    for (const std::vector<int>& parts : {std::vector{4}, {8}, {16}, {4, 4}, {8, 8}}) {
-      std::vector<PipeDreamLevel> machine;
-      int gpus = 1;
-      std::string shape;
-      for (const int part : parts) {
-        machine.push_back({.parts = part, .bytes_per_second = kBytesPerSecond});
-        gpus *= part;
-        shape += (shape.empty() ? "" : " x ") + std::to_string(part);
-      }
-      const auto begin = std::chrono::steady_clock::now();
-      const PipeDreamPlan plan = pipedream_plan(layers, machine);
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      const double data_parallel = std::max(compute, 2e9 * (gpus - 1) * parameters / kBytesPerSecond) / gpus;
-      table.add_row({name, std::to_string(layers.size()), shape, std::to_string(plan.stages.size()),
-                     fmt::format("{:.2f}", compute / plan.slowest_ns),
-                     fmt::format("{:.2f}", data_parallel / plan.slowest_ns), fmt::format("{:.3f}", seconds)});
-    }
-  }
-  std::string text =
-      fmt::format("PipeDream's dynamic programme on its own profiles, 1 GB/s everywhere\n{}\n", table.to_string());
-
-  const auto piper = std::filesystem::path(data) / "piper" / "bert32a100.json";
-  Table large({{"GPUs", right},
+  const std::filesystem::path path = data / "piper" / "bert32a100.json";
+  Table table({{"GPUs", right},
                {"stages x replicas x tensor", right},
                {"iteration [ms]", right},
                {"above the bound [%]", right},
                {"planned in [s]", right}});
   for (const int gpus : {8, 64, 512, 2048}) {
-    Estimate on{.profile = import_profile(read_text_file(piper), piper.string(),
+    Estimate on{.profile = import_profile(read_text_file(path), path.string(),
                                           {.measured_samples = 1, .global_batch_size = 1920}),
                 .cluster = {}};
     on.cluster = estimated_cluster({.num_nodes = gpus / 8, .ranks_per_node = 8, .memory_limit_bytes = Bytes{8} << 30},
@@ -251,22 +215,23 @@ std::string imported_text(const std::string& data) {
     const Timed made = planned(on, options);
     if (const auto* plan = std::get_if<TrainingPlan>(&made.result)) {
       const Phase& phase = plan->phases.front();
-      large.add_row({std::to_string(gpus), layout_text(phase), in_milliseconds(phase.predicted.iteration_ns),
-                     fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) /
-                                                      static_cast<double>(made.lower_bound_ns) -
-                                                  1)),
-                     fmt::format("{:.3f}", made.seconds)});
+      table.add_row({std::to_string(gpus), layout_text(phase), in_milliseconds(phase.predicted.iteration_ns),
+                     gap_text(phase, made.lower_bound_ns), seconds_text(made)});
     } else {
-      large.add_row({std::to_string(gpus), "does not fit", "", "", fmt::format("{:.3f}", made.seconds)});
+      table.add_row({std::to_string(gpus), "does not fit", "", "", seconds_text(made)});
     }
   }
-  return text + fmt::format("Piper's BERT-32, 8 GiB, batch 1,920\n{}", large.to_string());
+  return {"Piper's BERT-32, 8 GiB, batch 1,920", std::move(table)};
 }
 
-}  // namespace
-
 std::string planner_text(const std::string& data) {
-  return methods_text() + whole_runs_text() + (data.empty() ? "" : imported_text(data));
+  const auto text_of = [](const TitledTable& table) { return table.title + "\n" + table.table.to_string(); };
+  std::string text;
+  for (const TitledTable& table : method_tables()) text += text_of(table) + "\n";
+  for (const TitledTable& table : whole_run_tables()) text += text_of(table) + "\n";
+  if (data.empty()) return text;
+  text += text_of(pipedream_table(data)) + "\n";
+  return text + text_of(piper_table(data));
 }
 
 }  // namespace frostpipe

@@ -4,22 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
-
-#include "bench/published/prediction_errors.h"
-#include "cli/report/svg.h"
-#include "cli/shared/table.h"
+#include <utility>
 
 namespace frostpipe {
 namespace {
-
-constexpr std::size_t kMostShownRows = 60;  // of a group, as text
-
-struct Group {
-  std::string name, what;
-  std::size_t num_rows = 0;
-  PredictionErrors errors;
-};
 
 /// Rows of one base become one: their mean error.
 PredictionErrors errors_of(const std::vector<const PublishedRow*>& rows) {
@@ -38,7 +26,9 @@ PredictionErrors errors_of(const std::vector<const PublishedRow*>& rows) {
   return prediction_errors(pairs);
 }
 
-std::vector<Group> groups_of(const std::vector<PublishedRow>& rows) {
+}  // namespace
+
+std::vector<PublishedGroup> groups_of(const std::vector<PublishedRow>& rows) {
   std::vector<std::pair<std::string, std::string>> keys, totals;
   const auto add = [](auto& list, std::pair<std::string, std::string> key) {
     if (std::find(list.begin(), list.end(), key) == list.end()) list.push_back(std::move(key));
@@ -48,7 +38,7 @@ std::vector<Group> groups_of(const std::vector<PublishedRow>& rows) {
     add(totals, {"", row.what});
   }
   if (keys.size() > totals.size()) keys.insert(keys.end(), totals.begin(), totals.end());
-  std::vector<Group> groups;
+  std::vector<PublishedGroup> groups;
   for (const auto& [name, what] : keys) {
     std::vector<const PublishedRow*> members;
     std::size_t all = 0;
@@ -60,117 +50,6 @@ std::vector<Group> groups_of(const std::vector<PublishedRow>& rows) {
     groups.push_back({name.empty() ? "all" : name, what, all, errors_of(members)});
   }
   return groups;
-}
-
-std::string in_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
-
-std::string table_text(const PublishedTable& published) {
-  using enum Table::Align;
-  const std::vector<Group> groups = groups_of(published.rows);
-  Table rows(
-      {{"run", left}, {"of", left}, {"measured", right}, {"predicted", right}, {"error [%]", right}, {"note", left}});
-  for (const PublishedRow& row : published.rows) {
-    const auto group = std::find_if(groups.begin(), groups.end(),
-                                    [&](const Group& g) { return g.name == row.group && g.what == row.what; });
-    if (group->num_rows > kMostShownRows) continue;
-    rows.add_row({row.run, row.what, fmt::format("{:.3f}", row.measured), fmt::format("{:.3f}", row.predicted),
-                  row.counts ? in_percent(row.predicted / row.measured - 1) : "-", row.note});
-  }
-  Table figures({{"group", left},
-                 {"of", left},
-                 {"count", right},
-                 {"mean |error| [%]", right},
-                 {"median", right},
-                 {"largest", right},
-                 {"bias", right},
-                 {"rank order", right}});
-  for (const Group& group : groups) {
-    const PredictionErrors& errors = group.errors;
-    figures.add_row({group.name, group.what, std::to_string(errors.count), fmt::format("{:.1f}", 100 * errors.mean),
-                     fmt::format("{:.1f}", 100 * errors.median), fmt::format("{:.1f}", 100 * errors.largest),
-                     in_percent(errors.bias), fmt::format("{:.2f}", errors.rank_correlation)});
-  }
-  return fmt::format("Source: {}\n\n{}{}{}", published.source, rows.empty() ? "" : rows.to_string(),
-                     rows.empty() ? "" : "\n", figures.to_string());
-}
-
-std::string table_json(const PublishedTable& published) {
-  nlohmann::ordered_json json = {{"format", "frostpipe.published_bench"},
-                                 {"version", 1},
-                                 {"suite", published.suite},
-                                 {"source", published.source}};
-  for (const PublishedRow& row : published.rows)
-    json["rows"].push_back({{"group", row.group},
-                            {"of", row.what},
-                            {"run", row.run},
-                            {"measured", row.measured},
-                            {"predicted", row.predicted},
-                            {"counts", row.counts},
-                            {"note", row.note}});
-  for (const Group& group : groups_of(published.rows))
-    json["groups"].push_back({{"group", group.name},
-                              {"of", group.what},
-                              {"count", group.errors.count},
-                              {"mean_error", group.errors.mean},
-                              {"median_error", group.errors.median},
-                              {"largest_error", group.errors.largest},
-                              {"bias", group.errors.bias},
-                              {"rank_correlation", group.errors.rank_correlation}});
-  return json.dump(2) + "\n";
-}
-
-std::string table_csv(const PublishedTable& published) {
-  std::string csv = "group,of,run,measured,predicted,counts,note\n";
-  for (const PublishedRow& row : published.rows)
-    csv += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},\"{}\"\n", row.group, row.what, row.run, row.measured,
-                       row.predicted, row.counts, row.note);
-  return csv;
-}
-
-std::string html_cell(const std::string& text, bool is_number) {
-  return fmt::format("<td{}>{}</td>", is_number ? " class=\"number-cell\"" : "", escape_html(text));
-}
-
-std::string table_html(const PublishedTable& published) {
-  std::string html = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n<style>body {{ font: 14px "
-      "system-ui, sans-serif; margin: 2em; }} "
-      "table {{ border-collapse: collapse; margin: 1em 0; }} td, th {{ padding: 0.2em 0.8em; border-bottom: 1px solid "
-      "#ddd; text-align: left; }} "
-      ".number-cell {{ text-align: right; }} .out {{ color: #888; }}</style></head>\n<body><h1>The simulator against "
-      "{0}</h1><p>{1}</p>\n",
-      escape_html(published.suite), escape_html(published.source));
-  html +=
-      "<table><tr><th>group</th><th>of</th><th>count</th><th>mean |error| "
-      "[%]</th><th>median</th><th>largest</th><th>bias</th><th>rank order</th></tr>\n";
-  for (const Group& group : groups_of(published.rows)) {
-    const PredictionErrors& errors = group.errors;
-    html += "<tr>" + html_cell(group.name, false) + html_cell(group.what, false) +
-            html_cell(std::to_string(errors.count), true) + html_cell(fmt::format("{:.1f}", 100 * errors.mean), true) +
-            html_cell(fmt::format("{:.1f}", 100 * errors.median), true) +
-            html_cell(fmt::format("{:.1f}", 100 * errors.largest), true) + html_cell(in_percent(errors.bias), true) +
-            html_cell(fmt::format("{:.2f}", errors.rank_correlation), true) + "</tr>\n";
-  }
-  html +=
-      "</table>\n<table><tr><th>run</th><th>of</th><th>measured</th><th>predicted</th><th>error "
-      "[%]</th><th>note</th></tr>\n";
-  for (const PublishedRow& row : published.rows) {
-    html += fmt::format("<tr{}>", row.counts ? "" : " class=\"out\"") + html_cell(row.run, false) +
-            html_cell(row.what, false) + html_cell(fmt::format("{:.3f}", row.measured), true) +
-            html_cell(fmt::format("{:.3f}", row.predicted), true) +
-            html_cell(row.counts ? in_percent(row.predicted / row.measured - 1) : "-", true) +
-            html_cell(row.note, false) + "</tr>\n";
-  }
-  return html + "</table></body></html>\n";
-}
-
-}  // namespace
-
-std::string published_text(const PublishedTable& table, const std::string& format) {
-  return format == "json"   ? table_json(table)
-         : format == "csv"  ? table_csv(table)
-         : format == "html" ? table_html(table)
-                            : table_text(table);
 }
 
 }  // namespace frostpipe

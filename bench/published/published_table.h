@@ -1,6 +1,9 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
+
+#include "bench/published/prediction_errors.h"
 
 namespace frostpipe {
 
@@ -21,8 +24,15 @@ struct PublishedTable {
   std::vector<PublishedRow> rows;
 };
 
-/// Every row with its error in percent, then per group and quantity the mean, median and largest error, the bias and
-/// whether the order is kept; groups of many rows show only their figures as text. `format`: text, json, csv or html.
-std::string published_text(const PublishedTable& table, const std::string& format);
+/// How well the rows of one group and quantity are predicted.
+struct PublishedGroup {
+  std::string name, what;
+  std::size_t num_rows = 0;  // with those that do not count
+  PredictionErrors errors;   // of those that count
+};
+
+/// In the order in which groups and quantities first occur; if there are more of them than quantities, a group "all" of
+/// each quantity follows.
+std::vector<PublishedGroup> groups_of(const std::vector<PublishedRow>& rows);
 
 }  // namespace frostpipe
