@@ -16,6 +16,7 @@
 #include "cli/plans/replan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/run_length.h"
 #include "plan/schedule.h"

@@ -27,7 +27,7 @@ std::vector<Unit> vit_units() {
   return units;
 }
 
-constexpr int kDevicesPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
+constexpr int kGpusPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
 
 // Two nodes of 8 Quadro RTX 5000. The first is from a log of the published code (2,313 ms for 320 images), the next two
 // are fitted to the table of micro-batches, the last two follow from the last epochs of the paper's Figure 9 (a), where
@@ -41,7 +41,7 @@ constexpr double kCacheReadSeconds = 1.55e-3;  // one image's activation, 605 KB
 
 /// One pipeline of the paper in one state.
 struct PaperState {
-  int length = kDevicesPerNode;  // K
+  int length = kGpusPerNode;  // K
   int micro_batches = 16;
   int images = 400;  // per pipeline and iteration
   int frozen = 0;
@@ -103,15 +103,15 @@ PaperResult run_as_published(const PaperRun& run) {
   std::vector<double> millions;
   for (const Unit& unit : vit_units()) millions.push_back(unit.millions);
   PaperResult result;
-  int before = 0, length = kDevicesPerNode;
+  int before = 0, length = kGpusPerNode;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     const int frozen = epoch == 0 || run.alpha == 0 ? 0 : cap_rule(kBlocks, run.alpha, epoch);
-    const int next = run.compresses ? paper_pipeline_length(millions, frozen, kDevicesPerNode) : kDevicesPerNode;
+    const int next = run.compresses ? paper_pipeline_length(millions, frozen, kGpusPerNode) : kGpusPerNode;
     if (next != length) result.changes_seconds += change_seconds(next);
     length = next;
     const PaperState state{
         .length = length, .micro_batches = micro_batches_of(length), .images = run.images, .frozen = frozen};
-    const int replicas = kNodes * (run.replicates ? kDevicesPerNode / length : 1);
+    const int replicas = kNodes * (run.replicates ? kGpusPerNode / length : 1);
     result.seconds +=
         run.epoch_images / (replicas * run.images) * paper_iteration_seconds(state, run.caches ? before : -1);
     before = frozen;
@@ -131,14 +131,14 @@ void add(PublishedTable& table, const char* group, const char* what, std::string
 }
 
 double samples_per_second(const PaperState& state) {
-  return kNodes * kDevicesPerNode / state.length * state.images / paper_iteration_seconds(state, -1);
+  return kNodes * kGpusPerNode / state.length * state.images / paper_iteration_seconds(state, -1);
 }
 
 void add_micro_batches(PublishedTable& table) {
   constexpr double kByMultiple[] = {368, 410, 386, 340, 298, 286};
   for (int multiple = 1; multiple <= 6; ++multiple)
     add(table, "micro-batches, K = 8", "samples/s", fmt::format("M = {} K", multiple), kByMultiple[multiple - 1],
-        samples_per_second({.micro_batches = multiple * kDevicesPerNode}));
+        samples_per_second({.micro_batches = multiple * kGpusPerNode}));
 }
 
 void add_pipeline_lengths(PublishedTable& table) {

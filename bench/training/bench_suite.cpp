@@ -1,9 +1,23 @@
 #include "bench/training/bench_suite.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <sstream>
+#include <utility>
+
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// Cores that the honest table is measured on: ranks that its profile is taken with, and threads of one process.
+constexpr int kHonestTableCores = 2;
+constexpr int kSst2Phrases = 8000;
 
 using Options = std::vector<std::string>;
 
@@ -16,7 +30,30 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
   return {"--freeze-alpha", alpha, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
 }
 
-}  // namespace
+/// A header and the same random lines whenever it is asked.
+std::string random_lines(const std::string& text, int count) {
+  std::istringstream input(text);
+  std::string header, line;
+  std::getline(input, header);
+  std::vector<std::string> lines;
+  while (std::getline(input, line)) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  std::mt19937_64 random(1);
+  for (std::size_t i = 0; i < lines.size() && i < static_cast<std::size_t>(count); ++i)
+    std::swap(lines[i], lines[i + random() % (lines.size() - i)]);
+  lines.resize(std::min<std::size_t>(lines.size(), count));
+  return fmt::format("{}\n{}\n", header, fmt::join(lines, "\n"));
+}
+
+BenchData honest_data(const std::string& name, const std::string& model, const Options& data) {
+  return {.name = name,
+          .profile = Options{"--model", model, "--global-batch", "64", "--nproc-per-node",
+                             std::to_string(kHonestTableCores), "--memory-limit", "384MiB"} +
+                     data,
+          .plan = {"--global-batch", "64"},
+          .train = data};
+}
 
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
@@ -104,31 +141,44 @@ std::vector<BenchData> rehearsal_data() {
   return {like("vit-b16", "512", "4096"), like("bert-large", "64", "1024")};
 }
 
-std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds) {
-  std::vector<BenchJob> jobs;
-  for (const bool frontier : {false, true}) {
-    for (int seed = 1; seed <= num_seeds; ++seed) {
-      for (const BenchData& data : suite.data) {
-        for (const BenchConfiguration& configuration : suite.configurations) {
-          if (configuration.is_frontier == frontier)
-            jobs.push_back({data, configuration, static_cast<std::uint64_t>(seed)});
-        }
-      }
-    }
-  }
-  return jobs;
+}  // namespace
+
+BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data) {
+  return {
+      .title = fmt::format("PipeTransformer and its baselines: MiniLM, {} epochs of mini-batch 64, {} cores, 384 MiB "
+                           "per core (data_parallel, one_process: no limit)",
+                           epochs, kHonestTableCores),
+      .epochs = epochs,
+      .configurations = pipetransformer_configurations(epochs),
+      .data = std::move(data)};
 }
 
-bool fits_budget(double spent_seconds, double expected, double budget_seconds) {
-  return spent_seconds + expected <= budget_seconds;
+BenchData sections_data(const std::string& model, const fs::path& sections) {
+  read_text_file(sections);  // an unreadable one is found now
+  return honest_data("sections", model, {"--data", fs::absolute(sections).string()});
 }
 
-double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name,
-                        double mean_seconds) {
-  const auto found = seconds_by_job_name.find(job_name(job));
-  return found == seconds_by_job_name.end() ? mean_seconds : found->second;
+BenchData sst2_data(const std::string& model, const fs::path& sst2, const fs::path& folder) {
+  const fs::path subset = folder / "sst2.train.tsv", test = sst2 / "dev.tsv";
+  write_file_atomically(subset, random_lines(read_text_file(sst2 / "train.tsv"), kSst2Phrases));
+  read_text_file(test);
+  return honest_data("sst2", model,
+                     {"--data", fs::absolute(subset).string(), "--test-data", fs::absolute(test).string()});
 }
 
-std::string job_name(const BenchJob& job) { return job.data.name + "/" + job.configuration.name; }
+BenchSuite rehearsal_suite(int epochs) {
+  return {.title = fmt::format(
+              "Rehearsal: {} epochs on 8 emulated ranks of 15 GiB, links at the times of the cluster file", epochs),
+          .epochs = epochs,
+          .configurations = rehearsal_configurations(epochs),
+          .data = rehearsal_data()};
+}
+
+void select_configurations(BenchSuite& suite, const std::string& names, bool is_full) {
+  std::erase_if(suite.configurations, [&](const BenchConfiguration& one) {
+    if (names.empty()) return one.is_frontier && !is_full;
+    return ("," + names + ",").find("," + one.name + ",") == std::string::npos;
+  });
+}
 
 }  // namespace frostpipe

@@ -1,6 +1,5 @@
 #pragma once
-#include <cstdint>
-#include <map>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -21,45 +20,34 @@ struct BenchData {
   std::vector<std::string> profile, plan, train;
 };
 
-/// Configurations on data, in one table.
+/// Configurations on data, in one table; every run has the same length.
 struct BenchSuite {
   std::string title;
+  int epochs = 1;
   std::vector<BenchConfiguration> configurations;
   std::vector<BenchData> data;
 };
 
-/// Cores that the honest table is measured on: ranks that its profile is taken with, and threads of one process.
-inline constexpr int kHonestTableCores = 2;
+/// The honest table, MiniLM on real texts: baselines that nobody has handicapped, one process on all cores among them,
+/// the published rules, ours, and ours at other freeze speeds.
+BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data);
 
-/// The honest table: baselines that nobody has handicapped, one process on all cores among them, the published rules,
-/// ours, and ours at other freeze speeds.
-std::vector<BenchConfiguration> pipetransformer_configurations(int epochs);
+/// Its data, for a Hugging Face folder `model`. The profile is of one rank per core, and of one process on all of them.
+/// Both throw InvalidInput if a file cannot be read.
 
-/// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch; and the
-/// estimated models they train.
-std::vector<BenchConfiguration> rehearsal_configurations(int epochs);
-std::vector<BenchData> rehearsal_data();
+/// The quickstart's texts: a TSV file.
+BenchData sections_data(const std::string& model, const std::filesystem::path& sections);
 
-/// One run of a table: what, on which data, with which seed.
-struct BenchJob {
-  BenchData data;
-  BenchConfiguration configuration;
-  std::uint64_t seed = 1;
-};
+/// GLUE's SST-2, a folder with train.tsv and dev.tsv: 8,000 of its training phrases, drawn the same whenever it is
+/// asked and written to `folder`, and all of dev.tsv to test on.
+BenchData sst2_data(const std::string& model, const std::filesystem::path& sst2, const std::filesystem::path& folder);
 
-/// Seeds outermost, so that a change of the machine's speed meets all configurations alike and a short budget gives one
-/// whole table; the other freeze speeds come after everything else.
-std::vector<BenchJob> bench_jobs(const BenchSuite& suite, int num_seeds);
+/// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch, on estimated
+/// models.
+BenchSuite rehearsal_suite(int epochs);
 
-/// Whether a job that should take `expected_seconds` is still started.
-bool fits_budget(double spent_seconds, double expected_seconds, double budget_seconds);
-
-/// What the job should take: as the same configuration took on this data; else the mean of all jobs so far; 0 before
-/// the first.
-double expected_seconds(const BenchJob& job, const std::map<std::string, double>& seconds_by_job_name,
-                        double mean_seconds);
-
-/// Name of a dataset and a configuration together, as in seconds_by_job_name.
-std::string job_name(const BenchJob& job);
+/// Leaves the configurations that `names` lists, separated by commas; where it is empty, all but the other freeze
+/// speeds, and with `is_full` those too.
+void select_configurations(BenchSuite& suite, const std::string& names, bool is_full);
 
 }  // namespace frostpipe

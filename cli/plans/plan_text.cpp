@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/shared/one_process_text.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
 #include "planner/published/timely_freeze.h"
 #include "simulator/simulate.h"
@@ -48,11 +49,6 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
 }
 
 }  // namespace
-
-std::string ranks_text(int ranks, int threads) {
-  return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
-                     threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));
-}
 
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,
                       bool is_fastest) {

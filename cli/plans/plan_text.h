@@ -6,9 +6,6 @@
 
 namespace frostpipe {
 
-/// "1 rank with 8 threads", "4 ranks with 2 threads each", "4 ranks".
-std::string ranks_text(int ranks, int threads);
-
 /// A plan for people: its phases with their predictions, the memory limits, the length of the run. `path`: where it is;
 /// `is_fastest`: of all ways to group the cores into ranks.
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,

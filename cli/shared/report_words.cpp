@@ -94,6 +94,11 @@ std::string plural(long long count, std::string_view word) {
   return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : word.ends_with("tch") ? "es" : "s");
 }
 
+std::string ranks_text(int ranks, int threads) {
+  return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
+                     threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));
+}
+
 std::string prediction_error_percent(Nanoseconds predicted, Nanoseconds measured) {
   if (predicted <= 0 || measured <= 0) return "";
   return signed_number(100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured)) + " %";

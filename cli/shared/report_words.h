@@ -23,6 +23,9 @@ std::string accuracy_sentence(const Comparison& comparison);
 /// "1 step", "1,234 steps".
 std::string plural(long long count, std::string_view word);
 
+/// "1 rank with 8 threads", "4 ranks with 2 threads each", "4 ranks".
+std::string ranks_text(int ranks, int threads);
+
 /// "+12.3 %" or "−12.3 %"; an empty text if either is 0 (nothing predicted, nothing measured).
 std::string prediction_error_percent(Nanoseconds predicted, Nanoseconds measured);
 

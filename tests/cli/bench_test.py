@@ -8,8 +8,9 @@ from support import CliTest, measure_with_two_threads, synthetic_run
 class BenchTest(CliTest):
     def test_list_names_suites_and_configurations(self):
         done = self.run_tool("bench", "--list")
-        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only", "published", "elastic", "elastic_fast", "without_replicas",
-                     "one_process ", "one_process_elastic "):
+        for word in ("pipetransformer:", "rehearsal:", "data_parallel", "static_gpipe", "static_1f1b", "freeze_only",
+                     "published", "elastic", "elastic_fast", "without_replicas", "one_process ",
+                     "one_process_elastic "):
             self.assertIn(word, done.stdout)
 
     def test_wrong_use_says_what_is_missing(self):
@@ -19,14 +20,16 @@ class BenchTest(CliTest):
             (["bench", "rehearsal"], "-o FOLDER"),
             (["bench", "pipetransformer", "-o", "out"], "--model FOLDER"),
             (["bench", "pipetransformer", "-o", "out", "--model", "m"], "--sections FILE"),
-            (["bench", "rehearsal", "-o", "out", "--budget", "soon"], "must be a time such as 90s, 12min or 1.5h, is soon"),
+            (["bench", "rehearsal", "-o", "out", "--budget", "soon"],
+             "must be a time such as 90s, 12min or 1.5h, is soon"),
             (["bench", "rehearsal", "-o", "out", "--only", "magic"], "names no configuration"),
         ]:
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=[says, "--help'."])
 
     def test_data_that_cannot_be_read_is_found_before_any_run(self):
-        self.assert_refused("bench", "pipetransformer", "-o", "out", "--model", "m", "--sections", "nowhere.tsv", says="nowhere.tsv: cannot be read")
+        self.assert_refused("bench", "pipetransformer", "-o", "out", "--model", "m", "--sections", "nowhere.tsv",
+                            says="nowhere.tsv: cannot be read")
 
 
 class BenchTableTest(CliTest):
@@ -38,8 +41,8 @@ class BenchTableTest(CliTest):
              "one_process_elastic": ("pipetransformer", "--threads-per-rank", 2)}
 
     def bench(self, *names, format="text"):
-        return self.run_tool("bench", "pipetransformer", "--model", "m", "--sections", "sections.tsv", "-o", "out", "--only", ",".join(names),
-                             "--format", format).stdout
+        return self.run_tool("bench", "pipetransformer", "--model", "m", "--sections", "sections.tsv", "-o", "out",
+                             "--only", ",".join(names), "--format", format).stdout
 
     def setUp(self):
         super().setUp()
@@ -48,17 +51,21 @@ class BenchTableTest(CliTest):
         for name, options in self.PLANS.items():
             self.plan("plan.json", *options)
             simulated = json.loads(self.run_tool("simulate", "plan.json", "--format", "json").stdout)
-            self.write(f"out/sections/{name}/seed-1/summary.json", synthetic_run(self.read("plan.json"), simulated, name=name))
+            self.write(f"out/sections/{name}/seed-1/summary.json",
+                       synthetic_run(self.read("plan.json"), simulated, name=name))
 
     def test_every_row_is_compared_with_the_best_that_freezes_nothing(self):
         rows = {row["configuration"]: row for row in json.loads(self.bench(*self.PLANS, format="json"))["rows"]}
         speed = {name: row["samples_per_second"] for name, row in rows.items()}
-        self.assertGreater(speed["one_process"], speed["data_parallel"])  # half the time a sample each, and no gradients to reduce
+        # Half the time a sample each, and no gradients to reduce.
+        self.assertGreater(speed["one_process"], speed["data_parallel"])
         for name, row in rows.items():
             self.assertAlmostEqual(row["speed_to_best_unfrozen"]["geometric_mean"], speed[name] / speed["one_process"])
-            self.assertAlmostEqual(row["speed_to_data_parallel"]["geometric_mean"], speed[name] / speed["data_parallel"])
+            self.assertAlmostEqual(row["speed_to_data_parallel"]["geometric_mean"],
+                                   speed[name] / speed["data_parallel"])
             self.assertEqual(row["freezes"], name.endswith("elastic"))
-            self.assertEqual((row["world_size"], row["threads_per_rank"]), (1, 2) if name.startswith("one_process") else (2, 1))
+            self.assertEqual((row["world_size"], row["threads_per_rank"]),
+                             (1, 2) if name.startswith("one_process") else (2, 1))
 
     def test_one_process_is_planned_with_all_cores_and_frozen_as_elastic_is(self):
         """With a profile that is there; the training fails, for there is no model."""
@@ -68,10 +75,12 @@ class BenchTableTest(CliTest):
         done = self.run_tool("bench", "pipetransformer", "--model", "m", "--sections", "sections.tsv", "-o", "out",
                              "--only", "one_process,one_process_elastic", code=1)
         self.assertEqual(done.stdout.count("failed: sections/one_process"), 2)
-        plain, elastic = (self.read(f"out/sections/{name}/plan.json") for name in ("one_process", "one_process_elastic"))
+        plain, elastic = (self.read(f"out/sections/{name}/plan.json")
+                          for name in ("one_process", "one_process_elastic"))
         for plan in (plain, elastic):
             self.assertEqual((plan["world_size"], plan["threads_per_rank"]), (1, 2))
-        self.assertEqual([(len(plan["phases"]) > 1, plan["memory_limited"]) for plan in (plain, elastic)], [(False, False), (True, True)])
+        self.assertEqual([(len(plan["phases"]) > 1, plan["memory_limited"]) for plan in (plain, elastic)],
+                         [(False, False), (True, True)])
         self.assertGreater(elastic["cache"]["memory_bytes"], 0)
 
     def test_the_table_says_what_is_one_process(self):
@@ -85,55 +94,14 @@ class BenchTableTest(CliTest):
 
 
 class PublishedBenchTest(CliTest):
-    """The simulator against what others measured."""
-
-    def bench(self, *arguments):
-        return json.loads(self.run_tool("bench", *arguments, "--format", "json").stdout)
-
-    def test_token_slices(self):
-        """Equal slices are what the stage times were taken from; the chosen ones follow from them. Of the 44B model only four points are known, and
-        those for 8 and 16 slices are out of line: the prediction for its chosen slices stays 9 % high."""
-        table = self.bench("terapipe")
-        groups = {group["group"]: group for group in table["groups"]}
-        self.assertLess(groups["equal slices"]["largest_error"], 0.01)
-        chosen = {row["run"]: row["predicted"] / row["measured"] - 1 for row in table["rows"] if row["group"] == "chosen slices"}
-        self.assertLess(abs(chosen["GPT-3 175B (9), chosen"]), 0.05)
-        self.assertLess(abs(chosen["GPT-3 44B (8), chosen"]), 0.10)
+    """The simulator against what others measured; tests/bench/published looks at the figures."""
 
     def test_megatrons_table_in_every_format(self):
-        table = self.bench("megatron")
+        table = json.loads(self.run_tool("bench", "megatron", "--format", "json").stdout)
         self.assertEqual(len(table["rows"]), 24)
         self.assertIn("rank order", self.run_tool("bench", "megatron").stdout)
         self.assertIn("<td>1008.0B</td>", self.run_tool("bench", "megatron", "--format", "html").stdout)
         self.assertEqual(len(self.run_tool("bench", "megatron", "--format", "csv").stdout.splitlines()), 25)
-
-    def test_megatrons_figures_and_days(self):
-        groups = {group["group"]: group for group in self.bench("megatron")["groups"]}
-        self.assertLess(groups["Table 2"]["largest_error"], 0.08)
-        for figure in ("Figure 11", "Figure 12", "Figure 13", "Figure 18"):
-            self.assertLess(groups[figure]["largest_error"], 0.07, figure)
-
-    def test_zero_bubbles_rates(self):
-        """Exact to four digits but where the paper leaves p latencies out; the automatic schedule is ours, and no worse than + 0.005."""
-        table = self.bench("zero-bubble")
-        groups = {group["group"]: group for group in table["groups"]}
-        for schedule in ("1F1B", "ZB-H1", "ZB-H2"):
-            self.assertLess(groups[schedule]["largest_error"], 0.002, schedule)
-        for row in table["rows"]:
-            if row["group"].startswith("ZB-2p"):
-                self.assertLess(row["predicted"], row["measured"] + 0.005)
-
-    def test_pipetransformers_own_tables(self):
-        """Within 10 % but freezing alone, where the paper's figure contradicts its table."""
-        for row in self.bench("pipetransformer-paper")["rows"]:
-            error = abs(row["predicted"] / row["measured"] - 1)
-            self.assertLess(error, 0.28 if row["run"] == "freezing alone" else 0.10, row)
-
-    def test_pipedream_2bw(self):
-        predicted = {(row["group"], row["run"]): row["predicted"] for row in self.bench("pipedream-2bw")["rows"]}
-        self.assertAlmostEqual(predicted["over tensor parallelism", "3.8B, 16 devices"], 20, delta=6)
-        self.assertAlmostEqual(predicted["over flushing", "2.2B, batch 2048"], 1.15, delta=0.07)
-        self.assertAlmostEqual(predicted["over flushing", "2.2B, batch 512"], 1.6, delta=0.28)  # the paper's own bound is 15/8
 
     def test_files_that_are_not_there(self):
         self.assert_refused("bench", "sailor", code=2, says="--data FOLDER")
@@ -141,8 +109,8 @@ class PublishedBenchTest(CliTest):
         self.assert_refused("bench", "vtrain", "--data", "nowhere", code=1, says="ground_truth_multi.csv")
 
     def test_vtrain_names_the_line_that_is_wrong(self):
-        header = ("Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,"
-                  "data parallelism,pipeline parallelism,iteration time (ms)")
+        header = ("Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,"
+                  "sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)")
         (self.folder / "ground_truth_multi.csv").write_text(header + "\n3.6,64,512,8,3072,32,30,2048,1,64,1\n")
         self.assert_refused("bench", "vtrain", "--data", ".", code=1, says=["line 2", "12 columns"])
         (self.folder / "ground_truth_multi.csv").write_text(header + "\n3.6,64,512,8,3072,32,30,2048,1,64,1,fast\n")
