@@ -36,7 +36,7 @@ std::vector<NamedTrace> timelines(const Comparison& comparison) {
   for (const RunSummary& run : comparison.runs) {
     for (const PhaseSummary& phase : run.phases) {
       const std::string name =
-          fmt::format("{}, from step {}, {} frozen", run.name, phase.from_step, phase.frozen_layers);
+          fmt::format("{}, from step {}, {} frozen", run.name, phase.from_step, phase.frozen_blocks);
       if (!phase.predicted_timeline.spans.empty()) traces.push_back({name + ", predicted", phase.predicted_timeline});
       if (!phase.measured_timeline.spans.empty()) traces.push_back({name + ", measured", phase.measured_timeline});
     }

@@ -183,11 +183,11 @@ std::string to_json(const Comparison& comparison) {
     file.order.push_back(run.name);
     FROSTPIPE_CHECK(file.runs.emplace(run.name, run).second, "compare makes the names of runs unique");
   }
-  return json::write_envelope("frostpipe.summary", file);
+  return json::write_envelope("frostpipe.summary", file, kRunVersion);
 }
 
 Comparison comparison_from_json(std::string_view json, std::string_view source) {
-  auto file = json::read_envelope<ComparisonFile>(json, source, "frostpipe.summary");
+  auto file = json::read_envelope<ComparisonFile>(json, source, "frostpipe.summary", kRunVersion);
   Comparison comparison{.runs = {},
                         .speedups = std::move(file.speedups),
                         .accuracies = std::move(file.accuracies),

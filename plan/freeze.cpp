@@ -79,7 +79,7 @@ std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_ste
   std::size_t decision = 0;
   for (const int step : decision_steps(num_steps, options)) {
     if (decision == layers.size()) break;
-    if (layers[decision] > frozen) events.push_back({.from_step = step, .frozen_layers = layers[decision]});
+    if (layers[decision] > frozen) events.push_back({.from_step = step, .frozen_blocks = layers[decision]});
     frozen = layers[decision++];
   }
   return events;
@@ -92,7 +92,7 @@ std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const Freez
     const int capped = cap_rule(num_layers, options.alpha, ++decision);
     if (capped <= frozen) continue;
     frozen = capped;
-    events.push_back({.from_step = step, .frozen_layers = frozen});
+    events.push_back({.from_step = step, .frozen_blocks = frozen});
   }
   return events;
 }

@@ -15,10 +15,10 @@ struct FreezeOptions {
   bool operator==(const FreezeOptions&) const = default;
 };
 
-/// From `from_step` on, the first `frozen_layers` Transformer blocks (and the embedding with them) are frozen.
+/// From `from_step` on, the first `frozen_blocks` Transformer blocks, and the embedding with them, are frozen.
 struct FreezeEvent {
   int from_step = 0;
-  int frozen_layers = 0;
+  int frozen_blocks = 0;
   bool operator==(const FreezeEvent&) const = default;
 };
 

@@ -105,10 +105,10 @@ bool freezes(const RunSummary& run) {
                      [](const PhaseSummary& phase) { return phase.first_trainable_layer > 0; });
 }
 
-std::string to_json(const RunSummary& run) { return json::write_envelope("frostpipe.run", run); }
+std::string to_json(const RunSummary& run) { return json::write_envelope("frostpipe.run", run, kRunVersion); }
 
 RunSummary run_from_json(std::string_view json, std::string_view source) {
-  return json::read_envelope<RunSummary>(json, source, "frostpipe.run");
+  return json::read_envelope<RunSummary>(json, source, "frostpipe.run", kRunVersion);
 }
 
 }  // namespace frostpipe

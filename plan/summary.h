@@ -31,7 +31,7 @@ IterationSummary summarize(const Trace& trace, int step, const Schedule& schedul
 struct PhaseSummary {
   int from_step = 0;
   int num_steps = 0;
-  int frozen_layers = 0;  // whole blocks
+  int frozen_blocks = 0;  // whole blocks
   int first_trainable_layer = 0;
   int stages = 1;
   int replicas = 1;
@@ -89,7 +89,7 @@ struct EvaluationRecord {
 /// What was weighed when more layers froze.
 struct Decision {
   int step = 0;
-  int frozen_layers = 0;
+  int frozen_blocks = 0;
   std::string explanation;  // a table, for people
   bool operator==(const Decision&) const = default;
 };

@@ -7,11 +7,16 @@
 
 namespace frostpipe {
 
+/// Version of the files that hold runs: "frostpipe.run" and "frostpipe.summary".
+inline constexpr int kRunVersion = 2;
+inline constexpr json::Formerly kFormerlyFrozenLayers{
+    .name = "frozen_layers", .last_version = 1, .bounds = json::at_least(0)};
+
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
   archive("from_step", phase.from_step, json::at_least(0));
   archive("num_steps", phase.num_steps, json::at_least(0));
-  archive("frozen_layers", phase.frozen_layers, json::at_least(0));
+  archive("frozen_blocks", phase.frozen_blocks, kFormerlyFrozenLayers);
   archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
   archive("stages", phase.stages, json::at_least(1));
   archive("replicas", phase.replicas, json::at_least(1));
@@ -38,7 +43,7 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Decision>& decision) {
   archive("step", decision.step, json::at_least(0));
-  archive("frozen_layers", decision.frozen_layers, json::at_least(0));
+  archive("frozen_blocks", decision.frozen_blocks, kFormerlyFrozenLayers);
   archive("explanation", decision.explanation);
 }
 

@@ -27,9 +27,9 @@ double trained_share(const std::vector<FreezeEvent>& events, int num_blocks, int
   double frozen_steps = 0;
   int frozen = 0;
   for (const FreezeEvent& event : events) {
-    if (event.frozen_layers <= frozen) continue;
-    frozen_steps += static_cast<double>(event.frozen_layers - frozen) * (num_steps - event.from_step);
-    frozen = event.frozen_layers;
+    if (event.frozen_blocks <= frozen) continue;
+    frozen_steps += static_cast<double>(event.frozen_blocks - frozen) * (num_steps - event.from_step);
+    frozen = event.frozen_blocks;
   }
   return 1 - frozen_steps / (static_cast<double>(num_blocks) * num_steps);
 }

@@ -10,7 +10,7 @@ std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_t
   std::vector<RunWindow> windows = {
       {.from_step = from_step, .end_step = num_steps, .first_trainable_layer = first_trainable}};
   for (const FreezeEvent& event : events) {
-    const int layer = first_trainable_layer(model, event.frozen_layers);
+    const int layer = first_trainable_layer(model, event.frozen_blocks);
     if (event.from_step >= num_steps || event.from_step < from_step || layer <= windows.back().first_trainable_layer)
       continue;
     if (event.from_step == windows.back().from_step) {

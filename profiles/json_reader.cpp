@@ -11,7 +11,6 @@ namespace frostpipe::json {
 
 namespace {
 
-constexpr int kVersion = 1;
 constexpr std::size_t kLineWidth = 120;
 
 std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -183,7 +182,7 @@ Json write_number(double value) {
   return value;
 }
 
-Json open_envelope(std::string_view text, std::string_view source, std::string_view format) {
+Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest) {
   require_shallow_json(text, source);
   Json json;
   try {
@@ -200,13 +199,14 @@ Json open_envelope(std::string_view text, std::string_view source, std::string_v
   if (json["format"] != format) fail(Place(place, "format"), fmt::format("must be \"{}\"", format), json["format"]);
   if (!json.contains("version")) throw InvalidInput(fmt::format("{}: has no field \"version\"", source));
   const Place version_place(place, "version");
-  const auto version = read_integer(json["version"], version_place, 1, std::numeric_limits<int>::max());
-  if (version > kVersion)
+  const auto version =
+      static_cast<int>(read_integer(json["version"], version_place, 1, std::numeric_limits<int>::max()));
+  if (version > newest)
     throw InvalidInput(fmt::format("{}: was written by a newer frostpipe: this one reads versions up to {}, is {}",
-                                   version_place.text(), kVersion, version));
+                                   version_place.text(), newest, version));
   json.erase("format");
   json.erase("version");
-  return json;
+  return {.version = version, .json = std::move(json)};
 }
 
 std::string pretty_text(const Json& json) {

@@ -20,14 +20,17 @@ namespace frostpipe::json {
 
 using Json = nlohmann::ordered_json;
 
-/// Where in a file a value stands. Built on the stack while reading; becomes text only when something is wrong.
+/// Where in a file a value stands, and in a file of which version. Built on the stack while reading; becomes text only
+/// when something is wrong.
 class Place {
  public:
-  explicit Place(std::string_view source) : source_(source) {}
+  explicit Place(std::string_view source, int version = std::numeric_limits<int>::max())
+      : source_(source), version_(version) {}
   Place(const Place& parent, std::string_view key) : parent_(&parent), key_(key) {}
   Place(const Place& parent, std::size_t index) : parent_(&parent), index_(index) {}
   /// "plan.json: phases[1].partition[0].end"
   std::string text() const;
+  int version() const { return parent_ ? parent_->version() : version_; }
 
  private:
   std::string path() const;
@@ -36,6 +39,7 @@ class Place {
   const Place* parent_ = nullptr;
   std::string_view source_, key_;
   std::optional<std::size_t> index_;
+  int version_ = 0;  // of the root
 };
 
 /// Smallest and largest allowed number; of every element where the field is an array.
@@ -64,8 +68,13 @@ const std::string& read_string(const Json& json, const Place& place);
 /// NaN and infinities, which JSON does not have, are written as strings.
 Json write_number(double value);
 
-/// Checks the envelope {"format": ..., "version": 1} and takes it off.
-Json open_envelope(std::string_view text, std::string_view source, std::string_view format);
+/// A file without its envelope.
+struct Content {
+  int version = 1;
+  Json json;
+};
+/// Checks the envelope {"format": ..., "version": ...} and takes it off; versions from 1 to `newest` are read.
+Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest);
 /// Deterministic text: what fits into a line stands on one line, long arrays of scalars are filled.
 std::string pretty_text(const Json& json);
 
@@ -76,6 +85,13 @@ Json write(const T& value);
 
 /// A field that may be missing: it then keeps its default, and a default is not written.
 struct MayBeMissing {
+  Bounds bounds{};
+};
+
+/// A field that had another name in files up to a version; it is written with the new name.
+struct Formerly {
+  const char* name;
+  int last_version;
   Bounds bounds{};
 };
 
@@ -108,6 +124,11 @@ class Reader {
     if (found == object_.end()) return;
     ++num_found_;
     read(*found, Place(place_, std::string_view(name)), member, field.bounds);
+  }
+
+  template <class T>
+  void operator()(const char* name, T& member, Formerly before) {
+    (*this)(place_.version() <= before.last_version ? before.name : name, member, before.bounds);
   }
 
   void finish() const {
@@ -148,6 +169,11 @@ class Writer {
   template <class T>
   void operator()(const char* name, const T& member, MayBeMissing) {
     if (!(member == T{})) object[name] = write(member);
+  }
+
+  template <class T>
+  void operator()(const char* name, const T& member, Formerly) {
+    object[name] = write(member);
   }
 
   Json object = Json::object();
@@ -237,19 +263,19 @@ Json write(const T& value) {
 }
 
 template <class T>
-std::string write_envelope(std::string_view format, const T& value) {
+std::string write_envelope(std::string_view format, const T& value, int version = 1) {
   Writer writer;
   writer.object["format"] = format;
-  writer.object["version"] = 1;
+  writer.object["version"] = version;
   fields(writer, value);
   return pretty_text(writer.object);
 }
 
 template <class T>
-T read_envelope(std::string_view text, std::string_view source, std::string_view format) {
-  const Json json = open_envelope(text, source, format);
+T read_envelope(std::string_view text, std::string_view source, std::string_view format, int newest = 1) {
+  const auto [version, json] = open_envelope(text, source, format, newest);
   T value;
-  read(json, Place(source), value);
+  read(json, Place(source, version), value);
   return value;
 }
 

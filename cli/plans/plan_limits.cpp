@@ -112,8 +112,8 @@ std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, 
       const int frozen = frozen_blocks(model, phase.first_trainable_layer);
       const auto step =
           static_cast<int>(static_cast<std::int64_t>(phase.from_step) * num_steps / std::max(1, recorded.num_steps));
-      if (frozen > (events.empty() ? 0 : events.back().frozen_layers))
-        events.push_back({.from_step = step, .frozen_layers = frozen});
+      if (frozen > (events.empty() ? 0 : events.back().frozen_blocks))
+        events.push_back({.from_step = step, .frozen_blocks = frozen});
     }
   }
   return events;

@@ -106,7 +106,7 @@ std::string meanings() {
          "taken before the run, for the layouts that the run really used.</dd>"
          "<dt>stages × replicas</dt><dd>Pipeline length times copies of the pipeline; each stage holds a range of "
          "layers (the partition), each replica works on its share of the mini-batch.</dd>"
-         "<dt>frozen layers</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
+         "<dt>frozen blocks</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
          "frozen with the first. They run forward only.</dd>"
          "<dt>change of layout</dt><dd>Freezing, moving layers and building new groups between two phases; it is part "
          "of the throughput.</dd>"
@@ -131,7 +131,7 @@ std::string decisions(const Comparison& comparison) {
   for (const Decision& decision : comparison.runs.back().decisions) {
     html += fmt::format(
         "<details><summary>step {}: {} frozen</summary><div class=\"scroll\"><pre>{}</pre></div></details>\n",
-        decision.step, plural(decision.frozen_layers, "layer"), escape_html(decision.explanation));
+        decision.step, plural(decision.frozen_blocks, "block"), escape_html(decision.explanation));
   }
   return html;
 }

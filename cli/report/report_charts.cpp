@@ -43,10 +43,10 @@ StepPosition by_time(const RunSummary& run) {
   };
 }
 
-std::vector<ChartPoint> frozen_layers(const RunSummary& run, const StepPosition& x) {
+std::vector<ChartPoint> frozen_over_steps(const RunSummary& run, const StepPosition& x) {
   std::vector<ChartPoint> points;
   for (const PhaseSummary& phase : run.phases) {
-    points.push_back({x(phase.from_step), static_cast<double>(phase.frozen_layers)});
+    points.push_back({x(phase.from_step), static_cast<double>(phase.frozen_blocks)});
   }
   if (!points.empty()) points.push_back({x(run.num_steps), points.back().y});
   return points;
@@ -99,7 +99,7 @@ std::vector<ChartPoint> accuracy(const RunSummary& run, const StepPosition& x) {
 std::string four_charts(const Comparison& comparison, bool in_time) {
   using Shape = ChartSeries::Shape;
   const std::string x_label = in_time ? "training time [s]" : "optimizer step";
-  Chart frozen{.title = "Frozen layers",
+  Chart frozen{.title = "Frozen blocks",
                .x_label = x_label,
                .y_label = "Transformer blocks",
                .series = {},
@@ -119,7 +119,7 @@ std::string four_charts(const Comparison& comparison, bool in_time) {
     const RunSummary& run = comparison.runs[i];
     const StepPosition x = in_time ? by_time(run) : by_steps();
     const std::string colour = run_colour(i, n);
-    frozen.series.push_back({run.name, colour, Shape::steps, frozen_layers(run, x)});
+    frozen.series.push_back({run.name, colour, Shape::steps, frozen_over_steps(run, x)});
     speed.series.push_back({run.name, colour, Shape::line, throughput(run, x)});
     loss.series.push_back({run.name, colour, Shape::faint_line, raw_loss(run, x)});
     loss.series.push_back({run.name, colour, Shape::line, smooth_loss(run, x)});
@@ -201,7 +201,7 @@ std::string phase_timelines(const Comparison& comparison) {
       html += fmt::format(
           "<h3>{}, steps {} to {} "
           "<span class=\"muted\">· {} frozen · {} × {} · {} · {}</span></h3>\n{}",
-          run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_layers,
+          run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_blocks,
           phase.stages, phase.replicas, plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
           picture);
     }

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Frozen layers, throughput, loss and accuracy of all runs, by steps or by training time (the reader chooses).
+/// Frozen blocks, throughput, loss and accuracy of all runs, by steps or by training time (the reader chooses).
 std::string run_charts(const Comparison& comparison);
 
 /// Timeline of one iteration of each phase.

@@ -134,7 +134,7 @@ RunRecorder::Past RunRecorder::close(const PhaseRecord& record, int end_step, co
   summary.from_step = record.phase.from_step;
   summary.num_steps = end_step - record.first_step;
   summary.first_trainable_layer = record.phase.first_trainable_layer;
-  summary.frozen_layers = frozen_blocks(model_, record.phase.first_trainable_layer);
+  summary.frozen_blocks = frozen_blocks(model_, record.phase.first_trainable_layer);
   summary.stages = record.phase.layout.pipeline_parallel_size;
   summary.replicas = record.phase.layout.data_parallel_size;
   summary.num_micro_batches = record.phase.num_micro_batches;

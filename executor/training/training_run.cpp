@@ -229,7 +229,7 @@ void TrainingRun::run_step(int step) {
          {"learning_rate", rule.learning_rate},
          {"samples_per_second", static_cast<double>(batch.samples.size()) * 1e9 / static_cast<double>(took)},
          {"tokens", static_cast<double>(tokens)},
-         {"frozen_layers", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
+         {"frozen_blocks", static_cast<double>(frozen_blocks(model_, session_->phase().first_trainable_layer))}});
   }
   last_step_end_ns_ = end;
   recent_loss_ += result.loss;

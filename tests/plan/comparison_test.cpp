@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/plan/examples.h"
 
@@ -136,14 +137,23 @@ TEST(Comparison, SurvivesItsFileInOrder) {
 TEST(Comparison, FileHasRunsByName) {
   const auto json = nlohmann::json::parse(to_json(example()));
   EXPECT_EQ(json.at("format"), "frostpipe.summary");
-  EXPECT_EQ(json.at("version"), 1);
+  EXPECT_EQ(json.at("version"), 2);
   EXPECT_EQ(json.at("order"), (std::vector<std::string>{"static_pipeline", "data_parallel", "elastic"}));
   for (const char* key :
        {"samples_per_second", "wall_seconds", "test_accuracy", "test_accuracy_standard_error", "phases"})
     EXPECT_TRUE(json.at("runs").at("elastic").contains(key)) << key;
-  for (const char* key : {"from_step", "num_steps", "frozen_layers", "stages", "replicas", "num_micro_batches",
+  for (const char* key : {"from_step", "num_steps", "frozen_blocks", "stages", "replicas", "num_micro_batches",
                           "predicted_iteration_ns", "measured_iteration_ns", "transformation_ns"})
     EXPECT_TRUE(json.at("runs").at("elastic").at("phases").at(0).contains(key)) << key;
+}
+
+TEST(Comparison, FilesOfVersion1AreRead) {
+  Comparison comparison = example();
+  comparison.runs[2].phases[0].frozen_blocks = 3;
+  comparison.runs[2].decisions = {{.step = 7, .frozen_blocks = 2, .explanation = "because"}};
+  const std::string text = with(to_json(comparison), "\"version\": 2", "\"version\": 1");
+  const std::string before = std::regex_replace(text, std::regex("\"frozen_blocks\""), "\"frozen_layers\"");
+  EXPECT_EQ(comparison_from_json(before, "s.json"), comparison);
 }
 
 TEST(Comparison, OrderAndRunsMustAgree) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <regex>
 
 #include "tests/plan/examples.h"
 
@@ -80,11 +81,13 @@ RunSummary example_run() {
   PhaseSummary phase;
   phase.partition = "[0,5) [5,14)";
   phase.schedule = "GPipe";
+  phase.frozen_blocks = 3;
+  phase.first_trainable_layer = 7;
   phase.measured_iteration_ns = 90;
   phase.measured_peak_memory_bytes = {1, 2};
   phase.measured_timeline = gpipe_trace();
   run.phases = {phase, PhaseSummary{}};
-  run.decisions = {{.step = 7, .frozen_layers = 2, .explanation = "two lines\nand \"quotes\""}};
+  run.decisions = {{.step = 7, .frozen_blocks = 2, .explanation = "two lines\nand \"quotes\""}};
   run.steps = {{.step = 0, .loss = 1.25, .learning_rate = 5e-5, .samples = 64, .tokens = 31, .iteration_ns = 90},
                {.step = 1, .loss = 1e-300, .learning_rate = -0.0, .samples = 64, .tokens = 31, .iteration_ns = 91}};
   run.evaluations = {{.step = 3, .accuracy = 0.9}};
@@ -132,6 +135,29 @@ TEST(RunSummary, SurvivesItsFile) {
   const RunSummary run = example_run();
   EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
   EXPECT_EQ(run_from_json(to_json(RunSummary{}), "run.json"), RunSummary{});
+}
+
+/// The text of a run as version 1 has it, where frozen_blocks is called frozen_layers.
+std::string version_1_of(const RunSummary& run) {
+  const std::string text = with(to_json(run), "\"version\": 2", "\"version\": 1");
+  return std::regex_replace(text, std::regex("\"frozen_blocks\""), "\"frozen_layers\"");
+}
+
+TEST(RunSummary, FilesOfVersion1AreRead) {
+  EXPECT_EQ(run_from_json(version_1_of(example_run()), "run.json"), example_run());
+}
+
+TEST(RunSummary, ErrorsNameFieldsAsTheFilesVersionCallsThem) {
+  const auto error_of = [](const std::string& text) { return message_of([&] { run_from_json(text, "r.json"); }); };
+  const std::string before = version_1_of(example_run()), now = to_json(example_run());
+  EXPECT_EQ(error_of(with(before, "\"frozen_layers\": 3", "\"frozen_layers\": -3")),
+            "r.json: phases[0].frozen_layers: must be >= 0, is -3");
+  EXPECT_EQ(error_of(with(now, "\"frozen_blocks\": 3", "\"frozen_blocks\": -3")),
+            "r.json: phases[0].frozen_blocks: must be >= 0, is -3");
+  EXPECT_THAT(error_of(with(now, "\"version\": 2", "\"version\": 1")),
+              testing::StartsWith("r.json: phases[0].frozen_blocks: is not a known field"));
+  EXPECT_EQ(error_of(with(now, "\"version\": 2", "\"version\": 3")),
+            "r.json: version: was written by a newer frostpipe: this one reads versions up to 2, is 3");
 }
 
 TEST(RunSummary, RandomDoublesSurviveExactly) {

@@ -218,7 +218,7 @@ TEST(Replan, FreezesAtTheStepThatIsForeseen) {
   // what the continuation would change there if nothing more froze is not done.
   Example example;
   for (const int step : {18, 20, 23}) {
-    example.options.forecast = std::vector<FreezeEvent>{{.from_step = step, .frozen_layers = 3}};
+    example.options.forecast = std::vector<FreezeEvent>{{.from_step = step, .frozen_blocks = 3}};
     for (const Continuation& way : example.run().candidates) {
       int before = example.request.from_step - 1;
       for (const Phase& phase : along_the_forecast(way)) {
