@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
 from end_to_end import NOT_FOR_USERS, Started, processes_naming, rank_of_process
-from recovery_test import RecoveryCase
+from recovery import RecoveryCase
 
 NUM_RUNS = int(os.environ.get("FROSTPIPE_FAULTS", 300))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, processes_naming, rank_of_process
-from faults_test import FaultTest
+from faults import FaultTest
 from listening_sockets import listening_sockets
 
 NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))

@@ -1,0 +1,166 @@
+"""A plan of one phase: its file, its length, what it takes from the profile, and methods by name."""
+
+import json
+import re
+import unittest
+
+from support import CliTest, measure_with_two_threads
+
+
+class PlanTest(CliTest):
+    def test_static_plan_is_a_pipeline_of_one_phase(self):
+        text = self.plan("plans/static.json", "static").stdout
+        self.assertIn("iteration [ms]", text)
+        self.assertIn("predicted training time", text)
+        plan = self.read("plans/static.json")
+        self.assertEqual(plan["num_steps"], 30)  # 3 epochs of 640 / 64
+        self.assertEqual([(p["layout"]["pipeline_parallel_size"], p["tokens"]) for p in plan["phases"]], [(2, 16)])
+        self.assertEqual(plan["provenance"]["profile_path"], "../profile.json")
+        self.assertEqual(plan["provenance"]["cluster_path"], "../cluster.json")
+
+    def test_one_schedule_alone(self):
+        self.plan("gpipe.json", "static", "--schedule", "GPipe")
+        self.assertEqual(self.read("gpipe.json")["phases"][0]["schedule"], "GPipe")
+
+    def test_json_on_stdout_holds_the_file(self):
+        answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)
+        plan = self.read("static.json")
+        self.assertEqual({key: answer[key] for key in plan}, plan)
+
+    def test_steps_and_epochs(self):
+        self.plan("a.json", "static", "--epochs", 1)
+        self.assertEqual((self.read("a.json")["num_steps"], self.read("a.json")["epochs"]), (10, 1))
+        self.plan("b.json", "static", "--steps", 7)
+        self.assertEqual(self.read("b.json")["num_steps"], 7)
+        self.assertNotIn("epochs", self.read("b.json"))
+
+    def test_what_the_profile_knows_of_its_data_travels(self):
+        self.edit("profile.json", lambda profile: profile["workload"].update(max_tokens=16, window_overlap=4))
+        self.plan("static.json", "static")
+        self.assertEqual(self.read("static.json")["workload"], self.read("profile.json")["workload"])
+
+    def test_a_quick_profile_is_said(self):
+        self.assertNotIn("roughly", self.plan("static.json", "static").stdout)
+        self.edit("profile.json", lambda profile: profile.update(quick=True))
+        self.assertIn("samples/s; roughly, since the profile is a quick one", self.plan("static.json", "static").stdout)
+
+    def test_no_plan_fits_says_why_and_writes_nothing(self):
+        self.write("old.json", "keep me")
+        done = self.plan("old.json", "data-parallel", code=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("has 314 MiB", done.stderr)
+        self.assertIn("2 % of every memory limit is kept free (--memory-reserve)", done.stderr)
+        self.assertIn("--ignore-memory-limit", done.stderr)
+        self.assertEqual((self.folder / "old.json").read_text(), "keep me")
+
+    def test_data_parallel_without_the_limit(self):
+        text = self.plan("dp.json", "data-parallel", "--ignore-memory-limit").stdout
+        self.assertIn("not applied to this plan", text)
+        self.assertFalse(self.read("dp.json")["memory_limited"])
+
+    def test_without_workload_the_length_must_be_given(self):
+        self.edit("profile.json", lambda profile: profile.pop("workload"))
+        done = self.plan("static.json", "static", code=1)
+        self.assertIn("profile.json: workload", done.stderr)
+        self.assertIn("--steps", done.stderr)
+        self.plan("static.json", "static", "--steps", 10, "--tokens", 16)
+
+    def test_equal_input_gives_equal_bytes(self):
+        first = self.plan("a.json", "pipetransformer", "--format", "json").stdout
+        self.assertEqual(first, self.plan("a.json", "pipetransformer", "--format", "json").stdout)
+
+
+class MethodTest(CliTest):
+    def test_auto_takes_the_best_layout_and_says_what_else_there_was(self):
+        answer = json.loads(self.plan("auto.json", "auto", "--format", "json").stdout)
+        self.assertEqual(answer["phases"], self.read("auto.json")["phases"])
+        self.assertEqual(answer["predicted_iteration_ns"], answer["phases"][0]["predicted"]["iteration_ns"])
+        self.assertAlmostEqual(answer["gap"], answer["predicted_iteration_ns"] / answer["lower_bound_ns"] - 1)
+        self.assertGreaterEqual(answer["gap"], 0)
+        self.assertTrue(all(one["predicted_iteration_ns"] >= answer["predicted_iteration_ns"] for one in answer["alternatives"]))
+        for method in ("static", "data-parallel"):
+            done = json.loads(self.plan("other.json", method, "--ignore-memory-limit", "--format", "json").stdout)
+            self.assertLessEqual(done["lower_bound_ns"], answer["lower_bound_ns"])  # which may be proven to be the best
+        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=int(320 * 2**20)) for device in cluster["devices"]])
+        self.assertIn("above", self.plan("auto.json", "auto").stdout)
+        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
+        self.assertIn("p = 2: stage 0 needs", self.plan("none.json", "auto", code=1).stderr)
+
+    def test_every_method_by_name(self):
+        for method in ("exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze"):
+            with self.subTest(method=method):
+                done = self.plan("plan.json", method, "--ignore-memory-limit")
+                self.assertEqual(self.read("plan.json")["method"], method)
+                self.assertIn("no fixed layout that auto looks at has an iteration below", done.stdout)
+                self.run_tool("simulate", "plan.json")
+        self.assertIn("weight gradients left out", done.stdout)
+
+    def test_pins_and_fixed_settings(self):
+        self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2", "--fix", "m=4")
+        phase = self.read("pinned.json")["phases"][0]
+        self.assertEqual((phase["partition"][1]["begin"], phase["num_micro_batches"]), (9, 4))
+        self.plan("one.json", "auto", "--max-devices", 1, "--ignore-memory-limit")
+        layout = self.read("one.json")["phases"][0]["layout"]
+        self.assertEqual((layout["pipeline_parallel_size"], layout["data_parallel_size"], self.read("one.json")["world_size"]), (1, 1, 2))
+        text = self.plan("explained.json", "auto", "--explain").stdout
+        self.assertIn("sets the pace", text)
+        for wrong in ("pp=0", "stages=2"):
+            self.assertIn("must be pp=P", self.plan("none.json", "auto", "--fix", wrong, code=2).stderr)
+        for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"), (["--pin", "attic=1"], "must name one of the model's layers"),
+                              (["--pin", "3"], "must be LAYER=STAGE")]:
+            self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
+        self.assertIn("no partition keeps the pinned layers", self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
+
+    def test_what_is_fixed_is_kept_or_refused(self):
+        self.edit("profile.json", lambda profile: profile["measurements"].extend(
+            {"key": {**one["key"], "tensor_parallel_size": 2}, "cost": {name: value // 2 for name, value in one["cost"].items()}} for one in list(profile["measurements"])))
+        tensor_ranks = lambda: self.read("fixed.json")["phases"][0]["layout"]["tensor_parallel_size"]
+        self.plan("fixed.json", "auto", "--ignore-memory-limit")
+        self.assertEqual(tensor_ranks(), 2)  # free collectives
+        for options in (["--fix", "tp=1"], ["--tp", "1"]):
+            self.plan("fixed.json", "auto", "--ignore-memory-limit", *options)
+            self.assertEqual(tensor_ranks(), 1)
+        self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
+        self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
+        answer = json.loads(self.plan("fixed.json", "pipetransformer", "--format", "json").stdout)
+        self.assertEqual(answer["objective"], "run time")
+
+
+class OneProcessTest(CliTest):
+    def test_threads_per_rank_are_chosen_by_time(self):
+        """Two threads that take half the time do what two ranks do, without their messages; that take as long, not."""
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
+        text = self.plan("elastic.json", "pipetransformer").stdout
+        self.assertIn("on 1 rank with 2 threads,", text)
+        plan = self.read("elastic.json")
+        self.assertEqual((plan["world_size"], plan["threads_per_rank"]), (1, 2))
+        self.assertIn("iteration", self.run_tool("simulate", "elastic.json").stdout)
+        self.plan("two.json", "pipetransformer", "--threads-per-rank", 1)
+        self.assertEqual((self.read("two.json")["world_size"], self.read("two.json")["threads_per_rank"]), (2, 1))
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 1))
+        self.plan("elastic.json", "pipetransformer")
+        self.assertEqual(self.read("elastic.json")["world_size"], 2)
+        refused = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                                "--threads-per-rank", 3, "-o", "three.json", code=1)
+        self.assertIn("--threads-per-rank: must be a number that profile.json has measured for the devices of cluster.json: 1, 2", refused.stderr)
+
+    def one_process_line(self, method, *options):
+        return re.findall(r"^One process.*", self.plan("plan.json", method, *options).stdout, re.MULTILINE)
+
+    def test_a_plan_of_one_process_says_what_is_left_of_it(self):
+        self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
+        self.assertEqual(self.one_process_line("pipetransformer"), ["One process with 2 threads is fastest here: this run freezes, without a pipeline."])
+        self.assertEqual(self.one_process_line("auto"), ["One process with 2 threads is fastest here: this run has no pipeline."])
+        speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
+        self.edit("profile.json", lambda profile: profile.update(cache={"read": speed, "write": speed}))
+        cached = "this run freezes and caches, without a pipeline."
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--explain"), [f"One process with 2 threads is fastest here: {cached}"])
+        # Where nothing else was looked at, or the latest freezes were wanted, nobody knows that it is the fastest.
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--threads-per-rank", 2), [f"One process with 2 threads: {cached}"])
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--deadline", "100h")[0][:27], "One process with 2 threads:")
+        self.assertEqual(self.one_process_line("data-parallel", "--threads-per-rank", 2), ["One process with 2 threads: this run has no pipeline."])
+        self.assertEqual(self.one_process_line("pipetransformer", "--threads-per-rank", 1), [], "two ranks")
+
+
+if __name__ == "__main__":
+    unittest.main()

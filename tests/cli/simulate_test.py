@@ -1,0 +1,146 @@
+"""What simulate says of a plan: times, memory, and what-ifs against the plan as it is."""
+
+import json
+import math
+import shutil
+import unittest
+
+from support import CliTest
+
+
+class SimulateTest(CliTest):
+    def test_it_predicts_what_the_plan_says(self):
+        self.plan("elastic.json", "pipetransformer")
+        done = self.run_tool("simulate", "elastic.json", "--format", "json")
+        self.assertEqual(done.stderr, "")
+        simulated, plan = json.loads(done.stdout), self.read("elastic.json")
+        self.assertEqual([p["iteration_ns"] for p in simulated["phases"]],
+                         [p["predicted"]["iteration_ns"] for p in plan["phases"]])
+        self.assertEqual([p["peak_memory_bytes"] for p in simulated["phases"]],
+                         [p["predicted"]["peak_memory_bytes"] for p in plan["phases"]])
+        self.assertEqual(sum(p["num_steps"] for p in simulated["phases"]), plan["num_steps"])
+        total = sum(p["num_steps"] * p["iteration_ns"] + p["transformation_ns"] for p in simulated["phases"])
+        self.assertEqual(simulated["predicted_run_ns"], total)
+        self.assertAlmostEqual(simulated["device_hours"], 2 * total / 3.6e12)
+        for phase in simulated["phases"]:  # the parts are the peak
+            self.assertIn(sum(phase["memory_of_positions"][0].values()), phase["peak_memory_bytes"])
+
+    def test_text_has_units_in_its_headers(self):
+        self.plan("static.json", "static")
+        text = self.run_tool("simulate", "static.json").stdout
+        for header in ("iteration [ms]", "makespan [ms]", "bubble_fraction", "busy per rank [ms]", "peak in flight",
+                       "memory per rank [MiB]"):
+            self.assertIn(header, text)
+
+    def test_timeline_is_a_chrome_trace(self):
+        self.plan("elastic.json", "pipetransformer")
+        self.run_tool("simulate", "elastic.json", "--timeline", "trace.json")
+        names = {event["name"] for event in self.read("trace.json")["traceEvents"]}
+        self.assertIn("0F0", names)
+        self.assertIn("phase from step 0", names)
+
+    def test_paths_count_from_the_plans_folder(self):
+        self.plan("deep/er/static.json", "static")
+        shutil.move(self.folder / "deep", self.folder / "moved")
+        self.run_tool("simulate", "moved/er/static.json")
+        shutil.move(self.folder / "moved/er/static.json", self.folder / "static.json")
+        self.assert_refused("simulate", "static.json", says=["profile.json", "--profile FILE"])
+        self.run_tool("simulate", "static.json", "--profile", "profile.json", "--cluster", "cluster.json")
+
+
+class MemoryTest(CliTest):
+    def test_recomputing_is_planned_takes_longer_and_keeps_less(self):
+        self.plan("kept.json", "static", "--schedule", "GPipe")
+        self.plan("again.json", "static", "--schedule", "GPipe", "--recompute", "layers")
+        self.assertEqual(self.read("again.json")["phases"][0]["recompute"], "layers")
+        kept, again = (self.read(name)["phases"][0]["predicted"] for name in ("kept.json", "again.json"))
+        self.assertGreater(again["iteration_ns"], kept["iteration_ns"])
+        self.assertLess(max(again["peak_memory_bytes"]), max(kept["peak_memory_bytes"]))
+        rows = json.loads(self.run_tool("simulate", "again.json", "--set", "recompute=off", "--format", "json").stdout)["rows"]
+        self.assertLess(rows[1]["times_base"], 1)
+
+    def test_memory_over_time_peaks_where_the_table_says(self):
+        self.plan("static.json", "static")
+        result = json.loads(self.run_tool("simulate", "static.json", "--memory", "memory.csv", "--format", "json").stdout)
+        self.assertEqual(result["does_not_fit"], [])
+        lines = (self.folder / "memory.csv").read_text().splitlines()
+        self.assertEqual(lines[0], "from_step,rank,at_ns,bytes,action")
+        rows = [line.split(",") for line in lines[1:]]
+        for rank, peak in enumerate(result["phases"][0]["peak_memory_bytes"]):
+            self.assertEqual(max(int(row[3]) for row in rows if row[1] == str(rank)), peak)
+        self.run_tool("simulate", "static.json", "--memory", "memory.svg")
+        self.assertIn("rank 1", (self.folder / "memory.svg").read_text())
+        self.assert_refused("simulate", "static.json", "--memory", "memory.txt", code=2, says="must end in .svg or .csv")
+
+    def test_what_does_not_fit_is_said_with_place_and_time(self):
+        self.plan("static.json", "static")
+        self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(memory_limit_bytes=1000))
+        done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
+        self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* more than its 0.977 KiB")
+
+
+class SimulateWhatIfsTest(CliTest):
+    """Changes to a plan, against the plan as it is."""
+
+    def rows(self, *sets):
+        arguments = [part for one in sets for part in ("--set", one)]
+        return json.loads(self.run_tool("simulate", "static.json", *arguments, "--format", "json").stdout)["rows"]
+
+    def test_each_set_is_a_row_against_the_base(self):
+        self.plan("static.json", "static")
+        base, faster, slow, both = self.rows("compute=x2", "rank0=x0.5", "compute=x2,bandwidth=x1000000,latency=0")
+        self.assertEqual(base["times_base"], 1)
+        self.assertLess(faster["training_seconds"], base["training_seconds"])
+        self.assertGreater(slow["training_seconds"], 1.2 * base["training_seconds"])
+        self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # nothing but compute is left, and that is halved
+        self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
+
+    def test_networks(self):
+        """Two ranks in two nodes, messages of some 100 us at 12 GB/s: a card of 0.1 GB/s is the bottleneck, one of 1000 GB/s is none."""
+        self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(node=1))
+        self.plan("static.json", "static")
+        rows = self.rows("card=1000", "card=0.001", "switch=1x0.001", "switch=2x0.001", "all-reduce=tree", "overlap-reduction=on", "scatter-gather=off")
+        factors = [row["times_base"] for row in rows[1:]]
+        self.assertEqual((factors[0], factors[3]), (1, 1))
+        self.assertGreater(factors[1], 1.5)
+        self.assertEqual(factors[1], factors[2])
+        for change, says in (("switch=4", "NODESxGB/s"), ("all-reduce=star", "must be ring"), ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
+            self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
+
+    def test_tensor_parallel_plans_are_simulated_but_not_trained(self):
+        self.write("gpt.json", {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100})
+        self.run_tool("profile", "--like", "gpt.json", "--tensor-parallel", "1,2", "--nproc-per-node", 4, "--cluster", "cluster.json", "-o", "profile.json")
+        self.plan("tp.json", "static", "--tp", 2, "--steps", 10)
+        layout = self.read("tp.json")["phases"][0]["layout"]
+        self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
+        self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}), 2)
+        self.run_tool("simulate", "tp.json")
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "static", "--tp", 3, "--steps", 10,
+                            "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")
+
+    def test_jitter_is_seeded_and_slows_down(self):
+        self.plan("static.json", "static")
+        once = self.rows("jitter=0.2")[1]
+        self.assertEqual(once, self.rows("jitter=0.2")[1])
+        self.assertGreater(once["times_base"], 1)  # the slowest rank of each meeting counts
+        self.assertIn("95 %", once["note"])
+
+    def test_failures_cost_checkpoints_and_lost_work(self):
+        """Daly 2006 with Young's distance."""
+        self.plan("static.json", "static")
+        base, failing = self.rows("failures=24,checkpoint=10")
+        rate, cost = 24 / 86400, 10
+        distance = min(base["training_seconds"], math.sqrt(2 * cost / rate))
+        expected = math.exp(rate * cost) * math.expm1(rate * (distance + cost)) / rate * base["training_seconds"] / distance
+        self.assertAlmostEqual(failing["training_seconds"], expected, delta=1e-6 * expected)
+
+    def test_wrong_changes_are_named(self):
+        self.plan("static.json", "static")
+        for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"), ("compute=2", "factor"),
+                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
+            with self.subTest(change):
+                self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
+
+
+if __name__ == "__main__":
+    unittest.main()

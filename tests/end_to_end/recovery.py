@@ -1,0 +1,65 @@
+"""Runs that are disturbed. Oracle: the run that nothing has disturbed: the same
+losses and weights, to the bit where the layout is the same, and every step of the epoch account once."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
+
+LIMIT_SECONDS = 30  # for a recovery or a clear end
+EPOCHS = 30  # 300 steps, some 3 seconds on two cores
+FEWER_EPOCHS = 20  # of the unit tests: a signal after some 50 steps still comes long before the end
+
+
+class RecoveryCase(EndToEndTest):
+    epochs = EPOCHS
+    references = {}
+
+    def reference(self, plan, *options):
+        """The summary and the weights of the run that nothing disturbs."""
+        key = (plan, *options)
+        if key not in self.references:
+            run = self.train(plan, f"reference-{len(self.references)}", *options)
+            self.references[key] = (run, (self.folder / f"reference-{len(self.references)}/model/model.safetensors").read_bytes())
+        return self.references[key]
+
+    def caches(self, plan):
+        return any(phase["cache"]["on"] for phase in self.read(plan)["phases"])
+
+    def ranks_of(self, launcher):
+        return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
+
+    def start_until(self, steps, plan, *options, name="launcher"):
+        """The launcher, once so many steps are done: told by steps, the moment comes before the end on a fast machine, and
+        behind the first checkpoints on a slow one."""
+        launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
+        scalars = self.folder / "run/scalars.jsonl"
+
+        def is_there():
+            return scalars.exists() and scalars.read_text().count('"loss"') >= steps
+
+        self.wait_until(lambda: is_there() or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
+        return launcher
+
+    def assert_ended_well(self, launcher):
+        code = launcher.ended_within(LIMIT_SECONDS + 30)
+        self.assertEqual(code, 0, launcher.stderr)
+        self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
+        self.assert_no_process_within(5)
+        return self.read("run/summary.json")
+
+    def assert_same_account(self, run, reference):
+        """Every sample of every epoch once."""
+        for field in ("step", "samples", "learning_rate"):
+            self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]], field)
+
+    def assert_same_run(self, run, reference, weights, bits=True, out="run"):
+        self.assert_same_account(run, reference)
+        if bits:
+            self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
+            self.assertEqual((self.folder / out / "model/model.safetensors").read_bytes(), weights)
+            self.assertEqual(run["test_predictions"], reference["test_predictions"])
+        else:
+            loss, expected = run["steps"][-1]["loss"], reference["steps"][-1]["loss"]
+            self.assertLessEqual(abs(loss - expected), 1e-4 * abs(expected))

@@ -1,0 +1,194 @@
+"""Runs that are interrupted, and checkpoints that are damaged: the next start goes on."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS, NOT_FOR_USERS
+from recovery import EPOCHS, FEWER_EPOCHS, LIMIT_SECONDS, RecoveryCase
+
+
+class InterruptedCase(RecoveryCase):
+    def interrupt(self, plan, *options, steps=None):
+        """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
+        launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs, "--checkpoint-steps", 10, *options, name="interrupted")
+        checkpoints = self.folder / "run/checkpoints"
+        self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: launcher.stderr)
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.process.wait()
+        self.assert_no_process_within(5)
+        self.assertFalse((self.folder / "run/summary.json").exists(), "the run was over before it was hit")
+
+    def resume(self, plan, *options):
+        return self.train(plan, "run", "--epochs", self.epochs, *options)
+
+    def go_on_to_the_bit(self, *plans):
+        for plan in plans:
+            with self.subTest(plan):
+                reference, weights = self.reference(plan, "--epochs", self.epochs)
+                self.interrupt(plan)
+                run = self.resume(plan)
+                self.assertGreater(run["recoveries"][0]["step"], 0)
+                self.assert_same_run(run, reference, weights, bits=not self.caches(plan))
+                shutil.rmtree(self.folder / "run")
+
+
+class ResumeTest(InterruptedCase):
+    epochs = FEWER_EPOCHS
+
+    def test_the_next_start_goes_on_to_the_bit(self):
+        self.go_on_to_the_bit("static.json", "pipetransformer.json")
+
+    def test_one_run_at_a_time_writes_into_a_folder(self):
+        """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
+        long = ("--epochs", 100 * EPOCHS)
+        launcher = self.start_until(5, "static.json", *long)
+        for options in ((), ("--overwrite", "--resume", "no")):
+            done = self.run_tool(*self.train_arguments("static.json", "run", *long, *options), code=1, timeout=LIMIT_SECONDS)
+            self.assertRegex(done.stderr, rf"/run: is being written by process {launcher.pid} on host \S+, since 2\d\d\d-")
+        self.assertIsNone(launcher.ended_within(0), launcher.stderr)
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.process.wait()
+        again = self.start(*self.train_arguments("static.json", "run", *long), name="again")
+        self.wait_until(lambda: "train " in again.stderr or again.ended_within(0) is not None, HANG_SECONDS, lambda: again.stderr)
+        self.assertIsNone(again.ended_within(0), again.stderr)
+
+    def test_a_signal_ends_the_run_with_a_checkpoint(self):
+        """Exit code 128 + signal, nothing of the work is lost, and the next start ends to the bit as the run that nobody
+        ended. Ranks that the terminal interrupts too do not mind."""
+        for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("data-parallel.json", signal.SIGTERM, os.kill)):
+            with self.subTest(plan):
+                reference, weights = self.reference(plan, "--epochs", self.epochs)
+                launcher = self.start_until(50, plan, "--epochs", self.epochs, "--checkpoint-minutes", 0)
+                send(launcher.pid, number)
+                self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
+                self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
+                self.assert_no_process_within(1)
+                last = launcher.stderr.splitlines()[-1]
+                self.assertRegex(last, rf"^frostpipe: stopped before step \d+ of {10 * self.epochs}: the same command again goes on from step \d+$")
+                self.assertFalse((self.folder / "run/summary.json").exists())
+                step = int(last.split()[-1])
+                self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()], [f"step-{step:08}"])
+                # All that was done: no step has figures and is not in the checkpoint.
+                self.assertEqual(max(json.loads(line)["step"] for line in (self.folder / "run/steps.jsonl").read_text().splitlines()), step - 1)
+                run = self.resume(plan)
+                self.assertEqual([recovery["step"] for recovery in run["recoveries"]], [step])
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+    def test_a_checkpoint_holds_no_figures_of_steps_but_the_last(self):
+        run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
+        for checkpoint in (self.folder / "run/checkpoints").iterdir():
+            moment = self.read(checkpoint / "run.json")
+            done = int(checkpoint.name[5:])
+            self.assertEqual(moment["steps"], run["steps"][done - 1 : done])
+            self.assertEqual(sum(phase["num_steps"] for phase in moment["phases"]), done)
+        self.assertEqual([json.loads(line) for line in (self.folder / "run/steps.jsonl").read_text().splitlines()], run["steps"])
+
+    def test_another_runs_checkpoint_is_refused_by_name(self):
+        self.interrupt("static.json")
+        shutil.copytree(self.folder / "run/checkpoints", self.folder / "saved")
+        for option, value, difference in (("--seed", 7, "(data_fingerprint|seed): .* in the checkpoint, .* now"),
+                                          ("--weight-decay", 0.1, "weight_decay: 0.01 in the checkpoint, 0.1 now"),
+                                          ("--dropout", 0.1, "dropout: 0.0 in the checkpoint, 0.1 now"),
+                                          ("--decay", "cosine", 'decay: "linear" in the checkpoint, "cosine" now'),
+                                          ("--label-smoothing", 0.2, "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
+            named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)  # by its folder, and by itself
+            with self.subTest(option):
+                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", self.epochs, option, value), code=1)
+                self.assertRegex(done.stderr, rf"{named[-1]}.*/step-\d+: is of another run: {difference}.*--resume no")
+        run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
+        self.assertEqual(run["num_steps"], 10)
+        self.assertNotIn("recoveries", run)
+
+    def test_a_folder_that_takes_no_checkpoints_costs_only_them(self):
+        self.write("run/checkpoints", "a file")
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-steps", 10))
+        self.assertRegex(done.stderr, r"the checkpoint of step 10 was not written: .*; training goes on")
+        self.assertTrue((self.folder / "run/summary.json").exists())
+
+    def test_inspect_shows_what_is_there(self):
+        self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
+        shown = self.run_tool("inspect", "run").stdout
+        self.assertRegex(shown, r"step \d+ of 20, loss [\d.]+")
+        self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
+        self.assertEqual(json.loads(self.run_tool("inspect", "run", "--format", "json").stdout)["faults"], [])
+        self.assert_refused("inspect", "model", says=["must be a checkpoint"])
+
+
+class LongResumeTest(InterruptedCase):
+    def test_the_next_start_goes_on_to_the_bit(self):
+        self.go_on_to_the_bit("data-parallel.json")
+
+    def test_a_torn_checkpoint_is_passed_over(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        self.interrupt("static.json")
+        newest = sorted((self.folder / "run/checkpoints").glob("step-????????"))[-1]
+        torn = newest / "layer-003.safetensors"
+        torn.write_bytes(torn.read_bytes()[:1000])
+        inspected = self.run_tool("inspect", newest, code=1)
+        self.assertIn("DAMAGED", inspected.stdout)
+        self.assertIn("layer-003.safetensors", inspected.stderr)
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS))
+        self.assertRegex(done.stderr, r"a checkpoint is passed over: .*layer-003\.safetensors")
+        self.assert_same_run(self.read("run/summary.json"), reference, weights)
+
+    def test_damaged_checkpoints_alone_are_not_thrown_away(self):
+        self.interrupt("static.json")
+        checkpoints = sorted((self.folder / "run/checkpoints").glob("step-????????"))
+        for checkpoint in checkpoints:
+            (checkpoint / "checkpoint.json").write_text("{")
+        self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", EPOCHS), says=["no checkpoint of it is whole", "--resume no"])
+        self.assertTrue(all(checkpoint.exists() for checkpoint in checkpoints))
+        self.assertEqual(self.train("static.json", "run", "--epochs", 1, "--resume", "no")["num_steps"], 10)
+
+    def test_rules_that_look_at_gradients_go_on_to_the_bit(self):
+        for rule in ("paper", "adaptive"):
+            with self.subTest(rule):
+                options = ("--freeze", rule, "--freeze-warm-up", 0.1)
+                reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
+                self.interrupt("static.json", *options, steps=120)
+                run = self.resume("static.json", *options)
+                self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1], run["phases"][-1]["frozen_layers"])
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+    def test_another_layout_schedule_or_world_goes_on(self):
+        reference, weights = self.reference("static.json", "--epochs", EPOCHS)
+        fixed = ["--global-batch", 16, "--epochs", 6, "--profile", "profile.json"]
+        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--pp", 2, "--schedule", "GPipe", "--fix", "m=4", "-o", "gpipe.json")
+        cluster = self.read("cluster.json")
+        cluster["devices"] = cluster["devices"][:1]
+        self.write("one.json", cluster)
+        self.run_tool("plan", *fixed, "--cluster", "one.json", "--method", "exact", "-o", "alone.json")
+        self.interrupt("static.json")
+        shutil.copytree(self.folder / "run", self.folder / "saved")
+        for plan in ("data-parallel.json", "gpipe.json", "alone.json"):
+            with self.subTest(plan):
+                shutil.rmtree(self.folder / "run")
+                run = self.resume(plan, "--resume", "saved/checkpoints")
+                self.assert_same_run(run, reference, weights, bits=False)
+                self.assertTrue(any((self.folder / "saved/checkpoints").glob("step-*")), "another run's checkpoints stay")
+
+    def test_layers_freeze_and_train_again_with_their_moments(self):
+        """A run that froze half its layers goes on with nothing frozen, and the other way round."""
+        half = self.read("static.json")
+        half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
+        self.write("half.json", half)
+        for first, then in (("half.json", "static.json"), ("static.json", "half.json")):
+            with self.subTest(then):
+                self.interrupt(first)
+                run = self.resume(then)
+                self.assertEqual(run["phases"][-1]["first_trainable_layer"], 0 if then == "static.json" else 4)
+                self.assertEqual(len(run["steps"]), 10 * EPOCHS)
+                self.run_tool("compare", then, "run/summary.json", "-o", "compared.json")
+                shutil.rmtree(self.folder / "run")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+"""Ranks that somebody else has started, as torchrun does."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from faults import LIMIT_SECONDS, FaultTest, free_port
+
+
+class TorchrunTest(FaultTest):
+    """Ranks that somebody else has started."""
+
+    def test_trains_to_the_end(self):
+        ranks = self.start_ranks("pipetransformer.json", "--epochs", 6)
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        self.assertEqual(self.read("run/summary.json")["num_steps"], 60)
+        self.assertIn("accuracy", ranks[0].stdout)
+        self.assertEqual(ranks[1].stdout, "")
+        self.assertEqual(ranks[1].stderr, "")
+
+    def kill_rank(self, plan, victim):
+        ranks = self.start_ranks(plan)
+        survivor = ranks[1 - victim]
+        os.kill(ranks[victim].pid, signal.SIGKILL)
+        ranks[victim].process.wait()
+        self.assertEqual(survivor.ended_within(LIMIT_SECONDS), 1, survivor.stderr)
+        self.assert_said(survivor, rf"rank {1 - victim}\b.*rank {victim}\b")
+        self.assert_no_process_within(1)
+
+    def test_kill_rank_1_of_a_pipeline(self):
+        self.kill_rank("static.json", 1)
+
+    def test_kill_rank_0_of_a_pipeline(self):
+        self.kill_rank("static.json", 0)
+
+    def test_kill_a_replica(self):
+        self.kill_rank("data-parallel.json", 1)
+
+    def test_kill_the_first_replica(self):
+        self.kill_rank("data-parallel.json", 0)
+
+    def test_a_world_of_another_size(self):
+        arguments = self.train_arguments("static.json", "run")
+        rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
+        self.assertRegex(rank.stderr, r"frostpipe: static.json: world_size: must equal the number of ranks started \(3\), is 2")
+
+    def test_variables_that_are_no_numbers_or_missing(self):
+        good = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+        for name, value in [("RANK", "first"), ("WORLD_SIZE", "-2"), ("MASTER_PORT", ""), ("MASTER_PORT", "70000"), ("LOCAL_RANK", None),
+                            ("WORLD_SIZE", None), ("RANK", "2")]:
+            with self.subTest(name=name, value=value):
+                variables = {**good, name: value}
+                environment = self.environment(**{key: v for key, v in variables.items() if v is not None})
+                done = self.run_tool(*self.train_arguments("static.json", "run"), environment=environment, code=1)
+                self.assertIn(name, done.stderr)
+                self.assertIn("not set" if value is None else value, done.stderr)
+
+
+class LongTorchrunTest(FaultTest):
+    def stop_rank(self, victim):
+        ranks = self.start_ranks()
+        survivor = ranks[1 - victim]
+        os.kill(ranks[victim].pid, signal.SIGSTOP)
+        self.assertEqual(survivor.ended_within(LIMIT_SECONDS), 1, survivor.stderr)
+        self.assert_said(survivor, rf"rank {1 - victim}\b.*rank {victim}\b")
+
+    def test_stop_rank_1(self):
+        self.stop_rank(1)
+
+    def test_stop_rank_0(self):
+        self.stop_rank(0)
+
+
+class NameServerTest(FaultTest):
+    def test_a_name_server_that_does_not_answer(self):
+        """As behind a firewall: ranks of one machine need no names, and a job that waits for them looks as if it hung."""
+        self.write("resolv.conf", "nameserver 127.0.0.2\n")
+        inside = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", inside, str(self.folder / "resolv.conf")]
+        if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            print("\nSKIPPED LOUDLY: another /etc/resolv.conf needs unshare, and so root", file=sys.stderr)
+            self.skipTest("cannot unshare")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.2", 53))
+            started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1), wrapper=command)
+            code = started.ended_within(30)
+            silent.setblocking(False)
+            with self.assertRaises(BlockingIOError, msg="asked the name server"):
+                silent.recv(512)
+        self.assertEqual(code, 0, started.stderr)
+        self.assert_clean(started)
+
+
+if __name__ == "__main__":
+    unittest.main()
