@@ -82,3 +82,7 @@ JOBS = (
         "gpt2", "plain-text.txt", 32, rows=(PLAIN, *STEP_ROWS), reference="plain",
         profile=("--max-tokens", "64")),
 )
+
+
+def job_called(name):
+    return next(job for job in JOBS if job.name == name)
