@@ -10,7 +10,8 @@ from reference.texts import BROKEN, TEXTS
 # What the small byte-level vocabulary is trained on. A changed letter changes all ids of the reference.
 SMALL_TRAINING_TEXT = """\
 The pipeline trains the model, and the model's layers converge: first those near the input, then the others.
-It's what we've seen, isn't it? I'd say they're frozen, I'll show you, and you'll see that I'm right. We don't, they can't.
+It's what we've seen, isn't it? I'd say they're frozen, I'll show you, and you'll see that I'm right. We don't, \
+they can't.
 IT'S 2021, AND THE PIPELINE'S STAGES ARE 1, 2, 3 AND 4; IN 2022 THERE WERE 10 000 OF THEM, IN 1999 THERE WERE 1999.
     def freeze(self, layers):
         for layer in layers:
@@ -21,8 +22,10 @@ IT'S 2021, AND THE PIPELINE'S STAGES ARE 1, 2, 3 AND 4; IN 2022 THERE WERE 10 00
 
 Les élèves naïfs de l'été préféraient le café crème; les frères Müller wählen Straße, Größe, Füße, Ärger und Öl.
 我喜欢机器学习，我喜欢学习。机器学习的机器。東京タワーと東京。 Привет, мир! Мир, привет! नमस्ते दुनिया नमस्ते مرحبا بالعالم مرحبا
-😀😀 👍🏽👍🏽 👨\u200d👩\u200d👧 👨\u200d👩\u200d👧 🇩🇪🇩🇪 ²³ ½½ ⅷⅷ ١٢٣ १२३ e\u0301e\u0301 \u00a0\u00a0 \u3000\u3000 \u2028 \ufffd\ufffd
-the the the then there these they them that this thing think with without within which while when where who whom whose what
+😀😀 👍🏽👍🏽 👨\u200d👩\u200d👧 👨\u200d👩\u200d👧 🇩🇪🇩🇪 ²³ ½½ ⅷⅷ ١٢٣ १२३ e\u0301e\u0301 \
+\u00a0\u00a0 \u3000\u3000 \u2028 \ufffd\ufffd
+the the the then there these they them that this thing think with without within which while when where who whom \
+whose what
 """ * 2
 SMALL_VOCABULARY_SIZE = 600
 
@@ -50,7 +53,8 @@ BYTE_LEVEL_TEXTS = [
     ("tabs and indentation", "\tif x:\n\t\treturn  1\n    pass\n\t \t y \t"),
     ("mixed spaces", " \u00a0 a\u00a0\u00a0b \u00a0c\u00a0 d\u3000 \u3000e \u2003f\u2003"),
     ("every space of Unicode", "".join(f"{c}x{c}{c}1{c} !" for c in
-                                     map(chr, [9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029,
+                                     map(chr, [9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B),
+                                               0x2028, 0x2029,
                                                0x202F, 0x205F, 0x3000]))),
     ("what looks like a space but is none", "a\u180eb \u200b c\u200b \u2060d \ufeff e \u001c\u001f f\u2800g"),
     ("every ASCII character", "".join(map(chr, range(128)))),
@@ -60,7 +64,8 @@ BYTE_LEVEL_TEXTS = [
     ("the byte alphabet itself", "\u0120the \u010a\u0100\u0143 \u0120\u0120"),
     ("surrogate-like and last code points", "\ud7ff\ue000 \uffff\U00010000 \U0010ffff\U0010fffe"),
     ("replacement characters", "\ufffd \ufffd\ufffda\ufffd1 \ufffd"),
-    ("letters of Unicode 15.1 and 16.0", "a\U0002ebf0b \u1c89\ua7cb \U000105c0 \U00010d40\U000116d0 1\U0001ccf0 \U0001e5f1"),
+    ("letters of Unicode 15.1 and 16.0", "a\U0002ebf0b \u1c89\ua7cb \U000105c0 \U00010d40\U000116d0 1\U0001ccf0 "
+                                         "\U0001e5f1"),
     ("letters of Unicode 17.0", "a\U000323b0b a\ua7ceb \U00010940"),
     ("end of text", "one<|endoftext|>two <|endoftext|> three\n<|endoftext|>"),
     ("end of text alone", "<|endoftext|>"),
@@ -92,7 +97,8 @@ BYTE_LEVEL_BROKEN = [
     ("all bytes", bytes(range(256))),
     ("all bytes from the last", bytes(reversed(range(256)))),
     ("lead bytes with each wrong second byte",
-     b"".join(bytes([lead, second, 0x80, 0x80]) for lead in (0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5)
+     b"".join(bytes([lead, second, 0x80, 0x80])
+              for lead in (0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5)
               for second in (0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0))),
 ]
 
@@ -157,7 +163,8 @@ def record_byte_level_bpe(gpt2_folder, texts, path):
     cases = [{"name": name, "text": text, **ids(text)} for name, text in TEXTS + BYTE_LEVEL_TEXTS]
     cases += [{"name": "broken UTF-8: " + name, "hex": raw.hex(), **ids(raw.decode("utf-8", "replace"))}
               for name, raw in BROKEN + BYTE_LEVEL_BROKEN]
-    repeated = [{"name": name, "text": text, "times": times, **{key: digest(value) for key, value in ids(text * times).items()}}
+    repeated = [{"name": name, "text": text, "times": times,
+                 **{key: digest(value) for key, value in ids(text * times).items()}}
                 for name, text, times in REPEATED]
     files = []
     for text in texts:
@@ -165,7 +172,8 @@ def record_byte_level_bpe(gpt2_folder, texts, path):
         files.append({"name": text.name, "bytes": len(content), "fingerprint": fingerprint(content),
                       "gpt2": digest(gpt2(content.decode("utf-8", "replace"))["input_ids"])})
     write_lines(path, {
-        "source": f"scripts/record-reference: transformers {transformers.__version__}, tokenizers {tokenizers.__version__}; "
+        "source": f"scripts/record-reference: transformers {transformers.__version__}, "
+                  f"tokenizers {tokenizers.__version__}; "
                   "a vocabulary trained on SMALL_TRAINING_TEXT, and that of openai-community/gpt2",
         "code_points": byte_level_classes_of_code_points(pre_tokenizers),
         "small_vocabulary": vocabulary,

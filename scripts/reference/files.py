@@ -30,7 +30,8 @@ def write_lines(path, head, lists):
     def dump(value):
         return json.dumps(value, ensure_ascii=True)
     parts = [f"{dump(key)}: {dump(value)}" for key, value in head.items()]
-    parts += [f"{dump(key)}: [\n  " + ",\n  ".join(dump(item) for item in items) + "\n]" for key, items in lists.items()]
+    parts += [f"{dump(key)}: [\n  " + ",\n  ".join(dump(item) for item in items) + "\n]"
+              for key, items in lists.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="ascii")
     print(f"{path}: {path.stat().st_size} bytes")

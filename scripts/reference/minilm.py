@@ -7,8 +7,9 @@ SENTENCES = [
     "The plot makes no sense, and nobody seems to mind.",
     "Café owners in Zürich said that prices rose by 3.5% last year.",
     "it 's a charming and often affecting journey through a world that most of us will never get to see .",
-    "Layers near the input of a network tend to converge first; freezing them early saves the time of their backward pass, "
-    "frees memory on the devices at the front of the pipeline, and lets the remaining layers be packed onto fewer devices.",
+    "Layers near the input of a network tend to converge first; freezing them early saves the time of their backward "
+    "pass, frees memory on the devices at the front of the pipeline, and lets the remaining layers be packed onto "
+    "fewer devices.",
 ]
 
 
@@ -39,8 +40,8 @@ def record_minilm(folder, path):
             "mean_l2_norm": round(float(pooled[i].norm()), 7),
         })
     write_lines(path, {
-        "source": f"scripts/record-reference: transformers {transformers.__version__}, torch {torch.__version__} on the CPU, "
-                  "BertModel of all-MiniLM-L6-v2, fp32, evaluation mode, eager attention",
+        "source": f"scripts/record-reference: transformers {transformers.__version__}, torch {torch.__version__} on "
+                  "the CPU, BertModel of all-MiniLM-L6-v2, fp32, evaluation mode, eager attention",
         "batch_shape": list(batch["input_ids"].shape),
         "padding_id": tokenizer.pad_token_id,
     }, {"sentences": sentences})

@@ -8,10 +8,11 @@ from reference.texts import BROKEN, TEXTS
 
 # context, [(question, answers)]: of each answer its first place in the context counts.
 ARTICLES = [
-    ("In deep networks the layers near the input settle first. A controller watches how far the gradients of each layer move "
-     "(their norm, summed over an interval of 50 iterations), and freezes the layers whose change is the smallest: they need no "
-     "backward pass any more. In January 2021 a group in Zürich, led by José Müller-Łukasik, measured a speed-up of 2.83x on eight "
-     "devices; by then 70% of the network was frozen, and \"nobody had noticed\".",
+    ("In deep networks the layers near the input settle first. A controller watches how far the gradients of each "
+     "layer move (their norm, summed over an interval of 50 iterations), and freezes the layers whose change is the "
+     "smallest: they need no backward pass any more. In January 2021 a group in Zürich, led by José Müller-Łukasik, "
+     "measured a speed-up of 2.83x on eight devices; by then 70% of the network was frozen, and \"nobody had "
+     "noticed\".",
      [("Which layers settle first?", ["the layers near the input", "layers near the input", "near the input"]),
       ("How many iterations has an interval?", ["50", "50 iterations"]),
       ("Who led the group in Zürich?", ["José Müller-Łukasik", "Müller-Łukasik"]),
@@ -19,9 +20,12 @@ ARTICLES = [
       ("What had nobody done?", ["\"nobody had noticed\"", "noticed"]),
       ("Where does the text begin?", ["In"]),
       ("And where does it end?", [".", "noticed\"."])]),
-    ("Cafe\u0301 Ku\u0308hn \u200b 東京タワー(Tōkyō Tawā)は1958年に完成した。 서울은 \ufeff수도이다 😀 İzmir Straße x\u00adray \u001c [SEP] E=mc² ﬁn",
-     [("Which tower?", ["東京タワー", "Tōkyō Tawā"]), ("When?", ["1958年", "1958"]), ("Which café?", ["Ku\u0308hn", "Cafe\u0301"]),
-      ("And the capital?", ["서울", "서울은"]), ("A city by the sea?", ["İzmir"]), ("Which rays?", ["x\u00adray"]), ("Energy?", ["E=mc²"])]),
+    ("Cafe\u0301 Ku\u0308hn \u200b 東京タワー(Tōkyō Tawā)は1958年に完成した。 서울은 \ufeff수도이다 😀 İzmir Straße x\u00adray \u001c [SEP] "
+     "E=mc² ﬁn",
+     [("Which tower?", ["東京タワー", "Tōkyō Tawā"]), ("When?", ["1958年", "1958"]),
+      ("Which café?", ["Ku\u0308hn", "Cafe\u0301"]),
+      ("And the capital?", ["서울", "서울은"]), ("A city by the sea?", ["İzmir"]), ("Which rays?", ["x\u00adray"]),
+      ("Energy?", ["E=mc²"])]),
     ("Short.", [("How long is it?", ["Short"]), ("", ["Short."])]),
 ]
 # maximum number of tokens, stride; every question leaves room
@@ -31,12 +35,16 @@ BYTE_LEVEL_WINDOW_SIZES = [(96, 30), (34, 6)]  # the small vocabulary cuts quest
 SCORED = [
     ("the layers near the input", ["layers near the input", "near the input"]),
     ("Layers Near The Input.", ["the layers near the input"]), ("input", ["the layers near the input"]),
-    ("near input of the", ["near the input"]), ("", ["the"]), ("", ["a."]), ("a", ["the"]), ("", ["word"]), ("the", ["The end"]),
-    ("U.S.", ["us", "the US"]), ("U S", ["U.S."]), ("10,000", ["10000"]), ("3-4", ["34"]), ("don't", ["dont"]), ("don’t", ["don't"]),
-    ("a-b", ["ab", "b"]), ("a b", ["b"]), ("théorie", ["theorie"]), ("a\u0301b", ["\u0301b"]), ("the\u0301", ["\u0301"]),
+    ("near input of the", ["near the input"]), ("", ["the"]), ("", ["a."]), ("a", ["the"]), ("", ["word"]),
+    ("the", ["The end"]),
+    ("U.S.", ["us", "the US"]), ("U S", ["U.S."]), ("10,000", ["10000"]), ("3-4", ["34"]), ("don't", ["dont"]),
+    ("don’t", ["don't"]),
+    ("a-b", ["ab", "b"]), ("a b", ["b"]), ("théorie", ["theorie"]), ("a\u0301b", ["\u0301b"]),
+    ("the\u0301", ["\u0301"]),
     ("§a§", ["§ §"]), ("a_b an_ _the", ["ab"]), ("a1 1a", ["a1 1a"]), ("²a²", ["² ²"]), ("a²", ["²"]), ("ⅷa", ["ⅷ"]),
     ("中a 中", ["中"]), ("é a é", ["É É"]), ("a\u00a0b\u2003c\u3000d", ["b c d"]), ("a\u001cb\u001fc\u0085d", ["b c d"]),
-    ("a\u200bb", ["ab", "\u200bb"]), ("ΟΔΥΣΣΕΥΣ", ["οδυσσευς"]), ("ΟΔΥΣΣΕΥΣ", ["οδυσσευσ"]), ("Σ ΑΣ. ΑΣ.Β", ["σ ας. ασ.β"]),
+    ("a\u200bb", ["ab", "\u200bb"]), ("ΟΔΥΣΣΕΥΣ", ["οδυσσευς"]), ("ΟΔΥΣΣΕΥΣ", ["οδυσσευσ"]),
+    ("Σ ΑΣ. ΑΣ.Β", ["σ ας. ασ.β"]),
     ("İZMİR", ["izmir", "i\u0307zmi\u0307r"]), ("STRASSE", ["straße"]), ("STRAẞE", ["straße"]), ("ǅ", ["ǆ"]),
     ("one two two three", ["two two", "two three two"]), ("two", ["two two two"]), ("one two", ["two one", "one"]),
     ("x y z", ["y", "x y", "x q"]), ("“quoted”", ["quoted"]), ("$5 + €3 = 8", ["5 €3 8"]), ("😀 the 😀", ["😀 😀"]),
@@ -91,13 +99,16 @@ def record_squad(folder, path):
             encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             return {"ids": encoded["input_ids"], "spans": encoded["offset_mapping"]}
         return ([{"name": name, "text": text, **spans(text)} for name, text in texts]
-                + [{"name": "broken UTF-8: " + name, "hex": raw.hex(), **spans(raw.decode("utf-8", "replace"))} for name, raw in broken])
+                + [{"name": "broken UTF-8: " + name, "hex": raw.hex(), **spans(raw.decode("utf-8", "replace"))}
+                   for name, raw in broken])
 
     def windows_of(tokenizer, sizes):
         windows = []
         for max_tokens, stride in sizes:
-            encoded = tokenizer([question["question"] for _, question in questions], [context for context, _ in questions],
-                                truncation="only_second", max_length=max_tokens, stride=stride, return_overflowing_tokens=True,
+            encoded = tokenizer([question["question"] for _, question in questions],
+                                [context for context, _ in questions],
+                                truncation="only_second", max_length=max_tokens, stride=stride,
+                                return_overflowing_tokens=True,
                                 return_offsets_mapping=True)
             for i, ids in enumerate(encoded["input_ids"]):
                 number = encoded["overflow_to_sample_mapping"][i]
@@ -107,14 +118,16 @@ def record_squad(folder, path):
                 positions = answer_positions(of_context, sequences.index(1), answer["answer_start"],
                                              answer["answer_start"] + len(answer["text"]))
                 windows.append({"max_tokens": max_tokens, "stride": stride, "question": number, "ids": ids,
-                                "num_question_tokens": sequences.index(1), "span": [of_context[0][0], of_context[-1][1]],
+                                "num_question_tokens": sequences.index(1),
+                                "span": [of_context[0][0], of_context[-1][1]],
                                 "positions": positions})
         return windows
 
     byte_level = small_byte_level_tokenizer()
     write_lines(path, {
-        "source": f"scripts/record-reference: transformers {transformers.__version__}, tokenizers {tokenizers.__version__}, "
-                  f"vocabulary of all-MiniLM-L6-v2; Python {sys.version.split()[0]}",
+        "source": f"scripts/record-reference: transformers {transformers.__version__}, "
+                  f"tokenizers {tokenizers.__version__}, vocabulary of all-MiniLM-L6-v2; "
+                  f"Python {sys.version.split()[0]}",
     }, {
         "data": data,
         "spans": spans_of(tokenizer, TEXTS, BROKEN),

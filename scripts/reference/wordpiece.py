@@ -15,12 +15,14 @@ TRUNCATED = [
 ]
 # lowercase, strip_accents, handle_chinese_characters
 VARIANTS = [(False, None, True), (True, False, True), (False, True, True), (True, None, False)]
-VARIED = ["Crème Brûlée İstanbul ΟΔΥΣΣΕΥΣ Straße", "e\u0301 E\u0301 Việt 안녕", "abc中国def 東京", "[MASK] HELLO hello [mask]"]
+VARIED = ["Crème Brûlée İstanbul ΟΔΥΣΣΕΥΣ Straße", "e\u0301 E\u0301 Việt 안녕", "abc中国def 東京",
+          "[MASK] HELLO hello [mask]"]
 
 
 def classes_of_code_points(normalizers, pre_tokenizers):
     """What becomes of a code point between "a" and "b", marks stripped and ideographs set apart, case kept."""
-    normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True, lowercase=False)
+    normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True,
+                                            lowercase=False)
     pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     found = {"dropped": [], "space": [], "alone": []}
     for c in range(0x110000):
@@ -47,17 +49,21 @@ def record_wordpiece(folder, path):
         return tokenizer(text, truncation=True, max_length=max_tokens)["input_ids"]
 
     cases = [{"name": name, "text": text, "max_tokens": 512, "ids": ids(text)} for name, text in TEXTS]
-    cases += [{"name": "truncated " + name, "text": text, "max_tokens": n, "ids": ids(text, n)} for name, text, n in TRUNCATED]
-    cases += [{"name": "broken UTF-8: " + name, "hex": raw.hex(), "max_tokens": 512, "ids": ids(raw.decode("utf-8", "replace"))}
+    cases += [{"name": "truncated " + name, "text": text, "max_tokens": n, "ids": ids(text, n)}
+              for name, text, n in TRUNCATED]
+    cases += [{"name": "broken UTF-8: " + name, "hex": raw.hex(), "max_tokens": 512,
+               "ids": ids(raw.decode("utf-8", "replace"))}
               for name, raw in BROKEN]
     variants = []
     for lowercase, strip_accents, chinese in VARIANTS:
         tokenizer.backend_tokenizer.normalizer = normalizers.BertNormalizer(
             clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lowercase)
-        variants += [{"text": text, "lowercase": lowercase, "strip_accents": strip_accents, "handle_chinese_characters": chinese,
+        variants += [{"text": text, "lowercase": lowercase, "strip_accents": strip_accents,
+                      "handle_chinese_characters": chinese,
                       "ids": ids(text)} for text in VARIED]
     write_lines(path, {
-        "source": f"scripts/record-reference: transformers {transformers.__version__}, tokenizers {tokenizers.__version__}, "
+        "source": f"scripts/record-reference: transformers {transformers.__version__}, "
+                  f"tokenizers {tokenizers.__version__}, "
                   "vocabulary of all-MiniLM-L6-v2",
         "code_points": classes_of_code_points(normalizers, pre_tokenizers),
     }, {"cases": cases, "variants": variants})

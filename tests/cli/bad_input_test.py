@@ -22,12 +22,15 @@ class OutputTest(CliTest):
         """Which would end otherwise: with another error, or after runs."""
         self.write("occupied", "a file")
         self.edit("profile.json", lambda profile: profile.pop("workload"))
-        for command in (("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "-o", "occupied/plan.json"),
-                        ("profile", "--like", "unheard-of", "-o", "p.json", "--cluster", "occupied/cluster.json"), ("profile", "--model", "nowhere", "-o", "occupied/p.json"),
+        for command in (("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                         "-o", "occupied/plan.json"),
+                        ("profile", "--like", "unheard-of", "-o", "p.json", "--cluster", "occupied/cluster.json"),
+                        ("profile", "--model", "nowhere", "-o", "occupied/p.json"),
                         ("bench", "rehearsal", "-o", "occupied/bench")):
             with self.subTest(command):
                 self.assert_refused(*command, says=["occupied/", "cannot be written"])
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["cluster.json", "occupied", "profile.json"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["cluster.json", "occupied", "profile.json"])
 
 
 class BadProfileTest(CliTest):
@@ -59,13 +62,18 @@ class BadProfileTest(CliTest):
         def no_backward(profile):
             for measurement in profile["measurements"]:
                 measurement["cost"].update(input_gradient_ns=0, weight_gradient_ns=0)
-        for change, says in [(no_backward, ["must have backward times"]), (lambda profile: profile.update(measurements=[]), ["must have backward times", "no measurements"]),
-                             (lambda profile: set_at(profile, ["measurements", 3, "cost", "forward_ns"], 2**62), ["profile.json: measurements[3].cost.forward_ns", "must be <= 1000000000000000"])]:
+        for change, says in [(no_backward, ["must have backward times"]),
+                             (lambda profile: profile.update(measurements=[]),
+                              ["must have backward times", "no measurements"]),
+                             (lambda profile: set_at(profile, ["measurements", 3, "cost", "forward_ns"], 2**62),
+                              ["profile.json: measurements[3].cost.forward_ns", "must be <= 1000000000000000"])]:
             self.setUp()
             self.edit("profile.json", change)
-            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "auto", "-o", "new.json", says=says)
+            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                                "--method", "auto", "-o", "new.json", says=says)
         self.setUp()
-        self.write("profile.json", (self.folder / "profile.json").read_text().replace('"forward_ns": 2000', '"forward_ns": NaN', 1))
+        self.write("profile.json",
+                   (self.folder / "profile.json").read_text().replace('"forward_ns": 2000', '"forward_ns": NaN', 1))
         self.assert_plan_refused(["is not valid JSON"])
 
     def test_a_million_layers(self):
@@ -76,13 +84,18 @@ class BadProfileTest(CliTest):
 
     def test_more_stages_than_layers_and_fewer_samples_than_micro_batches(self):
         self.write("cluster.json", synthetic_cluster(num_ranks=32))
-        plan = ["plan", "--profile", "profile.json", "--cluster", "cluster.json", "--method", "static", "-o", "new.json"]
+        plan = ["plan", "--profile", "profile.json", "--cluster", "cluster.json", "--method", "static",
+                "-o", "new.json"]
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=32", says=["the model has 14 layers"])
-        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "m=5", says=["64 samples are too few for 5 micro-batches on each of 16 replicas"])
+        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "m=5",
+                            says=["64 samples are too few for 5 micro-batches on each of 16 replicas"])
         # More ranks would make it worse.
-        stderr = self.assert_refused(*plan[:-4], "--method", "data-parallel", "-o", "new.json", "--global-batch", 4, says=["4 samples are too few for 1 micro-batch on each of 32 replicas", "a global batch of 32"])
+        stderr = self.assert_refused(*plan[:-4], "--method", "data-parallel", "-o", "new.json", "--global-batch", 4,
+                                     says=["4 samples are too few for 1 micro-batch on each of 32 replicas",
+                                           "a global batch of 32"])
         self.assertNotIn("more ranks", stderr)
-        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17", says=["the cluster has 32 ranks"])
+        self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17",
+                            says=["the cluster has 32 ranks"])
 
     def test_not_json(self):
         self.write("profile.json", "{\n  oops")
@@ -119,13 +132,16 @@ class BadPlanTest(CliTest):
             (["phases", 0, "schedule"], "Zigzag", ["phases[0].schedule", "Zigzag"]),
             (["phases", 0, "from_step"], 3, ["phases[0].from_step", "3"]),
             (["phases", 0, "num_micro_batches"], 0, ["phases[0].num_micro_batches", "0"]),
-            (["phases", 0, "num_micro_batches"], 2**31 - 1, ["phases[0].num_micro_batches", "must be <= 1048576", "2147483647"]),
-            (["phases", 0, "num_micro_batches"], 65, ["phases[0].num_micro_batches", "must be <= 64, the samples of a mini-batch", "65"]),
+            (["phases", 0, "num_micro_batches"], 2**31 - 1,
+             ["phases[0].num_micro_batches", "must be <= 1048576", "2147483647"]),
+            (["phases", 0, "num_micro_batches"], 65,
+             ["phases[0].num_micro_batches", "must be <= 64, the samples of a mini-batch", "65"]),
             (["global_batch_size"], 2**31 - 1, ["global_batch_size", "must be <= 16777216"]),
             (["world_size"], 2**31 - 1, ["world_size", "must be <= 1048576"]),
             (["threads_per_rank"], 2**31 - 1, ["threads_per_rank", "must be <= 1024"]),
             (["phases", 0, "tokens"], 2**31 - 1, ["phases[0].tokens", "must be <= 16777216"]),
-            (["phases", 0, "predicted", "iteration_ns"], 2**62, ["phases[0].predicted.iteration_ns", "must be <= 1000000000000000"]),
+            (["phases", 0, "predicted", "iteration_ns"], 2**62,
+             ["phases[0].predicted.iteration_ns", "must be <= 1000000000000000"]),
             (["phases", 0, "layout", "data_parallel_size"], 8, ["phases[0].layout"]),
             (["phases"], [], ["phases"]),
         ]:
@@ -136,7 +152,8 @@ class BadPlanTest(CliTest):
 
     def test_changed_profile(self):
         self.edit("profile.json", lambda profile: profile.update(machine="another"))
-        self.assert_simulation_refused(["provenance.profile_fingerprint", "profile.json", "make the plan again", "--profile"])
+        self.assert_simulation_refused(["provenance.profile_fingerprint", "profile.json", "make the plan again",
+                                        "--profile"])
         self.run_tool("simulate", "plan.json", "--profile", "profile.json")
 
     def test_changed_cluster(self):

@@ -17,7 +17,8 @@ class WellFormed(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        self.references += [value for key, value in attributes if key in ("href", "src", "xlink:href", "data", "action")]
+        self.references += [value for key, value in attributes
+                            if key in ("href", "src", "xlink:href", "data", "action")]
         if tag not in VOID:
             self.open.append(tag)
 
@@ -70,7 +71,8 @@ class CompareAndReportTest(CliTest):
         self.assertIn("elastic is ", text)
         self.assertIn("data_parallel ran without the memory limit (320 / 320 MiB per rank)", text)
         self.assertIn("forecast of elastic: as executed", text)
-        self.assertEqual([what_if["name"] for what_if in summary["what_ifs"]], [f"freezing the embedding alone, {name}" for name in ("data_parallel", "static_pipeline")])
+        self.assertEqual([what_if["name"] for what_if in summary["what_ifs"]],
+                         [f"freezing the embedding alone, {name}" for name in ("data_parallel", "static_pipeline")])
         self.assertLess(summary["what_ifs"][0]["iteration_ns"], summary["what_ifs"][0]["baseline_iteration_ns"])
 
     def test_the_fastest_of_the_others_is_named(self):
@@ -86,14 +88,17 @@ class CompareAndReportTest(CliTest):
             self.assertIn(f"elastic is 3.00 times as fast as {slowest} (10-90 %", text)
             self.run_tool("report", "summary.json", "-o", "report.html")
             page = self.check_page("report.html")
-            self.assertIn(f"3.00× as fast as {words[slowest]} and 1.50× as fast as {words[fastest]}, the fastest of the others; its", page)
+            self.assertIn(f"3.00× as fast as {words[slowest]} and 1.50× as fast as {words[fastest]}, the fastest of "
+                          "the others; its", page)
             self.assertIn(f"1.50×elastic against {fastest}, the fastest of the others10–90 %", page)
             self.assertIn(f"3.00×elastic against {slowest}10–90 %", page)
         self.assertNotIn("the others", self.run_tool("compare", *pairs[2:]).stdout, "of one there is nothing to choose")
 
     def test_an_elastic_run_in_one_process_is_said_to_have_no_pipeline(self):
         speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
-        self.edit("profile.json", lambda profile: (measure_with_two_threads(profile, 0.5), profile.update(cache={"read": speed, "write": speed})))
+        self.edit("profile.json",
+                  lambda profile: (measure_with_two_threads(profile, 0.5),
+                                   profile.update(cache={"read": speed, "write": speed})))
         self.plan("elastic.json", "pipetransformer", "--epochs", 30)
         plan = self.read("elastic.json")
         self.assertEqual(plan["world_size"], 1)
@@ -105,7 +110,8 @@ class CompareAndReportTest(CliTest):
                 phase["cache"] = phase["cache"] and cached
             self.write("run/summary.json", run)
             sentence = f"One process with 2 threads: the elastic run {words}, without a pipeline."
-            self.assertIn(f"\n{sentence}\n", self.run_tool("compare", "elastic.json", "run/summary.json", "-o", "summary.json").stdout)
+            self.assertIn(f"\n{sentence}\n",
+                          self.run_tool("compare", "elastic.json", "run/summary.json", "-o", "summary.json").stdout)
             self.run_tool("report", "summary.json", "-o", "report.html")
             self.assertIn(sentence, self.check_page("report.html"))
         self.edit("summary.json", lambda summary: [run.update(world_size=2) for run in summary["runs"].values()])
@@ -149,15 +155,19 @@ class CompareAndReportTest(CliTest):
 
     def test_report_of_a_comparison(self):
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
-        done = self.run_tool("report", "summary.json", "-o", "report.html", "--trace", "trace.json", "--cluster", "cluster.json")
+        done = self.run_tool("report", "summary.json", "-o", "report.html", "--trace", "trace.json",
+                             "--cluster", "cluster.json")
         self.assertIn("report.html", done.stdout)
         text = self.check_page("report.html")
         self.assertRegex(text, r"The elastic run trained \d\.\d\d× as fast as")
         # Right and wrong on the same items: by the rule of three 3 of 100 could be otherwise.
-        self.assertRegex(text, r"its accuracy differs by 0\.0 points from data parallelism alone \(95 % interval 0\.0 to 0\.0\) and by")
-        self.assertIn("At 95 % the smallest difference that they can show is 3.0 points from data parallelism alone", text)
+        self.assertRegex(text, r"its accuracy differs by 0\.0 points from data parallelism alone \(95 % interval 0\.0 "
+                               r"to 0\.0\) and by")
+        self.assertIn("At 95 % the smallest difference that they can show is 3.0 points from data parallelism alone",
+                      text)
         self.assertIn("<script>alert('x')</script>", text)  # as text: it was escaped
-        for part in ("Runs", "Prediction and measurement", "Over the run", "One iteration of each phase", "Peak memory", "What if"):
+        for part in ("Runs", "Prediction and measurement", "Over the run", "One iteration of each phase", "Peak memory",
+                     "What if"):
             self.assertIn(part, text)
         events = self.read("trace.json")["traceEvents"]
         names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
@@ -178,7 +188,8 @@ class CompareAndReportTest(CliTest):
         self.assertAlmostEqual(two, 2 * one, delta=0.01 * two)  # three digits are shown
 
     def test_headline_gives_the_interval_and_what_could_be_seen(self):
-        """Of 100 items 4 are lost and 2 won: -2 points, variance 0.06 - 0.0004, 1.96 sqrt(0.0596 / 100) = 4.8 points to either side."""
+        """Of 100 items 4 are lost and 2 won: -2 points, variance 0.06 - 0.0004, 1.96 sqrt(0.0596 / 100) = 4.8 points to
+        either side."""
         pairs = self.make_runs()
         def change(run):
             for item in (1, 2, 3, 4, 10, 20):  # every tenth is wrong
@@ -200,7 +211,8 @@ class CompareAndReportTest(CliTest):
         self.run_tool("compare", *pairs, "-o", "summary.json")
         self.run_tool("report", "summary.json", "-o", "report.html")
         # 1 - 1 / (2 x 1.05)
-        self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, 3 steps long", self.check_page("report.html"))
+        self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, "
+                      "3 steps long", self.check_page("report.html"))
 
     def test_timelines_are_as_wide_as_the_page(self):
         """Places and widths along the time axis are percentages, and nothing scales the text."""
@@ -211,7 +223,8 @@ class CompareAndReportTest(CliTest):
         for picture in pictures:
             self.assertNotIn("viewBox", picture)
             self.assertNotRegex(picture, r'\b(x|x1|x2|width)="(?!0")[\d.]+"')
-            widths = [float(width) for width in re.findall(r'<rect class="[fb]" x="[^"]*" y="[^"]*" width="([\d.]+)%"', picture)]
+            widths = [float(width) for width in re.findall('<rect class="[fb]" x="[^"]*" y="[^"]*" '
+                                                           r'width="([\d.]+)%"', picture)]
             self.assertTrue(widths and all(0 < width <= 100 for width in widths), widths)
 
     def test_every_cell_of_a_table_names_its_column(self):
@@ -226,7 +239,8 @@ class CompareAndReportTest(CliTest):
         """Of which margins leave 346: the line at zero is in the middle, and every label is whole."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
         self.run_tool("report", "summary.json", "-o", "report.html")
-        charts = re.findall(r'<svg class="chart interval" viewBox="0 0 (\d+) .*?</svg>', (self.folder / "report.html").read_text(), re.DOTALL)
+        charts = re.findall(r'<svg class="chart interval" viewBox="0 0 (\d+) .*?</svg>',
+                            (self.folder / "report.html").read_text(), re.DOTALL)
         self.assertEqual(set(charts), {"340"})
         html = (self.folder / "report.html").read_text()
         self.assertIn('<line class="axis" x1="170"', html)

@@ -12,50 +12,65 @@ class EstimateTest(CliTest):
     def test_a_config_on_a_device_is_planned(self):
         (self.folder / "config.json").write_text(json.dumps(self.CONFIG))
         for device in ("A100", "h200"):
-            self.run_tool("profile", "--like", "config.json", "--hardware", device, "--nproc-per-node", 4, "--global-batch", 64, "--samples", 640,
+            self.run_tool("profile", "--like", "config.json", "--hardware", device, "--nproc-per-node", 4,
+                          "--global-batch", 64, "--samples", 640,
                           "--cluster", f"{device}.cluster.json", "-o", f"{device}.json")
-            self.run_tool("plan", "--profile", f"{device}.json", "--cluster", f"{device}.cluster.json", "--method", "static", "--global-batch", 64, "-o", f"{device}.plan.json")
-        slow, fast = (self.read(f"{device}.plan.json")["phases"][0]["predicted"]["iteration_ns"] for device in ("A100", "h200"))
+            self.run_tool("plan", "--profile", f"{device}.json", "--cluster", f"{device}.cluster.json",
+                          "--method", "static", "--global-batch", 64, "-o", f"{device}.plan.json")
+        slow, fast = (self.read(f"{device}.plan.json")["phases"][0]["predicted"]["iteration_ns"]
+                      for device in ("A100", "h200"))
         self.assertGreater(slow, fast)
         self.assertEqual(self.read("A100.cluster.json")["devices"][0]["memory_limit_bytes"], 40_000_000_000)
 
     def test_nodes_times_devices_per_node_as_torchrun_counts(self):
         self.write("config.json", self.CONFIG)
         for nodes, per_node in ((4, 4), (4, 6), (1, 3)):
-            self.run_tool("profile", "--like", "config.json", "--nodes", nodes, "--nproc-per-node", per_node, "--cluster", "c.json", "-o", "p.json")
-            self.assertEqual([device["node"] for device in self.read("c.json")["devices"]], [node for node in range(nodes) for _ in range(per_node)])
+            self.run_tool("profile", "--like", "config.json", "--nodes", nodes, "--nproc-per-node", per_node,
+                          "--cluster", "c.json", "-o", "p.json")
+            self.assertEqual([device["node"] for device in self.read("c.json")["devices"]],
+                             [node for node in range(nodes) for _ in range(per_node)])
 
     def test_ranks_of_this_machine_are_no_nodes_to_measure(self):
-        self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2, says=["--nodes", "--like", "torchrun"])
+        self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2,
+                            says=["--nodes", "--like", "torchrun"])
 
     def test_an_imported_graph_is_planned_and_simulated_but_not_rehearsed(self):
         (self.folder / "graph.txt").write_text("".join(
-            f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, activation_size=1000.0, parameter_size=400.0\n" for i in range(1, 7))
+            f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, "
+            "activation_size=1000.0, parameter_size=400.0\n" for i in range(1, 7))
             + "".join(f"\tnode{i} -- node{i + 1}\n" for i in range(1, 6)))
-        self.run_tool("profile", "--import", "graph.txt", "--import-samples", 64, "--nproc-per-node", 2, "--global-batch", 64, "--cluster", "cluster.json",
+        self.run_tool("profile", "--import", "graph.txt", "--import-samples", 64, "--nproc-per-node", 2,
+                      "--global-batch", 64, "--cluster", "cluster.json",
                       "-o", "graph.json")
-        self.run_tool("plan", "--profile", "graph.json", "--cluster", "cluster.json", "--method", "static", "--global-batch", 64, "-o", "graph.plan.json")
+        self.run_tool("plan", "--profile", "graph.json", "--cluster", "cluster.json", "--method", "static",
+                      "--global-batch", 64, "-o", "graph.plan.json")
         self.assertIn("device-hours", self.run_tool("simulate", "graph.plan.json").stdout)
         refused = self.run_tool("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1)
         self.assertRegex(refused.stderr, "must be a Transformer .* simulate")
 
     def test_what_is_wrong_is_named(self):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))
-        self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1, says=["model_type", "bert, vit or gpt2"])
+        self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1,
+                            says=["model_type", "bert, vit or gpt2"])
         self.assert_refused("profile", "--like", "nowhere", "-o", "p.json", code=1, says="nowhere")
         self.assert_refused("profile", "--like", "vit-b16", "--hardware", "abacus", "-o", "p.json", code=1, says="A100")
 
     def test_a_model_in_place_of_a_profile(self):
-        self.run_tool("plan", "--model", "bert-large", "--hardware", "A100", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "--ignore-memory-limit", "-o", "bert.json")
+        self.run_tool("plan", "--model", "bert-large", "--hardware", "A100", "--cluster", "cluster.json",
+                      "--global-batch", 16, "--method", "auto", "--ignore-memory-limit", "-o", "bert.json")
         self.assertEqual(self.read("bert.json")["provenance"]["profile_path"], "bert.profile.json")
         self.run_tool("simulate", "bert.json")
-        self.assert_refused("plan", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
-        self.assert_refused("plan", "--model", "bert-base-uncased", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto", "-o", "none.json",
-                            says=["vit-b16, bert-large, or a config.json or its folder", "hf download bert-base-uncased --local-dir bert-base-uncased"])
+        self.assert_refused("plan", "--cluster", "cluster.json", "--global-batch", 16, "--method", "auto",
+                            "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
+        self.assert_refused("plan", "--model", "bert-base-uncased", "--cluster", "cluster.json", "--global-batch", 16,
+                            "--method", "auto", "-o", "none.json",
+                            says=["vit-b16, bert-large, or a config.json or its folder",
+                                  "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
     def test_an_estimate_is_written_with_its_plan_only(self):
         self.write("none.profile.json", "keep me")
-        self.run_tool("plan", "--model", "bert-large", "--cluster", "cluster.json", "--global-batch", 16, "--method", "data-parallel", "-o", "none.json", code=1)
+        self.run_tool("plan", "--model", "bert-large", "--cluster", "cluster.json", "--global-batch", 16,
+                      "--method", "data-parallel", "-o", "none.json", code=1)
         self.assertEqual((self.folder / "none.profile.json").read_text(), "keep me")
 
 

@@ -19,14 +19,16 @@ class FreezingTest(CliTest):
     def test_no_change_of_layout_that_does_not_pay(self):
         """Building groups anew costs 50 ms, and the 20 steps after the first freeze of a run of 30 take 13 ms each."""
         self.plan("elastic.json", "pipetransformer", "--epochs", 3)
-        self.assertTrue(all(phase["layout"]["pipeline_parallel_size"] == 2 for phase in self.read("elastic.json")["phases"]))
+        self.assertTrue(all(phase["layout"]["pipeline_parallel_size"] == 2
+                            for phase in self.read("elastic.json")["phases"]))
 
     def test_published_rule_changes_whether_or_not_it_pays(self):
         self.plan("published.json", "pipetransformer-published", "--epochs", 3)
         phases = self.read("published.json")["phases"]
         self.assertEqual({phase["schedule"] for phase in phases}, {"GPipe"})
         self.assertEqual(phases[-1]["layout"]["pipeline_parallel_size"], 1)
-        self.assertTrue(all(phase["first_trainable_layer"] < phase["partition"][0]["end"] for phase in phases), "frozen layers are on the first device")
+        self.assertTrue(all(phase["first_trainable_layer"] < phase["partition"][0]["end"] for phase in phases),
+                        "frozen layers are on the first device")
 
     def test_published_rule_uses_no_more_devices_than_it_may(self):
         self.write("cluster.json", synthetic_cluster(num_ranks=4))
@@ -40,23 +42,28 @@ class FreezingTest(CliTest):
         static, frozen = self.read("static.json")["phases"], self.read("frozen.json")["phases"]
         self.assertGreater(len(frozen), 1)
         for phase in frozen:
-            self.assertEqual({**phase, "from_step": 0, "first_trainable_layer": 0, "predicted": 0}, {**static[0], "predicted": 0})
+            self.assertEqual({**phase, "from_step": 0, "first_trainable_layer": 0, "predicted": 0},
+                             {**static[0], "predicted": 0})
 
     def test_a_deadline_freezes_as_late_as_it_allows(self):
         def frozen_from(*options):
             done = self.plan("late.json", "pipetransformer", "--steps", 3000, *options)
             phases = self.read("late.json")["phases"]
-            total = sum((after - phase["from_step"]) * phase["predicted"]["iteration_ns"] + phase["predicted"]["transformation_ns"]
+            total = sum((after - phase["from_step"]) * phase["predicted"]["iteration_ns"]
+                        + phase["predicted"]["transformation_ns"]
                         for phase, after in zip(phases, [one["from_step"] for one in phases[1:]] + [3000]))
-            return next((phase["from_step"] for phase in phases if phase["first_trainable_layer"] > 0), 3000), total / 1e9, done.stdout
+            first = next((phase["from_step"] for phase in phases if phase["first_trainable_layer"] > 0), 3000)
+            return first, total / 1e9, done.stdout
         by_rule, seconds, _ = frozen_from()
         later, within, text = frozen_from("--deadline", f"{seconds + 10:.1f}s")
         self.assertGreater(later, by_rule)
         self.assertLessEqual(within, seconds + 10)
         self.assertIn("of all updates of blocks are still made", text)
         self.assertEqual(frozen_from("--deadline", "1h")[0], 3000)
-        self.assertIn("the run takes", self.plan("none.json", "pipetransformer", "--steps", 3000, "--deadline", "1s", code=1).stderr)
-        self.assertIn("needs a --method that freezes", self.plan("none.json", "static", "--deadline", "1h", code=2).stderr)
+        self.assertIn("the run takes",
+                      self.plan("none.json", "pipetransformer", "--steps", 3000, "--deadline", "1s", code=1).stderr)
+        self.assertIn("needs a --method that freezes",
+                      self.plan("none.json", "static", "--deadline", "1h", code=2).stderr)
 
     def test_a_forecast_from_a_list_or_a_recorded_run(self):
         self.plan("fixed.json", "pipetransformer", "--steps", 1000, "--forecast", "fixed:2,2,6")
@@ -64,7 +71,8 @@ class FreezingTest(CliTest):
         frozen = sorted({phase["first_trainable_layer"] for phase in self.read("fixed.json")["phases"]})
         self.assertEqual([model[first]["name"] for first in frozen], ["embedding", "block.2.attention", "head"])
         self.plan("again.json", "pipetransformer", "--steps", 2000, "--forecast", "fixed.json")
-        steps = lambda name: {phase["first_trainable_layer"]: phase["from_step"] for phase in reversed(self.read(name)["phases"])}
+        steps = lambda name: {phase["first_trainable_layer"]: phase["from_step"]
+                              for phase in reversed(self.read(name)["phases"])}
         self.assertEqual({layer: 2 * step for layer, step in steps("fixed.json").items()}, steps("again.json"))
         self.assertIn("at most 6", self.plan("none.json", "pipetransformer", "--forecast", "fixed:7", code=1).stderr)
 
@@ -74,7 +82,9 @@ class FreezingTest(CliTest):
         shutil.copy(self.folder / "profile.json", self.folder / "rounded.json")
         self.edit("rounded.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
         done = self.run_tool("simulate", "static.json", "--profile", "rounded.json", code=1)
-        self.assertIn("rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was made for float32", done.stderr)
+        self.assertIn(
+            "rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was made for float32",
+            done.stderr)
         self.edit("profile.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
         self.assertIn("frozen layers compute in bfloat16", self.plan("static.json", "static").stdout)
         self.assertEqual(self.read("static.json")["frozen_dtype"], "bfloat16")
@@ -99,10 +109,14 @@ class CacheTest(CliTest):
         self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
 
     def explained(self, *options):
-        """The sentences of --explain on the cache, and whether phases of the plan use it; a cache that takes no time."""
-        self.edit("profile.json", lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0} for way in ("read", "write")}))
+        """The sentences of --explain on the cache, and whether phases of the plan use it; a cache that takes no
+        time."""
+        self.edit("profile.json",
+                  lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0}
+                                                        for way in ("read", "write")}))
         done = self.plan("plan.json", "pipetransformer", *options, "--explain")
-        return re.findall(r"^(?:the|no) cache.*", done.stdout, re.MULTILINE), [phase["cache"]["on"] for phase in self.read("plan.json")["phases"]]
+        reasons = re.findall(r"^(?:the|no) cache.*", done.stdout, re.MULTILINE)
+        return reasons, [phase["cache"]["on"] for phase in self.read("plan.json")["phases"]]
 
     def test_the_explanation_says_what_the_plan_does_with_the_cache(self):
         reasons, uses = self.explained("--epochs", 1)

@@ -77,13 +77,16 @@ class MethodTest(CliTest):
         self.assertEqual(answer["predicted_iteration_ns"], answer["phases"][0]["predicted"]["iteration_ns"])
         self.assertAlmostEqual(answer["gap"], answer["predicted_iteration_ns"] / answer["lower_bound_ns"] - 1)
         self.assertGreaterEqual(answer["gap"], 0)
-        self.assertTrue(all(one["predicted_iteration_ns"] >= answer["predicted_iteration_ns"] for one in answer["alternatives"]))
+        self.assertTrue(all(one["predicted_iteration_ns"] >= answer["predicted_iteration_ns"]
+                            for one in answer["alternatives"]))
         for method in ("static", "data-parallel"):
             done = json.loads(self.plan("other.json", method, "--ignore-memory-limit", "--format", "json").stdout)
             self.assertLessEqual(done["lower_bound_ns"], answer["lower_bound_ns"])  # which may be proven to be the best
-        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=int(320 * 2**20)) for device in cluster["devices"]])
+        self.edit("cluster.json",
+                  lambda cluster: [device.update(memory_limit_bytes=int(320 * 2**20)) for device in cluster["devices"]])
         self.assertIn("above", self.plan("auto.json", "auto").stdout)
-        self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
+        self.edit("cluster.json",
+                  lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
         self.assertIn("p = 2: stage 0 needs", self.plan("none.json", "auto", code=1).stderr)
 
     def test_every_method_by_name(self):
@@ -96,24 +99,30 @@ class MethodTest(CliTest):
         self.assertIn("weight gradients left out", done.stdout)
 
     def test_pins_and_fixed_settings(self):
-        self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2", "--fix", "m=4")
+        self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2",
+                  "--fix", "m=4")
         phase = self.read("pinned.json")["phases"][0]
         self.assertEqual((phase["partition"][1]["begin"], phase["num_micro_batches"]), (9, 4))
         self.plan("one.json", "auto", "--max-devices", 1, "--ignore-memory-limit")
         layout = self.read("one.json")["phases"][0]["layout"]
-        self.assertEqual((layout["pipeline_parallel_size"], layout["data_parallel_size"], self.read("one.json")["world_size"]), (1, 1, 2))
+        self.assertEqual((layout["pipeline_parallel_size"], layout["data_parallel_size"],
+                          self.read("one.json")["world_size"]), (1, 1, 2))
         text = self.plan("explained.json", "auto", "--explain").stdout
         self.assertIn("sets the pace", text)
         for wrong in ("pp=0", "stages=2"):
             self.assertIn("must be pp=P", self.plan("none.json", "auto", "--fix", wrong, code=2).stderr)
-        for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"), (["--pin", "attic=1"], "must name one of the model's layers"),
+        for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"),
+                              (["--pin", "attic=1"], "must name one of the model's layers"),
                               (["--pin", "3"], "must be LAYER=STAGE")]:
             self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
-        self.assertIn("no partition keeps the pinned layers", self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
+        self.assertIn("no partition keeps the pinned layers",
+                      self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
 
     def test_what_is_fixed_is_kept_or_refused(self):
         self.edit("profile.json", lambda profile: profile["measurements"].extend(
-            {"key": {**one["key"], "tensor_parallel_size": 2}, "cost": {name: value // 2 for name, value in one["cost"].items()}} for one in list(profile["measurements"])))
+            {"key": {**one["key"], "tensor_parallel_size": 2},
+             "cost": {name: value // 2 for name, value in one["cost"].items()}}
+             for one in list(profile["measurements"])))
         tensor_ranks = lambda: self.read("fixed.json")["phases"][0]["layout"]["tensor_parallel_size"]
         self.plan("fixed.json", "auto", "--ignore-memory-limit")
         self.assertEqual(tensor_ranks(), 2)  # free collectives
@@ -142,23 +151,30 @@ class OneProcessTest(CliTest):
         self.assertEqual(self.read("elastic.json")["world_size"], 2)
         refused = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                                 "--threads-per-rank", 3, "-o", "three.json", code=1)
-        self.assertIn("--threads-per-rank: must be a number that profile.json has measured for the devices of cluster.json: 1, 2", refused.stderr)
+        self.assertIn("--threads-per-rank: must be a number that profile.json has measured for the devices of "
+                      "cluster.json: 1, 2", refused.stderr)
 
     def one_process_line(self, method, *options):
         return re.findall(r"^One process.*", self.plan("plan.json", method, *options).stdout, re.MULTILINE)
 
     def test_a_plan_of_one_process_says_what_is_left_of_it(self):
         self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
-        self.assertEqual(self.one_process_line("pipetransformer"), ["One process with 2 threads is fastest here: this run freezes, without a pipeline."])
-        self.assertEqual(self.one_process_line("auto"), ["One process with 2 threads is fastest here: this run has no pipeline."])
+        self.assertEqual(self.one_process_line("pipetransformer"),
+                         ["One process with 2 threads is fastest here: this run freezes, without a pipeline."])
+        self.assertEqual(self.one_process_line("auto"),
+                         ["One process with 2 threads is fastest here: this run has no pipeline."])
         speed = {"latency_ns": 1_000, "bandwidth_bytes_per_second": 5_000_000_000}
         self.edit("profile.json", lambda profile: profile.update(cache={"read": speed, "write": speed}))
         cached = "this run freezes and caches, without a pipeline."
-        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--explain"), [f"One process with 2 threads is fastest here: {cached}"])
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--explain"),
+                         [f"One process with 2 threads is fastest here: {cached}"])
         # Where nothing else was looked at, or the latest freezes were wanted, nobody knows that it is the fastest.
-        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--threads-per-rank", 2), [f"One process with 2 threads: {cached}"])
-        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--deadline", "100h")[0][:27], "One process with 2 threads:")
-        self.assertEqual(self.one_process_line("data-parallel", "--threads-per-rank", 2), ["One process with 2 threads: this run has no pipeline."])
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--threads-per-rank", 2),
+                         [f"One process with 2 threads: {cached}"])
+        self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--deadline", "100h")[0][:27],
+                         "One process with 2 threads:")
+        self.assertEqual(self.one_process_line("data-parallel", "--threads-per-rank", 2),
+                         ["One process with 2 threads: this run has no pipeline."])
         self.assertEqual(self.one_process_line("pipetransformer", "--threads-per-rank", 1), [], "two ranks")
 
 

@@ -56,12 +56,14 @@ class MemoryTest(CliTest):
         kept, again = (self.read(name)["phases"][0]["predicted"] for name in ("kept.json", "again.json"))
         self.assertGreater(again["iteration_ns"], kept["iteration_ns"])
         self.assertLess(max(again["peak_memory_bytes"]), max(kept["peak_memory_bytes"]))
-        rows = json.loads(self.run_tool("simulate", "again.json", "--set", "recompute=off", "--format", "json").stdout)["rows"]
+        rows = json.loads(self.run_tool("simulate", "again.json", "--set", "recompute=off",
+                                        "--format", "json").stdout)["rows"]
         self.assertLess(rows[1]["times_base"], 1)
 
     def test_memory_over_time_peaks_where_the_table_says(self):
         self.plan("static.json", "static")
-        result = json.loads(self.run_tool("simulate", "static.json", "--memory", "memory.csv", "--format", "json").stdout)
+        result = json.loads(self.run_tool("simulate", "static.json", "--memory", "memory.csv",
+                                          "--format", "json").stdout)
         self.assertEqual(result["does_not_fit"], [])
         lines = (self.folder / "memory.csv").read_text().splitlines()
         self.assertEqual(lines[0], "from_step,rank,at_ns,bytes,action")
@@ -70,13 +72,15 @@ class MemoryTest(CliTest):
             self.assertEqual(max(int(row[3]) for row in rows if row[1] == str(rank)), peak)
         self.run_tool("simulate", "static.json", "--memory", "memory.svg")
         self.assertIn("rank 1", (self.folder / "memory.svg").read_text())
-        self.assert_refused("simulate", "static.json", "--memory", "memory.txt", code=2, says="must end in .svg or .csv")
+        self.assert_refused("simulate", "static.json", "--memory", "memory.txt", code=2,
+                            says="must end in .svg or .csv")
 
     def test_what_does_not_fit_is_said_with_place_and_time(self):
         self.plan("static.json", "static")
         self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(memory_limit_bytes=1000))
         done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
-        self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* more than its 0.977 KiB")
+        self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* "
+                                      "more than its 0.977 KiB")
 
 
 class SimulateWhatIfsTest(CliTest):
@@ -96,26 +100,34 @@ class SimulateWhatIfsTest(CliTest):
         self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
 
     def test_networks(self):
-        """Two ranks in two nodes, messages of some 100 us at 12 GB/s: a card of 0.1 GB/s is the bottleneck, one of 1000 GB/s is none."""
+        """Two ranks in two nodes, messages of some 100 us at 12 GB/s: a card of 0.1 GB/s is the bottleneck, one of 1000
+        GB/s is none."""
         self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(node=1))
         self.plan("static.json", "static")
-        rows = self.rows("card=1000", "card=0.001", "switch=1x0.001", "switch=2x0.001", "all-reduce=tree", "overlap-reduction=on", "scatter-gather=off")
+        rows = self.rows("card=1000", "card=0.001", "switch=1x0.001", "switch=2x0.001", "all-reduce=tree",
+                         "overlap-reduction=on", "scatter-gather=off")
         factors = [row["times_base"] for row in rows[1:]]
         self.assertEqual((factors[0], factors[3]), (1, 1))
         self.assertGreater(factors[1], 1.5)
         self.assertEqual(factors[1], factors[2])
-        for change, says in (("switch=4", "NODESxGB/s"), ("all-reduce=star", "must be ring"), ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
+        for change, says in (("switch=4", "NODESxGB/s"), ("all-reduce=star", "must be ring"),
+                             ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
             self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
 
     def test_tensor_parallel_plans_are_simulated_but_not_trained(self):
-        self.write("gpt.json", {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100})
-        self.run_tool("profile", "--like", "gpt.json", "--tensor-parallel", "1,2", "--nproc-per-node", 4, "--cluster", "cluster.json", "-o", "profile.json")
+        self.write("gpt.json",
+                   {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32,
+                    "vocab_size": 100})
+        self.run_tool("profile", "--like", "gpt.json", "--tensor-parallel", "1,2", "--nproc-per-node", 4,
+                      "--cluster", "cluster.json", "-o", "profile.json")
         self.plan("tp.json", "static", "--tp", 2, "--steps", 10)
         layout = self.read("tp.json")["phases"][0]["layout"]
         self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
-        self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}), 2)
+        self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}),
+                         2)
         self.run_tool("simulate", "tp.json")
-        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64, "--method", "static", "--tp", 3, "--steps", 10,
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                            "--method", "static", "--tp", 3, "--steps", 10,
                             "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")
 
     def test_jitter_is_seeded_and_slows_down(self):
@@ -131,12 +143,14 @@ class SimulateWhatIfsTest(CliTest):
         base, failing = self.rows("failures=24,checkpoint=10")
         rate, cost = 24 / 86400, 10
         distance = min(base["training_seconds"], math.sqrt(2 * cost / rate))
-        expected = math.exp(rate * cost) * math.expm1(rate * (distance + cost)) / rate * base["training_seconds"] / distance
+        intervals = base["training_seconds"] / distance
+        expected = math.exp(rate * cost) * math.expm1(rate * (distance + cost)) / rate * intervals
         self.assertAlmostEqual(failing["training_seconds"], expected, delta=1e-6 * expected)
 
     def test_wrong_changes_are_named(self):
         self.plan("static.json", "static")
-        for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"), ("compute=2", "factor"),
+        for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"),
+                             ("compute=2", "factor"),
                              ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
             with self.subTest(change):
                 self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)

@@ -21,7 +21,8 @@ def has_executor():
 def synthetic_model():
     layers = [{"name": "embedding", "kind": "embedding", "parameter_count": 12_000_000}]
     for block in range(NUM_BLOCKS):
-        layers.append({"name": f"block.{block}.attention", "kind": "attention", "block": block, "parameter_count": 600_000})
+        layers.append({"name": f"block.{block}.attention", "kind": "attention", "block": block,
+                       "parameter_count": 600_000})
         layers.append({"name": f"block.{block}.mlp", "kind": "mlp", "block": block, "parameter_count": 1_200_000})
     layers.append({"name": "head", "kind": "head", "parameter_count": 3_000})
     edges = [{"from": i, "to": i + 1} for i in range(len(layers) - 1)]
@@ -29,7 +30,8 @@ def synthetic_model():
 
 
 def synthetic_profile():
-    """Forward 10 us per sample and 16 tokens in each half block, backward twice that; the embedding's update is dear."""
+    """Forward 10 us per sample and 16 tokens in each half block, backward twice that; the embedding's update is
+    dear."""
     model = synthetic_model()
     measurements, updates = [], []
     for index, layer in enumerate(model["layers"]):
@@ -102,7 +104,8 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "transformation_ns": predicted["transformation_ns"], "predicted_transformation_ns": 0,
             "cache": phase["cache"]["on"], "cache_hit_fraction": 0, "cache_base_fraction": 0,
             "samples_per_second": 64e9 / iteration_ns, "predicted_peak_memory_bytes": [],
-            "measured_peak_memory_bytes": [200 * MIB, 210 * MIB][:plan["world_size"]], "predicted_timeline": no_timeline,
+            "measured_peak_memory_bytes": [200 * MIB, 210 * MIB][:plan["world_size"]],
+            "predicted_timeline": no_timeline,
             "measured_timeline": timeline(plan["world_size"], iteration_ns // 10**6)})
         for step in range(phase["from_step"], phase["from_step"] + predicted["num_steps"]):
             steps.append({"step": step, "loss": 2.0 / (1 + step), "learning_rate": 1e-4, "samples": 64, "tokens": 16,
@@ -110,12 +113,14 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
     seconds = sum(step["iteration_ns"] for step in steps) / 1e9
     labels = [item % 2 for item in range(100)]
     return {"format": "frostpipe.run", "version": 1,
-            "name": name or {"static": "static_pipeline", "pipetransformer": "elastic"}.get(plan["method"], "data_parallel"),
+            "name": name or {"static": "static_pipeline",
+                             "pipetransformer": "elastic"}.get(plan["method"], "data_parallel"),
             "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": plan["world_size"],
             "threads_per_rank": plan["threads_per_rank"], "epochs": 3,
             "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
             "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
-            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03, "phases": phases, "decisions": [{"step": 5, "frozen_layers": 3, "explanation": "a <b> c"}],
+            "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03,
+            "phases": phases, "decisions": [{"step": 5, "frozen_layers": 3, "explanation": "a <b> c"}],
             "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
             "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
             "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}

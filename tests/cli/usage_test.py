@@ -36,8 +36,12 @@ class UsageTest(CliTest):
         version, commit, libtorch, libraries, compiler = self.run_tool("--version").stdout.splitlines()
         self.assertRegex(version, r"^frostpipe \d+\.\d+\.\d+$")
         self.assertRegex(commit, r"^commit ([0-9a-f]{12}(\+dirty)?|unknown)$")
-        self.assertRegex(libtorch, r"^LibTorch \d+\.\d+\.\d+\S* \(in frostpipe-executor\)$" if has_executor() else "^without LibTorch$")
-        self.assertRegex(libraries, "^" + ", ".join(rf"{name} [\d.]+" for name in ("fmt", "CLI11", "nlohmann_json", "Boost", "Clp", "ICU")) + "$")
+        self.assertRegex(libtorch, r"^LibTorch \d+\.\d+\.\d+\S* \(in frostpipe-executor\)$"
+                         if has_executor() else "^without LibTorch$")
+        self.assertRegex(libraries,
+                         "^"
+                         + ", ".join(rf"{name} [\d.]+" for name in ("fmt", "CLI11", "nlohmann_json", "Boost", "Clp",
+                                                                    "ICU")) + "$")
         self.assertRegex(compiler, r"^\w+ [\d.]+, \w+$")
 
     def test_the_commit_follows_the_checkout(self):
@@ -47,11 +51,13 @@ class UsageTest(CliTest):
         if not git:
             self.skipTest("no git here")
         def commit_of(source):
-            subprocess.run(["cmake", f"-DGIT={git}", f"-DSOURCE={source}", f"-DHEADER={header}", "-P", script], check=True)
+            subprocess.run(["cmake", f"-DGIT={git}", f"-DSOURCE={source}", f"-DHEADER={header}", "-P", script],
+                           check=True)
             return header.read_text()
         def run_git(*arguments):
             identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
-            return subprocess.run([git, "-C", self.folder, *identity, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+            return subprocess.run([git, "-C", self.folder, *identity, *arguments], check=True, stdout=subprocess.PIPE,
+                                  text=True).stdout.strip()
         run_git("init", "-q")
         run_git("add", "profile.json")
         run_git("commit", "-q", "-m", "one")
@@ -107,14 +113,17 @@ class UsageTest(CliTest):
         libraries = libraries_of(alone)
         self.assertIn("libstdc++", libraries)
         self.assertNotIn("libtorch", libraries)
-        done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE, text=True, check=True,
+        done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE,
+                              text=True, check=True,
                               timeout=HANG_SECONDS)
         self.assertEqual(done.stdout, self.run_tool("schedule", "1F1B", "--format", "text").stdout)
-        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True,
+                                 timeout=HANG_SECONDS)
         self.assertEqual((refused.returncode, NO_EXECUTOR in refused.stderr), (1, True), refused.stderr)
         Path(f"{alone}-executor").write_text("no program")
         Path(f"{alone}-executor").chmod(0o755)
-        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
+        refused = subprocess.run([alone, "evaluate", "--model", "m", "--data", "d"], stderr=subprocess.PIPE, text=True,
+                                 timeout=HANG_SECONDS)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("alone-executor: cannot be started: Exec format error", refused.stderr)
 
@@ -128,7 +137,8 @@ class UsageTest(CliTest):
             (["schedule", "Zigzag"], "Zigzag"),
             (["schedule", "1F1B", "--pp", "0"], "--pp"),
             (["schedule", "1F1B", "--pp", "two"], "two"),
-            (["schedule", "1F1B", "--pp", "2", "--first-trainable-stage", "3"], "first trainable stage: must be >= 0 and < 2"),
+            (["schedule", "1F1B", "--pp", "2", "--first-trainable-stage", "3"],
+             "first trainable stage: must be >= 0 and < 2"),
             (["schedule", "DualPipeV", "--pp", "4", "--micro-batches", "7"], "must be >= 2 p"),
             (["simulate", "--schedule", "ZB-H9"], "ZB-H9"),
             (["simulate", "plan.json", "--schedule", "ZB-H1"], "--schedule NAME instead of it"),
@@ -138,8 +148,10 @@ class UsageTest(CliTest):
             (["schedule", "1F1B", "--actions", "compute_comms", "--format", "svg"], "svg"),
             (["schedule", "1F1B", "--format", "xml"], "xml"),
             (["schedule", "1F1B", "--actions", "compute_comms"], "grid"),
-            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "-4", "--method", "static", "-o", "x"], "-4"),
-            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "magic", "-o", "x"], "magic"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "-4", "--method", "static", "-o", "x"],
+             "-4"),
+            (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "magic", "-o", "x"],
+             "magic"),
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
               "--steps", "4", "--epochs", "2"], "--epochs"),
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
@@ -156,26 +168,34 @@ class UsageTest(CliTest):
 
     def test_a_result_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
+            done = subprocess.run([FROSTPIPE, "schedule", "1F1B"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdout", done.stderr)
 
     def test_closed_standard_streams_are_the_null_device(self):
-        """As a user closes them: `>&-`, `2>&-`, `<&-`. What is written to a file is whole, and nothing else gets into it."""
+        """As a user closes them: `>&-`, `2>&-`, `<&-`. What is written to a file is whole, and nothing else gets into
+        it."""
         expected = self.plan("expected.json", "static")
         for closed in ((1,), (2,), (0, 1, 2)):
             with self.subTest(closed):
                 redirections = " ".join({0: "<&-", 1: ">&-", 2: "2>&-"}[stream] for stream in closed)
-                done = subprocess.run(f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static -o closed.json {redirections}',
-                                      shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
+                done = subprocess.run(f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json '
+                                      f'--global-batch 64 --method static -o closed.json {redirections}',
+                                      shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True, timeout=HANG_SECONDS)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(self.read("closed.json"), self.read("expected.json"))
-                self.assertEqual(done.stdout, "" if 1 in closed else expected.stdout.replace("expected.json", "closed.json"))
+                self.assertEqual(done.stdout,
+                                 "" if 1 in closed else expected.stdout.replace("expected.json", "closed.json"))
 
     def test_pipes_that_a_user_names_are_read_and_written(self):
-        plan = f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static --format json'
+        plan = (f'"{FROSTPIPE}" plan --profile profile.json --cluster cluster.json --global-batch 64 --method static '
+                '--format json')
+
         def shell(command):
-            return subprocess.run(["bash", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, check=True, text=True, timeout=HANG_SECONDS).stdout
+            return subprocess.run(["bash", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, check=True,
+                                  text=True, timeout=HANG_SECONDS).stdout
         self.plan("plan.json", "static")
         expected = self.run_tool("simulate", "plan.json").stdout
         simulate = f'"{FROSTPIPE}" simulate --profile profile.json --cluster cluster.json'
@@ -184,13 +204,15 @@ class UsageTest(CliTest):
         through = json.loads(shell(f"{plan} -o >(cat > through.json) > /dev/null; wait $!; cat through.json"))
         self.assertEqual(through["phases"], self.read("plan.json")["phases"])
         self.assertIn("frostpipe.plan", shell(f"{plan} -o /dev/stdout | head -3"))
-        links = f'timeout 20 "{FROSTPIPE}" profile --like vit-b16 --global-batch 64 --nproc-per-node 2 -o into-a-pipe.json --cluster /dev/stdout'
+        links = (f'timeout 20 "{FROSTPIPE}" profile --like vit-b16 --global-batch 64 --nproc-per-node 2 '
+                 '-o into-a-pipe.json --cluster /dev/stdout')
         self.assertIn("frostpipe.cluster", shell(f"set -o pipefail; {links} | cat"))
         self.assertTrue(Path("/dev/stdout").is_symlink())
 
     def test_no_name_commands_the_terminal(self):
         """Control characters, of one byte and of two, and what is no UTF-8 become U+FFFD; everything else stays."""
-        for name, shown in [("a\x1b]0;b\x07c", "a\ufffd]0;b\ufffdc"), ("a\x9b31mb\x7f", "a\ufffd31mb\ufffd"), (b"a\xffb\xc3", "a\ufffdb\ufffd"),
+        for name, shown in [("a\x1b]0;b\x07c", "a\ufffd]0;b\ufffdc"), ("a\x9b31mb\x7f", "a\ufffd31mb\ufffd"),
+                            (b"a\xffb\xc3", "a\ufffdb\ufffd"),
                             ("gr\u00fc\u00dfe \u2192 \u754c \U0001f600", "gr\u00fc\u00dfe \u2192 \u754c \U0001f600")]:
             with self.subTest(shown):
                 name = os.fsdecode(name)
@@ -226,13 +248,17 @@ class ScheduleTest(CliTest):
         self.assertIn("rank 1", self.run_tool("schedule", "GPipe", "--pp", 2).stdout)
 
     def test_schedule_check(self):
-        made = self.run_tool("schedule", "ZBVZeroBubble", "--pp", 2, "--micro-batches", 3, "--actions", "compute_comms", "--format", "csv").stdout
+        made = self.run_tool("schedule", "ZBVZeroBubble", "--pp", 2, "--micro-batches", 3, "--actions", "compute_comms",
+                             "--format", "csv").stdout
         (self.folder / "zbv.csv").write_text(made)
-        self.assertIn("valid compute_comms with 2 ranks, 4 stages, 3 micro-batches", self.run_tool("schedule", "--check", "zbv.csv").stdout)
-        self.assertEqual(self.run_tool("schedule", "zbv.csv", "--format", "csv", "--actions", "compute_comms").stdout, made)
+        self.assertIn("valid compute_comms with 2 ranks, 4 stages, 3 micro-batches",
+                      self.run_tool("schedule", "--check", "zbv.csv").stdout)
+        self.assertEqual(self.run_tool("schedule", "zbv.csv", "--format", "csv", "--actions", "compute_comms").stdout,
+                         made)
         self.assert_refused("schedule", "zbv.csv", "--pp", 3, code=2, says="zbv.csv: says itself how many ranks")
         (self.folder / "stuck.csv").write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
-        self.assert_refused("schedule", "--check", "stuck.csv", code=1, says=["wait for each other for ever", "1RECV_F1", "waits for"])
+        self.assert_refused("schedule", "--check", "stuck.csv", code=1,
+                            says=["wait for each other for ever", "1RECV_F1", "waits for"])
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
 
     def test_schedule_as_a_picture(self):

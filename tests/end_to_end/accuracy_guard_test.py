@@ -12,17 +12,20 @@ from recovery import RecoveryCase
 
 class GuardTest(RecoveryCase):
     def test_a_freeze_that_costs_accuracy_is_taken_back(self):
-        """Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 one freeze or another is followed by a fall. The steps done again are, to the bit,
-        those of a run that never froze."""
+        """Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 one freeze or
+        another is followed by a fall. The steps done again are, to the bit, those of a run that never froze."""
         header, *rows = (self.folder / "data.tsv").read_text().splitlines()
         labels = [row.split("\t")[1] for row in rows]
         random.Random(1).shuffle(labels)
-        self.write("noise.tsv", "\n".join([header, *(f"{row.split(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
+        self.write("noise.tsv",
+                   "\n".join([header, *(f"{row.split(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))])
+                   + "\n")
         options = ("train", self.of_length("static.json", 200), "--data", "noise.tsv")
         for rate, warm_up in ((0.001, 0.1), (0.001, 0.3), (0.005, 0.5), (0.003, 0.3), (0.01, 0.1)):
             for folder in ("run", "never"):
                 shutil.rmtree(self.folder / folder, ignore_errors=True)
-            freezing = ("--freeze", "fixed:2", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15, "--accuracy-guard", 0)
+            freezing = ("--freeze", "fixed:2", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15,
+                        "--accuracy-guard", 0)
             done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing)
             run = self.read("run/summary.json")
             self.assertEqual([step["step"] for step in run["steps"]], list(range(200)))
@@ -35,7 +38,8 @@ class GuardTest(RecoveryCase):
         never = self.read("never/summary.json")
         frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_layers"] > 0), 200)
         self.assertGreaterEqual(frozen_from, taken_back[0]["step"] + taken_back[0]["lost_steps"])
-        self.assertEqual([step["loss"] for step in run["steps"][:frozen_from]], [step["loss"] for step in never["steps"][:frozen_from]])
+        self.assertEqual([step["loss"] for step in run["steps"][:frozen_from]],
+                         [step["loss"] for step in never["steps"][:frozen_from]])
 
 
 if __name__ == "__main__":

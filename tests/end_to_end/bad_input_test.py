@@ -19,7 +19,8 @@ class BadInputTest(EndToEndTest):
     def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
         """... and an earlier run in the same folder stays as it is."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
-        for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", "model/model.safetensors"):
+        for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json",
+                     "model/model.safetensors"):
             self.write(f"run/{name}", f"keep this {name}")
         self.write("run/.lock", "")
         before = self.contents("run")
@@ -50,9 +51,11 @@ class BadWeightsTest(BadInputTest):
             ("empty", b"", ["empty"]),
             ("too short", b"abc", ["8-byte length", "3 bytes"]),
             ("another kind of file", b"PK\x03\x04" + bytes(2000), ["header"]),
-            ("a header that is no JSON", struct.pack("<Q", 16) + b"{oops" + bytes(2000), ["header must be a JSON object"]),
+            ("a header that is no JSON", struct.pack("<Q", 16) + b"{oops" + bytes(2000),
+             ["header must be a JSON object"]),
             ("a header that is a list", struct.pack("<Q", 2) + b"[]" + bytes(2000), ["header must be a JSON object"]),
-            ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", ["Git LFS pointer", "git lfs pull"]),
+            ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+             ["Git LFS pointer", "git lfs pull"]),
         ]:
             with self.subTest(what):
                 (self.folder / WEIGHTS).write_bytes(content)
@@ -62,13 +65,17 @@ class BadWeightsTest(BadInputTest):
         query, up = "encoder.layer.2.attention.self.query.weight", "encoder.layer.1.intermediate.dense.weight"
         for what, change, says in [
             ("missing", lambda header: header.pop(query), [query, "missing"]),
-            ("wrong shape", lambda header: header[up].update(shape=[32, 64]), [up, "must have shape [64, 32]", "is [32, 64]"]),
-            ("shape of another size", lambda header: header[up].update(shape=[64, 31]), [up, "must have 7936 bytes", "is 8192"]),
-            ("one dimension", lambda header: header[up].update(shape=[2048]), [up, "must have shape [64, 32]", "is [2048]"]),
+            ("wrong shape", lambda header: header[up].update(shape=[32, 64]),
+             [up, "must have shape [64, 32]", "is [32, 64]"]),
+            ("shape of another size", lambda header: header[up].update(shape=[64, 31]),
+             [up, "must have 7936 bytes", "is 8192"]),
+            ("one dimension", lambda header: header[up].update(shape=[2048]),
+             [up, "must have shape [64, 32]", "is [2048]"]),
             ("integers", lambda header: header[up].update(dtype="I32"), [up, "F32", "I32"]),
             ("unknown dtype", lambda header: header[up].update(dtype="F4"), [up, "F4"]),
             ("negative shape", lambda header: header[up].update(shape=[-64, -32]), [up, "-64"]),
-            ("offsets beyond the file", lambda header: header[up].update(data_offsets=[1 << 40, (1 << 40) + 8192]), [up, "data_offsets"]),
+            ("offsets beyond the file", lambda header: header[up].update(data_offsets=[1 << 40, (1 << 40) + 8192]),
+             [up, "data_offsets"]),
             ("negative offsets", lambda header: header[up].update(data_offsets=[-8192, 0]), [up, "data_offsets"]),
             ("no offsets", lambda header: header[up].pop("data_offsets"), [up, "data_offsets"]),
             ("offsets are words", lambda header: header[up].update(data_offsets=["a", "b"]), [up, "data_offsets"]),
@@ -87,7 +94,8 @@ class BadWeightsTest(BadInputTest):
         self.train("static.json", "done", "--epochs", 1)
         path = self.folder / "done/model/model.safetensors"
         path.write_bytes(path.read_bytes()[:-1000])
-        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv", says=["done/model/model.safetensors", "data_offsets", "truncated"])
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv",
+                            says=["done/model/model.safetensors", "data_offsets", "truncated"])
 
     def test_they_are_said_once(self):
         """Every rank reads the file; the user reads one sentence."""
@@ -119,7 +127,8 @@ class BadModelFolderTest(BadInputTest):
         self.write("model/config.json", {"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4})
         self.assert_train_refused(["model/config.json: model_type", "bert", "llama"])
         self.write("old.json", "keep me")
-        self.assert_refused("profile", "--model", "model", "-o", "old.json", says=["model/config.json: model_type", "bert", "llama"])
+        self.assert_refused("profile", "--model", "model", "-o", "old.json",
+                            says=["model/config.json: model_type", "bert", "llama"])
         self.assertEqual((self.folder / "old.json").read_text(), "keep me")
 
     def test_config_is_no_json(self):
@@ -135,8 +144,11 @@ class BadModelFolderTest(BadInputTest):
         (self.folder / "empty").mkdir()
         self.assert_train_refused(["empty/config.json", "No such file"], "--model", "empty")
         self.assert_train_refused(["nowhere", "folder of a model"], "--model", "nowhere")
-        for command in [("train", "static.json", "--data", "data.tsv"), ("profile", "-o", "new.json"), ("evaluate", "--data", "data.tsv")]:
-            self.assert_refused(*command, "--model", "google-bert/bert-base-uncased", says=["folder of a model", "hf download google-bert/bert-base-uncased --local-dir bert-base-uncased"])
+        for command in [("train", "static.json", "--data", "data.tsv"), ("profile", "-o", "new.json"),
+                        ("evaluate", "--data", "data.tsv")]:
+            self.assert_refused(*command, "--model", "google-bert/bert-base-uncased",
+                                says=["folder of a model", "hf download google-bert/bert-base-uncased --local-dir "
+                                                           "bert-base-uncased"])
         self.assert_train_refused(["data.tsv", "folder of a model"], "--model", "data.tsv")
 
     def test_vocabulary(self):
@@ -144,7 +156,8 @@ class BadModelFolderTest(BadInputTest):
         for what, lines, says in [
             ("no [CLS]", [token for token in tokens if token != "[CLS]"], ["vocab.txt", "[CLS]"]),
             ("a token twice", [*tokens[:-1], "the" + "aa"], ["vocab.txt", "theaa"]),
-            ("more tokens than the model has", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"extra{i}" for i in range(200)), *tokens[4:]],
+            ("more tokens than the model has",
+             ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"extra{i}" for i in range(200)), *tokens[4:]],
              ["vocab", str(len(tokens))]),
         ]:
             with self.subTest(what):
@@ -171,10 +184,12 @@ class BadModelFolderTest(BadInputTest):
 
     def test_predictions_are_tried_before_the_model_is_read(self):
         self.write("occupied", "a file")
-        self.assert_refused("evaluate", "--model", "nowhere", "--data", "data.tsv", "--predictions", "occupied/said.csv", says=["occupied/said.csv", "cannot be written"])
+        self.assert_refused("evaluate", "--model", "nowhere", "--data", "data.tsv",
+                            "--predictions", "occupied/said.csv", says=["occupied/said.csv", "cannot be written"])
 
     def test_evaluate_needs_labels(self):
-        self.assert_refused("evaluate", "--model", "model", "--data", "data.tsv", says=["model/config.json", "id2label"])
+        self.assert_refused("evaluate", "--model", "model", "--data", "data.tsv",
+                            says=["model/config.json", "id2label"])
 
 
 class BadTextTest(BadInputTest):
@@ -208,20 +223,24 @@ class BadTextTest(BadInputTest):
 
     def test_too_few_rows_to_hold_any_out(self):
         self.write("own.tsv", "text\tlabel\na\tx\nb\ty\n")
-        self.assert_train_refused(["own.tsv", "at least two samples of a label", "--test-data", "--held-out 0", 'one of each of its 2 labels: "x", "y"'], data="own.tsv")
+        self.assert_train_refused(["own.tsv", "at least two samples of a label", "--test-data",
+                                   "--held-out 0", 'one of each of its 2 labels: "x", "y"'], data="own.tsv")
 
     def test_evaluate_labels_that_the_model_does_not_know_or_tell_apart(self):
         self.train("static.json", "done", "--epochs", 1)
         self.write("own.tsv", "text\tlabel\na\tfood\nb\tfurniture\n")
-        self.assert_refused("evaluate", "--model", "done/model", "--data", "own.tsv", says=["own.tsv:3", "furniture", "food"])
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "own.tsv",
+                            says=["own.tsv:3", "furniture", "food"])
         # Two labels of one name: an item of it would count for one of them only.
         self.edit("done/model/config.json", lambda config: config["id2label"].update({"3": config["id2label"]["1"]}))
-        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv", says=["done/model/config.json: id2label", "differently", "3 names for 4 labels"])
+        self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv",
+                            says=["done/model/config.json: id2label", "differently", "3 names for 4 labels"])
 
     def test_profile_refuses_it_too(self):
         self.write("own.tsv", "text\tclass\na\tb\n")
         self.write("old.json", "keep me")
-        self.assert_refused("profile", "--model", "model", "--data", "own.tsv", "-o", "old.json", says=["own.tsv:1", "label", "class"])
+        self.assert_refused("profile", "--model", "model", "--data", "own.tsv", "-o", "old.json",
+                            says=["own.tsv:1", "label", "class"])
         self.assertEqual((self.folder / "old.json").read_text(), "keep me")
 
 
@@ -251,15 +270,18 @@ class BadOptionsTest(BadInputTest):
     def test_a_world_of_another_size(self):
         self.assert_train_refused(["--nproc-per-node", "must be 2", "static.json", "is 3"], "--nproc-per-node", 3)
         self.edit("cluster.json", lambda cluster: cluster["devices"].append(dict(cluster["devices"][0])))
-        self.assert_train_refused(["cluster.json: devices", "must be 2", "static.json", "is 3"], "--cluster", "cluster.json")
+        self.assert_train_refused(["cluster.json: devices", "must be 2", "static.json", "is 3"],
+                                  "--cluster", "cluster.json")
 
     def test_cuda_without_a_gpu(self):
         if Path("/dev/nvidiactl").exists():
             print("\nSKIPPED LOUDLY: this machine has a GPU", file=sys.stderr)
             self.skipTest("this machine has a GPU")
         self.assert_train_refused(["cuda"], "--device", "cuda")
-        self.assert_refused("evaluate", "--model", self.folder / "model", "--data", "data.tsv", "--device", "cuda", says=["frostpipe: "])
-        self.assert_refused("profile", "--model", "model", "--data", "data.tsv", "--device", "cuda", "-o", "new.json", says=["cuda"])
+        self.assert_refused("evaluate", "--model", self.folder / "model", "--data", "data.tsv", "--device", "cuda",
+                            says=["frostpipe: "])
+        self.assert_refused("profile", "--model", "model", "--data", "data.tsv", "--device", "cuda", "-o", "new.json",
+                            says=["cuda"])
         self.assertFalse((self.folder / "new.json").exists())
 
     def test_weights_that_are_no_numbers(self):
@@ -277,9 +299,11 @@ class BadPlanTest(BadInputTest):
             (lambda plan: plan.update(dtype="float16"), ["dtype", "float32", "float16"]),
             (lambda plan: plan.update(version=9), ["version", "9"]),
             (lambda plan: plan.update(world_size=0), ["world_size", "0"]),
-            (lambda plan: plan["phases"][0]["partition"][0].update(end=plan["phases"][0]["partition"][0]["end"] - 1), ["phases[0].partition"]),
+            (lambda plan: plan["phases"][0]["partition"][0].update(end=plan["phases"][0]["partition"][0]["end"] - 1),
+             ["phases[0].partition"]),
             (lambda plan: plan["phases"][0].update(schedule="Zigzag"), ["phases[0].schedule", "Zigzag"]),
-            (lambda plan: plan["phases"][0].update(first_trainable_layer=10), ["phases[0].first_trainable_layer", "10"]),
+            (lambda plan: plan["phases"][0].update(first_trainable_layer=10),
+             ["phases[0].first_trainable_layer", "10"]),
             (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),
         ]:
             self.write("plan.json", (self.folder / "static.json").read_text())
@@ -298,7 +322,8 @@ class BadPlanTest(BadInputTest):
         self.train("static.json", "done", "--epochs", 1)
         self.write("out.json", "keep me")
         good = (self.folder / "done/summary.json").read_text()
-        for content, says in [(good[: len(good) // 2], ["done/summary.json", "line"]), ("{}", ["done/summary.json", "format"])]:
+        for content, says in [(good[: len(good) // 2], ["done/summary.json", "line"]),
+                              ("{}", ["done/summary.json", "format"])]:
             with self.subTest(says=says):
                 self.write("done/summary.json", content)
                 self.assert_refused("compare", "static.json", "done/summary.json", "-o", "out.json", says=says)

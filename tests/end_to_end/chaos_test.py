@@ -14,26 +14,32 @@ from recovery import EPOCHS, LIMIT_SECONDS, RecoveryCase
 
 
 class ChaosTest(RecoveryCase):
-    """Signals at random moments, to ranks at random, of jobs that do little else than what is to be hit: computing, sending and reducing; writing checkpoints; changing their
-    layout; filling the cache."""
+    """Signals at random moments, to ranks at random, of jobs that do little else than what is to be hit: computing,
+    sending and reducing; writing checkpoints; changing their layout; filling the cache."""
 
     def jobs(self):
         changing = self.read("static.json")
         other = self.read("data-parallel.json")["phases"][0]
-        changing["phases"] = [{**(changing["phases"][0] if i % 2 == 0 else other), "from_step": 3 * i} for i in range(10 * EPOCHS // 3)]
+        changing["phases"] = [{**(changing["phases"][0] if i % 2 == 0 else other), "from_step": 3 * i}
+                              for i in range(10 * EPOCHS // 3)]
         changing["num_steps"] = 10 * EPOCHS
         self.write("changing.json", changing)
-        return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100), ("static.json", "--checkpoint-steps", 1),
+        return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100),
+                ("static.json", "--checkpoint-steps", 1),
                 ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10)]
 
     def four_ranks(self):
-        """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is with another one too."""
+        """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is
+        with another one too."""
         plan = self.read("static.json")
         phase = {**plan["phases"][0], "predicted": {**plan["phases"][0]["predicted"], "peak_memory_bytes": []}}
         halves = {**phase, "partition": [{"begin": 0, "end": 5}, {"begin": 5, "end": 10}], "num_micro_batches": 2,
-                  "layout": {"pipeline_parallel_size": 2, "data_parallel_size": 2, "tensor_parallel_size": 1, "placement": []}}
-        whole = {**phase, "partition": [{"begin": 0, "end": 10}], "from_step": 5 * EPOCHS, "first_trainable_layer": 3, "num_micro_batches": 1,
-                 "layout": {"pipeline_parallel_size": 1, "data_parallel_size": 4, "tensor_parallel_size": 1, "placement": []}}
+                  "layout": {"pipeline_parallel_size": 2, "data_parallel_size": 2, "tensor_parallel_size": 1,
+                             "placement": []}}
+        whole = {**phase, "partition": [{"begin": 0, "end": 10}], "from_step": 5 * EPOCHS, "first_trainable_layer": 3,
+                 "num_micro_batches": 1,
+                 "layout": {"pipeline_parallel_size": 1, "data_parallel_size": 4, "tensor_parallel_size": 1,
+                            "placement": []}}
         plan.update(world_size=4, memory_limited=False, num_steps=10 * EPOCHS, phases=[halves, whole])
         self.write("four.json", plan)
         cluster = self.read("cluster.json")
@@ -46,7 +52,8 @@ class ChaosTest(RecoveryCase):
         code = launcher.ended_within(LIMIT_SECONDS + 30)
         # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
         if code == 1 and "while the others were ending" in launcher.stderr:
-            launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"), name=f"again-{index}")
+            launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"),
+                                  name=f"again-{index}")
         run = self.assert_ended_well(launcher)
         recoveries = run.get("recoveries", [])
         same_layout = all(recovery["world_size"] == num_ranks for recovery in recoveries)
@@ -63,9 +70,11 @@ class ChaosTest(RecoveryCase):
             plan, *options = jobs[index % len(jobs)]
             spares = numbers.choice(spares_to_have)
             self.reference(plan, "--epochs", EPOCHS)  # before the machine has another run to do
-            launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares, name=f"launcher-{index}")
+            launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares,
+                                        name=f"launcher-{index}")
             time.sleep(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0))
-            ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None and rank < num_ranks}
+            ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None
+                     and rank < num_ranks}
             what = f"{index}: {plan} {options}, {spares} spares"
             if ranks:
                 victim = numbers.choice(sorted(ranks))
@@ -82,10 +91,13 @@ class ChaosTest(RecoveryCase):
                     self.end_every_process()
                     raise
                 for recovery in recoveries:
-                    sources[recovery["source"].split(" step-")[0]] = sources.get(recovery["source"].split(" step-")[0], 0) + 1
-                    slowest = max(slowest, (recovery["detection_ns"] + recovery["forming_ns"] + recovery["restoring_ns"]) / 1e9)
+                    source = recovery["source"].split(" step-")[0]
+                    sources[source] = sources.get(source, 0) + 1
+                    slowest = max(slowest,
+                                  (recovery["detection_ns"] + recovery["forming_ns"] + recovery["restoring_ns"]) / 1e9)
             shutil.rmtree(self.folder / "run", ignore_errors=True)
-        print(f"\n{count} times {number.name}: recovered from {sources}; slowest recovery {slowest:.2f} s", file=sys.stderr)
+        print(f"\n{count} times {number.name}: recovered from {sources}; slowest recovery {slowest:.2f} s",
+              file=sys.stderr)
 
     def test_100_kills(self):
         self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 100)), 1, signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""Ranks and launchers that die in mid-run (SIGKILL, SIGTERM, SIGINT) or fall silent (SIGSTOP): every process ends in time and says why."""
+"""Ranks and launchers that die in mid-run (SIGKILL, SIGTERM, SIGINT) or fall silent (SIGSTOP): every process ends in
+time and says why."""
 
 import os
 import signal
@@ -77,7 +78,8 @@ class SilenceTest(FaultTest):
         os.kill(ranks[victim], signal.SIGSTOP)
         code = launcher.ended_within(LIMIT_SECONDS)
         self.assertEqual(code, 1, launcher.stderr)
-        self.assert_said(launcher, rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
+        self.assert_said(launcher,
+                         rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
         self.assert_no_process_within(1)
 
     def test_stop_rank_1(self):

@@ -1,5 +1,6 @@
-"""A user's way with every family: a config alone, plan, two ranks, freezing, the trained folder scored by another process. Oracle: evaluate says what the run said of its own
-test samples; a saved folder holds exactly its family's tensors; a run through the cache and a change of layout ends where the undisturbed one does."""
+"""A user's way with every family: a config alone, plan, two ranks, freezing, the trained folder scored by another
+process. Oracle: evaluate says what the run said of its own test samples; a saved folder holds exactly its family's
+tensors; a run through the cache and a change of layout ends where the undisturbed one does."""
 
 import csv
 import json
@@ -16,23 +17,30 @@ import tiny_model
 from end_to_end import EndToEndTest
 
 BERT = tiny_model.config(2)
-VIT = {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "image_size": 8, "patch_size": 4, "num_channels": 3}
-GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 258, "activation_function": "gelu_new"}
+VIT = {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+       "intermediate_size": 64, "image_size": 8, "patch_size": 4, "num_channels": 3}
+GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 258,
+        "activation_function": "gelu_new"}
 COLOURS = {"blue": (30, 40, 200), "green": (40, 190, 50), "red": (210, 30, 40)}
 
 
 def byte_alphabet():
     """GPT-2's characters for the 256 bytes."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    return [chr(byte) if byte in plain else chr(256 + sorted(set(range(256)) - set(plain)).index(byte)) for byte in range(256)]
+    return [chr(byte) if byte in plain else chr(256 + sorted(set(range(256)) - set(plain)).index(byte))
+            for byte in range(256)]
 
 
 def write_png(path, side, colour, noise):
     """One colour with some noise."""
-    rows = b"".join(b"\0" + bytes(min(255, max(0, value + noise.randrange(-20, 21))) for _ in range(side) for value in colour) for _ in range(side))
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    rows = b"".join(b"\0" + bytes(min(255, max(0, value + noise.randrange(-20, 21))) for _ in range(side)
+                                  for value in colour) for _ in range(side))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)),
+              (b"IEND", b"")]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n"
+                     + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+                                for kind, data in chunks))
 
 
 def write_pictures(folder, per_label):
@@ -51,7 +59,9 @@ def write_questions(path, count):
         chosen = numbers.sample(words, 4)
         context = " ".join(chosen)
         answer = chosen[i % 4]
-        paragraphs.append({"context": context, "qas": [{"id": f"q{i}", "question": answer, "answers": [{"text": answer, "answer_start": context.index(answer)}]}]})
+        paragraphs.append({"context": context,
+                           "qas": [{"id": f"q{i}", "question": answer,
+                                    "answers": [{"text": answer, "answer_start": context.index(answer)}]}]})
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "made up", "paragraphs": paragraphs}]}))
 
 
@@ -73,19 +83,25 @@ class FamiliesTest(EndToEndTest):
 
     def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=()):
         """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
-        shape = [value for name in ("--max-tokens", "--window-overlap", "--test-data") if name in options for value in (name, options[options.index(name) + 1])]
-        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs, "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",
+        shape = [value for name in ("--max-tokens", "--window-overlap", "--test-data") if name in options
+                 for value in (name, options[options.index(name) + 1])]
+        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch,
+                      "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs,
+                      "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",
                       "family.json")
-        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs, *options)
+        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs,
+                      *options)
         run = self.read("run/summary.json")
         self.assertGreater(run["phases"][-1]["frozen_layers"], 0)
         self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
         return run
 
     def check_round_trip(self, data, *options):
-        """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the config."""
-        self.run_tool("train", self.of_length("family.json", 4), "--model", "run/model", "--data", data, "-o", "again", "--learning-rate", 0, *options)
+        """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the
+        config."""
+        self.run_tool("train", self.of_length("family.json", 4), "--model", "run/model", "--data", data, "-o", "again",
+                      "--learning-rate", 0, *options)
         before, after = self.contents("run/model"), self.contents("again/model")
         self.assertEqual(set(before), set(after))
         for name in before:
@@ -97,45 +113,60 @@ class FamiliesTest(EndToEndTest):
     def test_pictures_with_vit(self):
         self.write_model("vit", VIT, None)
         own = {"image_mean": [0.5, 0.25, 0.5], "image_std": [0.5, 0.5, 0.25], "somebody's": "own"}
-        self.write("vit/preprocessor_config.json", {"feature_extractor_type": "ViTFeatureExtractor", "do_center_crop": True, "do_resize": False, "do_normalize": False, "size": 224,
+        self.write("vit/preprocessor_config.json",
+                   {"feature_extractor_type": "ViTFeatureExtractor", "do_center_crop": True, "do_resize": False,
+                    "do_normalize": False, "size": 224,
                                                     "resample": 3, "rescale_factor": 1, **own})
         write_pictures(self.folder / "pictures", 24)
         write_pictures(self.folder / "unseen", 8)
-        run = self.train_family("vit", "pictures", "--test-data", "unseen", "--label-smoothing", 0.1, "--decay", "cosine")
+        run = self.train_family("vit", "pictures", "--test-data", "unseen", "--label-smoothing", 0.1,
+                                "--decay", "cosine")
         self.assertGreater(run["test_accuracy"], 0.9)
         self.assertEqual(run["label_names"], sorted(COLOURS))
-        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "unseen", "--predictions", "said.csv", "--format", "json").stdout)
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "unseen",
+                                         "--predictions", "said.csv", "--format", "json").stdout)
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         with open(self.folder / "said.csv", newline="") as file:
             said = list(csv.DictReader(file))
-        self.assertEqual([(row["picture"], row["label"]) for row in said], [(str(path.relative_to(self.folder)), path.parent.name) for path in sorted((self.folder / "unseen").glob("*/*"))])
+        self.assertEqual([(row["picture"], row["label"]) for row in said],
+                         [(str(path.relative_to(self.folder)), path.parent.name)
+                          for path in sorted((self.folder / "unseen").glob("*/*"))])
         self.assertAlmostEqual(found["value"], sum(row["label"] == row["predicted"] for row in said) / len(said))
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
         self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
-        # Oracle: what docs/file_formats.md says is computed, in transformers' words; mean, deviation and what else there is are the folder's own.
-        computed = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "do_rescale": True, "do_normalize": True, "size": {"height": 8, "width": 8},
+        # Oracle: what docs/file_formats.md says is computed, in transformers' words; mean, deviation and what else
+        # there is are the folder's own.
+        computed = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "do_rescale": True,
+                    "do_normalize": True, "size": {"height": 8, "width": 8},
                     "resample": 2, "rescale_factor": 1 / 255}
         self.assertEqual(self.read("run/model/preprocessor_config.json"), {**computed, "do_center_crop": False, **own})
         self.check_round_trip("pictures")
         # Pictures that change from epoch to epoch cannot be cached.
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4, "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4,
+                      "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
         (self.folder / "vit/preprocessor_config.json").unlink()
-        changing = ("train", self.of_length("off.json", 4), "--data", "pictures", "--flip", "--crop-padding", 1, "--seed", 1)
+        changing = ("train", self.of_length("off.json", 4), "--data", "pictures", "--flip", "--crop-padding", 1,
+                    "--seed", 1)
         self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2)
-        self.assertEqual(self.read("changing/model/preprocessor_config.json"), {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
+        self.assertEqual(self.read("changing/model/preprocessor_config.json"),
+                         {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
         self.check_other_pictures_are_not_resumed(changing)
         self.edit("off.json", lambda plan: plan["phases"][0].update(cache={**plan["phases"][0]["cache"], "on": True}))
-        self.assertIn("--cache off", self.run_tool("train", "off.json", "--data", "pictures", "-o", "refused", "--flip", code=2).stderr)
+        self.assertIn("--cache off", self.run_tool("train", "off.json", "--data", "pictures", "-o", "refused",
+                                                   "--flip", code=2).stderr)
 
     def check_other_pictures_are_not_resumed(self, changing):
         """Oracle: with the same pictures, changed in the same way, the same checkpoint is taken."""
         resume = ("--resume", "changing/checkpoints", "-o", "resumed")
         shutil.copytree(self.folder / "pictures", self.folder / "others")
-        write_png(self.folder / "others/blue/001.png", 12, COLOURS["blue"], random.Random(7))  # same name, label and number of pictures
-        for others in (changing[:4] + changing[5:], (*changing[:-3], 2, *changing[-2:]), ("train", "off.json", "--data", "others", *changing[4:])):
+        # Same name, label and number of pictures.
+        write_png(self.folder / "others/blue/001.png", 12, COLOURS["blue"], random.Random(7))
+        for others in (changing[:4] + changing[5:], (*changing[:-3], 2, *changing[-2:]),
+                       ("train", "off.json", "--data", "others", *changing[4:])):
             with self.subTest(others):
                 done = self.run_tool(*others, *resume, code=1)
-                self.assertRegex(done.stderr, r"changing/checkpoints/step-\d+: is of another run: data_fingerprint: .* in the checkpoint, .* now")
+                self.assertRegex(done.stderr, r"changing/checkpoints/step-\d+: is of another run: data_fingerprint: .* "
+                                              "in the checkpoint, .* now")
         self.run_tool(*changing, *resume)
         self.assertGreater(self.read("resumed/summary.json")["recoveries"][0]["step"], 0)
 
@@ -154,7 +185,8 @@ class FamiliesTest(EndToEndTest):
         run = self.train_family(model, "questions.json", "--test-data", "unseen.json", *window, epochs=3)
         self.assertEqual(run["test_metric"], "F1")
         self.assertEqual([other["name"] for other in run["test_others"]], ["exact match"])
-        done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", *window, "--predictions", "answers.json", "--format", "json")
+        done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", *window,
+                             "--predictions", "answers.json", "--format", "json")
         found = json.loads(done.stdout)
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         # Every question is answered, by words of its context; the score is worked out again.
@@ -179,34 +211,43 @@ class FamiliesTest(EndToEndTest):
         self.assertNotIn("problem_type", self.read("run/model/config.json"))
         self.assertIn("lm_head.weight", self.saved_names())
         self.check_round_trip("text.txt", "--max-tokens", 32)
-        self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))  # names of labels mean nothing to text alone
-        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32, "--format", "json").stdout)
+        # Names of labels mean nothing to text alone.
+        self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32,
+                                         "--format", "json").stdout)
         self.assertGreater(found["value"], 0.2)
-        refused = self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--predictions", "said.csv", code=1).stderr
+        refused = self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--predictions", "said.csv",
+                                code=1).stderr
         self.assertIn("--predictions: needs data with answers", refused)
         # Without freezing the tie holds to the end, and one matrix is saved.
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1, "--method", "static", "--pp", 2, "-o", "static2.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
+                      "--method", "static", "--pp", 2, "-o", "static2.json")
         self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1)
         self.assertTrue(self.read("tied/model/config.json")["tie_word_embeddings"])
         self.assertNotIn("lm_head.weight", tiny_model.read_safetensors(self.folder / "tied/model/model.safetensors"))
 
     def test_labelled_text_with_gpt2_and_dropout(self):
         # More rows than tokens: <|endoftext|>, which texts are padded with, is not the last one.
-        self.write_model("gpt2", {**GPT2, "n_positions": 128, "vocab_size": 264, "problem_type": "multi_label_classification"}, "bytes")
+        self.write_model("gpt2",
+                         {**GPT2, "n_positions": 128, "vocab_size": 264, "problem_type": "multi_label_classification"},
+                         "bytes")
         run = self.train_family("gpt2", "data.tsv", "--dropout", 0.1)
         self.assertEqual(run["label_names"], tiny_model.LABELS)
-        self.assertEqual(self.read("run/model/config.json")["pad_token_id"], self.read("gpt2/vocab.json")["<|endoftext|>"])
+        self.assertEqual(self.read("run/model/config.json")["pad_token_id"],
+                         self.read("gpt2/vocab.json")["<|endoftext|>"])
         self.assertEqual(self.read("run/model/config.json")["problem_type"], "single_label_classification")
         self.check_round_trip("data.tsv")
 
     def test_no_length_beyond_the_models_positions_is_measured(self):
-        """Ten texts that are cut to the model's 24 positions and a short one, each a mini-batch: the 10th and the 90th percentile of their lengths are one, and a second length must
-        lie below. Without data, 16 and 32 would be measured."""
+        """Ten texts that are cut to the model's 24 positions and a short one, each a mini-batch: the 10th and the 90th
+        percentile of their lengths are one, and a second length must lie below. Without data, 16 and 32 would be
+        measured."""
         self.write_model("gpt2", {**GPT2, "n_positions": 24}, "bytes")
         self.write("long.tsv", "text\tlabel\nshort\ta\n" + "".join(f"{'word ' * 20}\t{label}\n" for label in "ab" * 5))
         for data in (("--data", "long.tsv", "--test-data", "long.tsv", "--global-batch", 1), ()):
             with self.subTest(data):
-                self.run_tool("profile", "--model", "gpt2", *data, "--nproc-per-node", 1, "--micro-batch-sizes", 1, "-o", "p.json")
+                self.run_tool("profile", "--model", "gpt2", *data, "--nproc-per-node", 1, "--micro-batch-sizes", 1,
+                              "-o", "p.json")
                 profile = self.read("p.json")
                 lengths = {measurement["key"]["tokens"] for measurement in profile["measurements"]}
                 self.assertEqual((len(lengths), max(lengths)), (2, 24))
@@ -214,10 +255,13 @@ class FamiliesTest(EndToEndTest):
 
     def test_what_does_not_fit_is_named(self):
         self.write_model("vit", VIT, None)
-        self.assert_refused("profile", "--model", "vit", "--data", "data.tsv", "-o", "p.json", says=["config.json: model_type", "sequence classification"])
+        self.assert_refused("profile", "--model", "vit", "--data", "data.tsv", "-o", "p.json",
+                            says=["config.json: model_type", "sequence classification"])
         write_questions(self.folder / "questions.json", 4)
-        (self.folder / "questions.json").write_text((self.folder / "questions.json").read_text().replace('"answer_start": 0', '"answer_start": 1'))
-        self.assert_refused("profile", "--model", "model", "--data", "questions.json", "-o", "p.json", says=["questions.json: data[0].paragraphs[", "answer_start"])
+        (self.folder / "questions.json").write_text(
+            (self.folder / "questions.json").read_text().replace('"answer_start": 0', '"answer_start": 1'))
+        self.assert_refused("profile", "--model", "model", "--data", "questions.json", "-o", "p.json",
+                            says=["questions.json: data[0].paragraphs[", "answer_start"])
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ class FaultTest(EndToEndTest):
         """Two ranks as torchrun starts them, in mid-run; rank 0 hosts the store."""
         port = free_port()
         arguments = self.train_arguments(plan, "run", *(options or LONG))
-        ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2,
+                            MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
                  for rank in (0, 1)]
         if not options:
             self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,

@@ -41,7 +41,8 @@ LAUNCHER = -1
 
 # What a run says while it goes on; any other line of its own says how it ended.
 GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
-                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
+                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint "
+                     "is passed over: ")
 DIED_BY_ITSELF = re.compile(r"killed by signal (?!9 )")
 LEFT_BEHIND = re.compile(r"\.part\b|\.written$|\.tmp$|probe")
 

@@ -1,4 +1,5 @@
-"""Memory, disks, descriptors and shared memory that are too small: the run ends in time and says why, or does without."""
+"""Memory, disks, descriptors and shared memory that are too small: the run ends in time and says why, or does
+without."""
 
 import json
 import os
@@ -16,19 +17,22 @@ from faults import LONG, FaultTest
 
 class TooSmallTest(FaultTest):
     def test_a_memory_limit_that_the_run_does_not_keep(self):
-        """The planner was told of 64 MiB; the rank that really has half of what it needs says where it ran out, and by how much."""
+        """The planner was told of 64 MiB; the rank that really has half of what it needs says where it ran out, and by
+        how much."""
         peaks = self.train("static.json", "free", "--epochs", 1)["phases"][0]["measured_peak_memory_bytes"]
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 limit = peaks[victim] // 2
-                self.edit("cluster.json", lambda cluster: [device.update(memory_limit_bytes=64 << 20) for device in cluster["devices"]])
+                self.edit("cluster.json",
+                          lambda cluster: [device.update(memory_limit_bytes=64 << 20) for device in cluster["devices"]])
                 self.edit("cluster.json", lambda cluster: cluster["devices"][victim].update(memory_limit_bytes=limit))
                 arguments = self.train_arguments("static.json", f"run-{victim}", "--cluster", "cluster.json")
                 done = self.run_tool(*arguments, code=1)
                 self.assertEqual(done.stdout, "")
                 lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
                 self.assertEqual(len(lines), 1, done.stderr)
-                self.assertRegex(lines[0], rf"^frostpipe: rank {victim}: out of memory in .+: \d+ more bytes .* limit of {limit}\b.*memory_limit_bytes")
+                self.assertRegex(lines[0], rf"^frostpipe: rank {victim}: out of memory in .+: \d+ more bytes .* limit "
+                                           rf"of {limit}\b.*memory_limit_bytes")
                 self.assertNotIn("run on rank", done.stderr)
                 self.assertRegex(done.stderr, rf"frostpipe: rank {victim} \(process \d+\) ended with exit code 1")
                 self.assertFalse((self.folder / f"run-{victim}/summary.json").exists())
@@ -48,14 +52,18 @@ class TooSmallTest(FaultTest):
         self.assert_no_process_within(2)
 
     def test_files_that_cannot_grow(self):
-        """As a full disk, without being root. How much the weights take (180 kB) is known before; their file's header is not."""
+        """As a full disk, without being root. How much the weights take (180 kB) is known before; their file's header
+        is not."""
         for limit in (20_000, 120_000):
             with self.subTest(limit=limit):
-                self.assert_refused(*self.train_arguments("static.json", f"run-{limit}", *LONG), prepare=limit_file_size(limit),
-                                    says=["limit of a file's size (ulimit -f): must be at least", f"run-{limit}/model/model.safetensors", "is "])
+                self.assert_refused(*self.train_arguments("static.json", f"run-{limit}", *LONG),
+                                    prepare=limit_file_size(limit),
+                                    says=["limit of a file's size (ulimit -f): must be at least",
+                                          f"run-{limit}/model/model.safetensors", "is "])
         self.train("static.json", "free", "--epochs", 1)
         limit = (self.folder / "free/model/model.safetensors").stat().st_size - 1000
-        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 1), code=1, prepare=limit_file_size(limit))
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 1), code=1,
+                             prepare=limit_file_size(limit))
         self.assert_disk_error(done, self.folder / "run/model/model.safetensors")
         self.assertRegex(done.stderr, r"File too large \(a file may have \d+ KiB: ulimit -f\)")
         self.assertFalse((self.folder / "run/model/model.safetensors").exists(), "half a model looks like a model")
@@ -65,10 +73,13 @@ class TooSmallTest(FaultTest):
         mount.mkdir()
         for size in (40_960, 204_800):  # too small for the weights; for what follows them
             with self.subTest(size=size):
-                made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)], capture_output=True, text=True) \
-                    if os.geteuid() == 0 and shutil.which("mount") else None
+                made = None
+                if os.geteuid() == 0 and shutil.which("mount"):
+                    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)],
+                                          capture_output=True, text=True)
                 if made is None or made.returncode != 0:
-                    print(f"\nSKIPPED LOUDLY: a full disk needs a tmpfs, and so root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
+                    print("\nSKIPPED LOUDLY: a full disk needs a tmpfs, and so "
+                          f"root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
                     self.skipTest("cannot mount a tmpfs")
                 try:
                     done = self.run_tool(*self.train_arguments("static.json", "tiny/run", "--epochs", 2), code=1)
@@ -91,10 +102,12 @@ def limited(resource_kind, soft, hard):
 
 
 class LimitsTest(FaultTest):
-    """What the system allows a process (ulimit): said before anything starts where it can be known, and else by the rank that met it. No restart: it would end the same way."""
+    """What the system allows a process (ulimit): said before anything starts where it can be known, and else by the
+    rank that met it. No restart: it would end the same way."""
 
     def test_too_few_descriptors_for_the_ranks(self):
-        self.assert_refused(*self.train_arguments("static.json", "run", *LONG), prepare=limited(resource.RLIMIT_NOFILE, 33, 33),
+        self.assert_refused(*self.train_arguments("static.json", "run", *LONG),
+                            prepare=limited(resource.RLIMIT_NOFILE, 33, 33),
                             says=["limit of open files (ulimit -n): must be at least 34 for 2 ranks, is 33"])
 
     def test_descriptors_that_the_shell_keeps_back_are_taken(self):
@@ -102,30 +115,36 @@ class LimitsTest(FaultTest):
 
     def end_with_limit(self, resource_kind, value, says):
         """Rank 0 meets the limit in mid-run; the run is short enough to end."""
-        launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60, "--max-restarts", 3), name="launcher")
+        launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60, "--max-restarts", 3),
+                              name="launcher")
         self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder)}
         resource.prlimit(ranks[0], resource_kind, (value, value))
         self.assertEqual(launcher.ended_within(HANG_SECONDS), 1, launcher.stderr)
         self.assert_said(launcher, says)
-        self.assertRegex(launcher.stderr, r"frostpipe: rank 0 \(process \d+\) ended with exit code 1; ended the other ranks")
+        self.assertRegex(launcher.stderr,
+                         r"frostpipe: rank 0 \(process \d+\) ended with exit code 1; ended the other ranks")
         self.assertNotIn("restart", launcher.stderr)
         self.assert_no_process_within(2)
 
     def test_no_descriptor_is_left_at_the_end(self):
-        self.end_with_limit(resource.RLIMIT_NOFILE, 3, r"frostpipe: .*/run/.*: Too many open files \(this process may have 3: ulimit -n\)")
+        self.end_with_limit(resource.RLIMIT_NOFILE, 3, r"frostpipe: .*/run/.*: Too many open files \(this process may "
+                                                       r"have 3: ulimit -n\)")
 
     def test_files_may_not_grow_at_the_end(self):
-        self.end_with_limit(resource.RLIMIT_FSIZE, 4096, r"frostpipe: .*/run/.*: cannot be written: File too large \(a file may have 4.00 KiB: ulimit -f\)")
+        self.end_with_limit(resource.RLIMIT_FSIZE, 4096, r"frostpipe: .*/run/.*: cannot be written: File too large \(a "
+                                                         r"file may have 4.00 KiB: ulimit -f\)")
 
     def test_a_disk_that_becomes_read_only(self):
         """Another one, mounted over the run's folder: the run's own is busy with its lock."""
         launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60), name="launcher")
         self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
         mount = self.folder / "run"
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(mount)], capture_output=True, text=True) if os.geteuid() == 0 and shutil.which("mount") else None
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(mount)], capture_output=True,
+                              text=True) if os.geteuid() == 0 and shutil.which("mount") else None
         if made is None or made.returncode != 0:
-            print(f"\nSKIPPED LOUDLY: a disk of its own needs a tmpfs, and so root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
+            print("\nSKIPPED LOUDLY: a disk of its own needs a tmpfs, and so "
+                  f"root: {made.stderr.strip() if made else 'not root'}", file=sys.stderr)
             self.skipTest("cannot mount a tmpfs")
         self.addCleanup(subprocess.run, ["umount", "--lazy", str(mount)], check=True)
         self.assertEqual(launcher.ended_within(HANG_SECONDS), 1, launcher.stderr)
@@ -139,14 +158,17 @@ class LimitsTest(FaultTest):
 
 
 class NoCacheTest(FaultTest):
-    """A place for cached activations that takes nothing: the run goes on without it, as it would with a cache that never finds anything, and says so once."""
+    """A place for cached activations that takes nothing: the run goes on without it, as it would with a cache that
+    never finds anything, and says so once."""
 
     def train_inside(self, mount, plan, output, *options):
         """In a mount namespace of its own, made by the shell command."""
         command = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
-        tried = subprocess.run([*command, "true"], cwd=self.folder, capture_output=True, text=True) if os.geteuid() == 0 and shutil.which("unshare") else None
+        tried = subprocess.run([*command, "true"], cwd=self.folder, capture_output=True,
+                               text=True) if os.geteuid() == 0 and shutil.which("unshare") else None
         if tried is None or tried.returncode != 0:
-            print(f"\nSKIPPED LOUDLY: another /dev/shm or disk needs unshare and mount, and so root: {tried.stderr.strip() if tried else 'not root'}", file=sys.stderr)
+            print("\nSKIPPED LOUDLY: another /dev/shm or disk needs unshare and mount, and so "
+                  f"root: {tried.stderr.strip() if tried else 'not root'}", file=sys.stderr)
             self.skipTest("cannot mount")
         started = self.start(*self.train_arguments(plan, output, "--epochs", 4, *options), name=output, wrapper=command)
         self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
@@ -155,7 +177,8 @@ class NoCacheTest(FaultTest):
         notes = [line for line in started.stderr.splitlines() if "activation cache: " in line]
         self.assertEqual(len(notes), 1, started.stderr)
         self.assertIn(run["cache_note"], notes[0])
-        self.assertEqual([phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"] if phase["cache"]], [0] * (len(run["phases"]) - 1))
+        self.assertEqual([phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]
+                          if phase["cache"]], [0] * (len(run["phases"]) - 1))
         self.assert_losses_equal(run, self.undisturbed, run["num_steps"], 1e-4)
         return run["cache_note"]
 
@@ -178,13 +201,15 @@ class NoCacheTest(FaultTest):
 
     def test_shared_memory_that_is_full(self):
         fill = "mount -t tmpfs -o size=65536 tmpfs /dev/shm && head -c 65536 /dev/zero > /dev/shm/full"
-        self.assertRegex(self.train_inside(fill, "data-parallel.json", "run"), r"^/dev/shm: 0 B of .* could be reserved: No space left on device$")
+        self.assertRegex(self.train_inside(fill, "data-parallel.json", "run"),
+                         r"^/dev/shm: 0 B of .* could be reserved: No space left on device$")
 
     def test_a_disk_that_is_read_only_or_full(self):
         self.edit("data-parallel.json", lambda plan: plan["cache"].update(memory_bytes=0, disk_bytes=1 << 20))
         (self.folder / "disk").mkdir()
         for name, mount, says in [("ro", "mount -t tmpfs -o ro tmpfs disk", "Read-only file system"),
-                                  ("full", "mount -t tmpfs -o size=65536 tmpfs disk && head -c 65536 /dev/zero > disk/full", "No space left on device")]:
+                                  ("full", "mount -t tmpfs -o size=65536 tmpfs disk && head -c 65536 /dev/zero > "
+                                           "disk/full", "No space left on device")]:
             with self.subTest(name):
                 note = self.train_inside(mount, "data-parallel.json", name, "--cache-dir", "disk")
                 self.assertRegex(note, rf"^disk/frostpipe-.*: 0 B of .* could be reserved: {says}$")

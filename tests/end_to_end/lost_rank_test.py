@@ -23,7 +23,8 @@ class LostRankTest(RecoveryCase):
         os.kill(self.ranks_of(launcher)[victim], number)
         run = self.assert_ended_well(launcher)
         self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
-        self.assertEqual([path for path in (self.folder / "run").rglob("*") if ".part" in path.name or ".written" in path.name], [])
+        self.assertEqual([path for path in (self.folder / "run").rglob("*") if ".part" in path.name
+                          or ".written" in path.name], [])
         return run, launcher
 
     def test_a_spare_restores_the_layout_from_a_checkpoint(self):
@@ -31,7 +32,8 @@ class LostRankTest(RecoveryCase):
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 run, launcher = self.lose(victim, "static.json", "--checkpoint-steps", 20, "--spares", 1)
-                self.assertRegex(launcher.stderr, rf"rank {victim} \(process \d+\) was killed by signal 9 .*a spare takes the place")
+                self.assertRegex(launcher.stderr, rf"rank {victim} \(process \d+\) was killed by signal 9 .*a spare "
+                                                  "takes the place")
                 self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
                 self.assert_same_run(run, reference, weights)
                 shutil.rmtree(self.folder / "run")
@@ -54,7 +56,8 @@ class LostRankTest(RecoveryCase):
         self.assertNotIn("did not stop", started.stderr)
 
     def test_a_rank_that_fails_by_itself_is_not_started_again(self):
-        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run", "--learning-rate", 1e6, "--gradient-clip", 0, code=1)
+        done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run",
+                             "--learning-rate", 1e6, "--gradient-clip", 0, code=1)
         self.assertIn("diverged", done.stderr)
         self.assertNotIn("restart", done.stderr)
 
@@ -63,7 +66,8 @@ class LossBehindTheLastStepTest(RecoveryCase):
     OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose last evaluation takes long enough to be hit
 
     def make_elastic_plan(self):
-        """Replicas throughout, which freeze and cache: whoever is left has the whole model, and no step is done again."""
+        """Replicas throughout, which freeze and cache: whoever is left has the whole model, and no step is done
+        again."""
         tiny_model.write_data(self.folder / "many.tsv", 30000)
         plan = self.read("data-parallel.json")
         limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
@@ -72,16 +76,19 @@ class LossBehindTheLastStepTest(RecoveryCase):
         self.write("elastic.json", plan)
 
     def test_the_one_that_is_left_evaluates_and_saves(self):
-        """Behind the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's to the bit."""
+        """Behind the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
+        to the bit."""
         self.make_elastic_plan()
         reference, weights = self.reference("elastic.json", *self.OPTIONS)
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 launcher = self.start(*self.train_arguments("elastic.json", "run", *self.OPTIONS))
-                self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
+                self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None,
+                                HANG_SECONDS, lambda: launcher.stderr)
                 os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
                 run = self.assert_ended_well(launcher)
-                self.assertEqual([(one["step"], one["lost_steps"], one["world_size"]) for one in run["recoveries"]], [(reference["num_steps"], 0, 1)], launcher.stderr)
+                self.assertEqual([(one["step"], one["lost_steps"], one["world_size"]) for one in run["recoveries"]],
+                                 [(reference["num_steps"], 0, 1)], launcher.stderr)
                 self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
                 self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
                 self.assertEqual(run["evaluations"][-1]["step"], reference["num_steps"])
@@ -110,7 +117,8 @@ class LongLostRankTest(LostRankTest):
         plan = "pipetransformer.json"
         reference, weights = self.reference(plan, "--epochs", EPOCHS)
         run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, steps=30)
-        self.assert_same_run(run, reference, weights, bits=False)  # what was cached, and what is computed again, differ by rounding: other samples beside them
+        # What was cached, and what is computed again, differ by rounding: other samples beside them.
+        self.assert_same_run(run, reference, weights, bits=False)
         self.assertEqual(run["phases"][-1]["frozen_layers"], reference["phases"][-1]["frozen_layers"])
 
 
@@ -129,7 +137,8 @@ class LongLostRankTest(LostRankTest):
         reference = self.train("freezing.json", "reference", data="long.tsv")
         launcher = self.start(*self.train_arguments("freezing.json", "run", data="long.tsv"))
         scalars = self.folder / "run/scalars.jsonl"
-        self.wait_until(lambda: scalars.exists() and scalars.read_text().count("\n") > 20, HANG_SECONDS, lambda: launcher.stderr)
+        self.wait_until(lambda: scalars.exists() and scalars.read_text().count("\n") > 20, HANG_SECONDS,
+                        lambda: launcher.stderr)
         os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
         run = self.assert_ended_well(launcher)
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1], launcher.stderr)

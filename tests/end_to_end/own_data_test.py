@@ -15,7 +15,8 @@ from end_to_end import FROSTPIPE, HANG_SECONDS, EndToEndTest
 class OwnDataTest(EndToEndTest):
     def test_quotes_are_literal_and_labels_are_any_strings(self):
         labels = ['"quoted"', "it's \"half", "naïve ☃; a, b\\n", " 7 "]
-        rows = [(f'"{text}', label) if i % 3 == 0 else (text, label) for i, (text, label) in enumerate(tiny_model.samples(100, labels=labels))]
+        rows = [(f'"{text}', label) if i % 3 == 0 else (text, label)
+                for i, (text, label) in enumerate(tiny_model.samples(100, labels=labels))]
         self.write("own.tsv", "text\tlabel\r\n" + "".join(f"{text}\t{label}\r\n" for text, label in rows))
         run = self.train(self.of_length("static.json", 30), "run", data="own.tsv")
         self.assertEqual(sorted(run["label_names"]), sorted(labels))
@@ -23,13 +24,15 @@ class OwnDataTest(EndToEndTest):
         self.assertGreater(run["test_accuracy"], 0.4)
         config = self.read("run/model/config.json")
         self.assertEqual([config["id2label"][str(i)] for i in range(len(labels))], run["label_names"])
-        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "own.tsv", "--format", "json").stdout)
+        found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "own.tsv",
+                                         "--format", "json").stdout)
         self.assertEqual({entry["label"]: entry["count"] for entry in found["labels"]}, {label: 25 for label in labels})
 
     def test_csv_and_predictions(self):
-        """The same table as CSV, as Python's csv module writes it, trains the same model; what evaluate says of each text agrees with its own figures and, without labels,
-        with itself."""
-        rows = [(text + ', "so"' if i % 3 == 0 else text, label) for i, (text, label) in enumerate(tiny_model.samples(100))]
+        """The same table as CSV, as Python's csv module writes it, trains the same model; what evaluate says of each
+        text agrees with its own figures and, without labels, with itself."""
+        rows = [(text + ', "so"' if i % 3 == 0 else text, label)
+                for i, (text, label) in enumerate(tiny_model.samples(100))]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
         with open(self.folder / "own.csv", "w", newline="") as file:
             csv.writer(file).writerows([("label", "text"), *((label, text) for text, label in rows)])
@@ -38,7 +41,8 @@ class OwnDataTest(EndToEndTest):
         self.assertEqual(self.losses(of_tsv), self.losses(of_csv))
 
         def predictions(data):
-            answer = self.run_tool("evaluate", "--model", "run-csv/model", "--data", data, "--predictions", "said.csv", "--format", "json")
+            answer = self.run_tool("evaluate", "--model", "run-csv/model", "--data", data, "--predictions", "said.csv",
+                                   "--format", "json")
             with open(self.folder / "said.csv", newline="") as file:
                 return json.loads(answer.stdout), list(csv.DictReader(file))
 
@@ -54,14 +58,18 @@ class OwnDataTest(EndToEndTest):
                 found, again = predictions(data)
                 self.assertNotIn("metric", found)
                 self.assertEqual(sum(entry["predicted"] for entry in found["labels"]), 100)
-                self.assertEqual(again, [{key: row[key] for key in ("text", "predicted", "probability")} for row in said])
-                self.assertIn("100 samples without labels", self.run_tool("evaluate", "--model", "run-csv/model", "--data", data).stdout)
+                self.assertEqual(again,
+                                 [{key: row[key] for key in ("text", "predicted", "probability")} for row in said])
+                self.assertIn("100 samples without labels",
+                              self.run_tool("evaluate", "--model", "run-csv/model", "--data", data).stdout)
 
     def test_what_may_be_a_slip_is_said_once(self):
-        rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "), ("more", "y ")]
+        rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "),
+                ("more", "y ")]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
         stderr = self.run_tool(*self.train_arguments(self.of_length("static.json", 3), "run", data="own.tsv")).stderr
-        for note in ("own.tsv: the text in line 63 is empty", 'differ by blanks alone, and count as different ones: "y" (30 times), "y " (2 times)',
+        for note in ("own.tsv: the text in line 63 is empty",
+                     'differ by blanks alone, and count as different ones: "y" (30 times), "y " (2 times)',
                      '1 of 4 labels has a single sample, which is trained on and never tested on: "rare"'):
             self.assertEqual(stderr.count(note), 1, stderr)
 
@@ -69,19 +77,23 @@ class OwnDataTest(EndToEndTest):
         """The plan was made from a profile with four labels; it is the user's text that decides."""
         for labels in (["no", "yes"], ["a", "b", "c", "d", "e", "f"]):
             with self.subTest(labels):
-                self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in tiny_model.samples(100, labels=labels)))
+                self.write("own.tsv", "text\tlabel\n"
+                           + "".join(f"{text}\t{label}\n" for text, label in tiny_model.samples(100, labels=labels)))
                 run = self.train(self.of_length("static.json", 5), f"run-{len(labels)}", data="own.tsv")
                 self.assertEqual(run["label_names"], labels)
 
     def test_the_profile_needs_no_data(self):
-        self.run_tool("profile", "--model", "model", "--micro-batch-sizes", "4", "--tokens", "8,16", "--cluster", "new-cluster.json", "-o", "new.json")
-        self.run_tool("plan", "--profile", "new.json", "--cluster", "new-cluster.json", "--global-batch", 8, "--method", "static", "--steps", 20,
+        self.run_tool("profile", "--model", "model", "--micro-batch-sizes", "4", "--tokens", "8,16",
+                      "--cluster", "new-cluster.json", "-o", "new.json")
+        self.run_tool("plan", "--profile", "new.json", "--cluster", "new-cluster.json", "--global-batch", 8,
+                      "--method", "static", "--steps", 20,
                       "--tokens", 12, "-o", "plan.json")
         self.assertEqual(self.train("plan.json", "run")["num_steps"], 20)
 
     def test_more_columns_in_any_order(self):
         rows = tiny_model.samples(60)
-        self.write("own.tsv", "id\tlabel\ttext\n" + "".join(f"{i}\t{label}\t{text}\n" for i, (text, label) in enumerate(rows)))
+        self.write("own.tsv",
+                   "id\tlabel\ttext\n" + "".join(f"{i}\t{label}\t{text}\n" for i, (text, label) in enumerate(rows)))
         run = self.train(self.of_length("static.json", 3), "run", data="own.tsv")
         self.assertEqual(run["label_names"], tiny_model.LABELS)
 
@@ -90,7 +102,8 @@ class OwnDataTest(EndToEndTest):
         before = self.contents("run")
         for options in ((), ("--resume", "no"), ("--resume", "run/checkpoints")):
             with self.subTest(options):
-                self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", 2, *options), says=["/run: holds a run that has ended", "-o", "--overwrite"])
+                self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", 2, *options),
+                                    says=["/run: holds a run that has ended", "-o", "--overwrite"])
                 after = self.contents("run")
                 after[".lock"] = before[".lock"]
                 self.assertEqual(after, before)
@@ -101,9 +114,11 @@ class OwnDataTest(EndToEndTest):
 
 class OutputFolderTest(EndToEndTest):
     def test_links_are_replaced_and_what_they_lead_to_is_untouched(self):
-        """A link in a file's place is nobody's way out of the folder; a link to a folder is how people use another disk."""
+        """A link in a file's place is nobody's way out of the folder; a link to a folder is how people use another
+        disk."""
         self.write("secret", "somebody's")
-        names = ["executed_plan.json", "trace.json", "summary.json", "scalars.jsonl", "steps.jsonl", "model/config.json", "model/vocab.txt", "model/model.safetensors",
+        names = ["executed_plan.json", "trace.json", "summary.json", "scalars.jsonl", "steps.jsonl",
+                 "model/config.json", "model/vocab.txt", "model/model.safetensors",
                  "model/model.safetensors.part"]
         (self.folder / "disk/model").mkdir(parents=True)
         (self.folder / "disk/checkpoints/my.parts").mkdir(parents=True)
@@ -124,8 +139,10 @@ class OutputFolderTest(EndToEndTest):
         self.assertFalse(leftover.exists())
 
     def test_with_closed_standard_streams_training_runs_to_its_end(self):
-        arguments = " ".join(f"'{argument}'" for argument in (FROSTPIPE, *self.train_arguments("static.json", "run", "--epochs", 1)))
-        done = subprocess.run(["bash", "-c", f"{arguments} <&- >&- 2>&-"], cwd=self.folder, env=self.environment(), timeout=HANG_SECONDS)
+        arguments = " ".join(f"'{argument}'"
+                             for argument in (FROSTPIPE, *self.train_arguments("static.json", "run", "--epochs", 1)))
+        done = subprocess.run(["bash", "-c", f"{arguments} <&- >&- 2>&-"], cwd=self.folder, env=self.environment(),
+                              timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.read("run/summary.json")["num_steps"], len(self.read("run/summary.json")["steps"]))
 

@@ -21,7 +21,8 @@ class RecoveryCase(EndToEndTest):
         key = (plan, *options)
         if key not in self.references:
             run = self.train(plan, f"reference-{len(self.references)}", *options)
-            self.references[key] = (run, (self.folder / f"reference-{len(self.references)}/model/model.safetensors").read_bytes())
+            saved = self.folder / f"reference-{len(self.references)}/model/model.safetensors"
+            self.references[key] = (run, saved.read_bytes())
         return self.references[key]
 
     def caches(self, plan):
@@ -31,15 +32,16 @@ class RecoveryCase(EndToEndTest):
         return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
 
     def start_until(self, steps, plan, *options, name="launcher"):
-        """The launcher, once so many steps are done: told by steps, the moment comes before the end on a fast machine, and
-        behind the first checkpoints on a slow one."""
+        """The launcher, once so many steps are done: told by steps, the moment comes before the end on a fast machine,
+        and behind the first checkpoints on a slow one."""
         launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
         scalars = self.folder / "run/scalars.jsonl"
 
         def is_there():
             return scalars.exists() and scalars.read_text().count('"loss"') >= steps
 
-        self.wait_until(lambda: is_there() or launcher.ended_within(0) is not None, HANG_SECONDS, lambda: launcher.stderr)
+        self.wait_until(lambda: is_there() or launcher.ended_within(0) is not None, HANG_SECONDS,
+                        lambda: launcher.stderr)
         return launcher
 
     def assert_ended_well(self, launcher):
@@ -52,7 +54,8 @@ class RecoveryCase(EndToEndTest):
     def assert_same_account(self, run, reference):
         """Every sample of every epoch once."""
         for field in ("step", "samples", "learning_rate"):
-            self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]], field)
+            self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]],
+                             field)
 
     def assert_same_run(self, run, reference, weights, bits=True, out="run"):
         self.assert_same_account(run, reference)

@@ -19,10 +19,12 @@ class RehearsalCase(EndToEndTest):
         cls.shared_rehearsal = tempfile.TemporaryDirectory(prefix="frostpipe-e2e-")
         cls.addClassCleanup(cls.shared_rehearsal.cleanup)
         folder = Path(cls.shared_rehearsal.name)
-        cls.call(folder, "profile", "--like", "vit-b16", "--nproc-per-node", 4, "--global-batch", 32, "--samples", 128, "--memory-limit", "4GiB",
+        cls.call(folder, "profile", "--like", "vit-b16", "--nproc-per-node", 4, "--global-batch", 32, "--samples", 128,
+                 "--memory-limit", "4GiB",
                  "--cluster", "cluster.json", "-o", "profile.json")
         for method in ("static", "pipetransformer-published", "pipetransformer"):
-            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32, "--method", method, "--epochs", 4,
+            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                     "--method", method, "--epochs", 4,
                      "--freeze-warm-up", 0.25, "--freeze-interval", 0.25, "-o", f"{method}.json")
         EndToEndTest.shared, cls.kept = folder, EndToEndTest.shared
 
@@ -43,39 +45,48 @@ class RehearsalTest(RehearsalCase):
         self.assertFalse((self.folder / "run/model").exists())
         phase = run["phases"][0]
         predicted = self.read("static.json")["phases"][0]["predicted"]
-        # Asleep never shorter than asked: the prediction's critical path is a lower bound but for messages that overlap.
+        # Asleep never shorter than asked: the prediction's critical path is a lower bound but for messages that
+        # overlap.
         self.assertGreater(phase["measured_iteration_ns"], 0.95 * predicted["iteration_ns"])
         for measured, expected in zip(phase["measured_peak_memory_bytes"], predicted["peak_memory_bytes"]):
             self.assertLess(abs(measured - expected), 0.1 * expected)
 
     def test_what_has_been_sent_is_let_go_of(self):
-        """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of the iteration."""
-        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32, "--method", "static", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
+        """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
+        the iteration."""
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                      "--method", "static", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
         _, run = self.rehearse("many.json", "run", "--epochs", 1)
         phase, message = run["phases"][0], 2 * 197 * 768 * 4
         self.assertEqual((phase["stages"], phase["num_micro_batches"]), (4, 16))
-        for measured, expected in zip(phase["measured_peak_memory_bytes"], self.read("many.json")["phases"][0]["predicted"]["peak_memory_bytes"]):
+        for measured, expected in zip(phase["measured_peak_memory_bytes"],
+                                      self.read("many.json")["phases"][0]["predicted"]["peak_memory_bytes"]):
             self.assertLess(measured - expected, 6 * message)
 
     def test_freezing_changes_layout_and_uses_the_cache(self):
-        _, run = self.rehearse("pipetransformer-published.json", "published", "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        _, run = self.rehearse("pipetransformer-published.json", "published", "--freeze", "cap",
+                               "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
         layouts = [(phase["stages"], phase["replicas"]) for phase in run["phases"]]
         self.assertEqual((layouts[0], layouts[-1]), ((4, 1), (1, 4)))
-        _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-warm-up", 0.25,
+                               "--freeze-interval", 0.25)
         self.assertTrue(run["phases"][-1]["cache"])
         # Frozen at each epoch's begin: what the epoch before has written is the earlier boundary's.
-        self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]), 0.99)
+        self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]),
+                           0.99)
 
     def test_virtual_nodes_have_caches_of_their_own(self):
         """Each node keeps its shard: all samples are still found where replicas train alone on theirs."""
-        _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+        _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25,
+                               "--freeze-interval", 0.25)
         self.assertEqual(run["num_steps"], 16)
         last = run["phases"][-1]
         if last["stages"] == 1:
             self.assertGreater(last["cache_hit_fraction"] + last["cache_base_fraction"], 0.99)
 
     def test_a_dead_rank_ends_the_rehearsal(self):
-        started = self.start("train", self.of_length("static.json", 400), "--device", "emulated", "--max-restarts", 0, "-o", self.folder / "run")
+        started = self.start("train", self.of_length("static.json", 400), "--device", "emulated", "--max-restarts", 0,
+                             "-o", self.folder / "run")
         self.wait_until(lambda: "step" in started.stderr, HANG_SECONDS, lambda: started.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
         os.kill(ranks[2], signal.SIGKILL)
@@ -83,37 +94,47 @@ class RehearsalTest(RehearsalCase):
         self.assertIn("rank 2", started.stderr)
 
     def test_a_measured_model_with_tied_embeddings(self):
-        """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout and bytes of the plan; after a loss, every step once."""
-        families_test.write_model(self.folder / "gpt2", {**families_test.GPT2, "vocab_size": 4096}, "bytes")  # the first stage needs most for the exchange
+        """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout
+        and bytes of the plan; after a loss, every step once."""
+        # The first stage needs most for the exchange.
+        families_test.write_model(self.folder / "gpt2", {**families_test.GPT2, "vocab_size": 4096}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
-        self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16, "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4,
+        self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16,
+                      "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4,
                       "--cluster", "c.json", "-o", "p.json")
         for stages, replicas in ((4, 1), (1, 4)):
             with self.subTest(stages=stages):
-                self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--method", "static", "--pp", stages, "--fix", "m=2", "--steps", 12,
+                self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16,
+                              "--method", "static", "--pp", stages, "--fix", "m=2", "--steps", 12,
                               "-o", f"{stages}.json")
                 _, run = self.rehearse(f"{stages}.json", f"run-{stages}", "--emulated-shrink", 7)
-                phase, planned = run["phases"][0], self.read(f"{stages}.json")["phases"][0]["predicted"]["peak_memory_bytes"]
-                self.assertEqual((phase["stages"], phase["replicas"], phase["num_steps"], len(run["steps"])), (stages, replicas, 12, 12))
+                phase = run["phases"][0]
+                planned = self.read(f"{stages}.json")["phases"][0]["predicted"]["peak_memory_bytes"]
+                self.assertEqual((phase["stages"], phase["replicas"], phase["num_steps"], len(run["steps"])),
+                                 (stages, replicas, 12, 12))
                 for measured, expected in zip(phase["measured_peak_memory_bytes"], planned, strict=True):
                     self.assertLess(abs(measured - expected), 0.1 * expected)
 
-        started = self.start("train", self.of_length("4.json", 168), "--device", "emulated", "--emulated-shrink", 7, "--checkpoint-steps", 20, "-o", self.folder / "dead")
+        started = self.start("train", self.of_length("4.json", 168), "--device", "emulated", "--emulated-shrink", 7,
+                             "--checkpoint-steps", 20, "-o", self.folder / "dead")
         checkpoints = self.folder / "dead/checkpoints"
         self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: started.stderr)
         os.kill({rank_of_process(pid): pid for pid in processes_naming(self.folder / "dead")}[2], signal.SIGKILL)
         self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
         run = self.read("dead/summary.json")
-        self.assertEqual([(recovery["world_size"], recovery["step"] % 20) for recovery in run["recoveries"]], [(3, 0)], "from a checkpoint, on the ranks that are left")
+        self.assertEqual([(recovery["world_size"], recovery["step"] % 20) for recovery in run["recoveries"]], [(3, 0)],
+                         "from a checkpoint, on the ranks that are left")
         self.assertIn("rank 2", run["recoveries"][0]["cause"])
         self.assertEqual([step["step"] for step in run["steps"]], list(range(168)))
 
     def test_bench_keeps_its_budget_and_does_not_repeat_runs(self):
-        bench = ("bench", "rehearsal", "-o", self.folder / "out", "--epochs", 1, "--only", "data_parallel", "--budget", "2s")
+        bench = ("bench", "rehearsal", "-o", self.folder / "out", "--epochs", 1, "--only", "data_parallel",
+                 "--budget", "2s")
         first = self.run_tool(*bench)
         self.assertIn("not run, out of budget: bert-large/data_parallel seed 1", first.stdout)
         table = self.read("out/table.json")
-        self.assertEqual((table["format"], [row["configuration"] for row in table["rows"]]), ("frostpipe.bench", ["data_parallel"]))
+        self.assertEqual((table["format"], [row["configuration"] for row in table["rows"]]),
+                         ("frostpipe.bench", ["data_parallel"]))
         self.assertEqual((self.folder / "out/table.txt").read_text(), first.stdout)
         begin = (self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns
         second = self.run_tool(*bench[:-1], "0.0001s")
@@ -121,20 +142,29 @@ class RehearsalTest(RehearsalCase):
         self.assertEqual((self.folder / "out/vit-b16/data_parallel/seed-1/summary.json").stat().st_mtime_ns, begin)
 
     def test_refuses_what_makes_no_sense(self):
-        self.assert_refused("train", "static.json", "--device", "emulated", "--data", "data.tsv", code=2, says=["--data", "no meaning"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--data", "data.tsv", code=2,
+                            says=["--data", "no meaning"])
         self.assert_refused("train", "static.json", code=2, says=["--data: is required"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--freeze", "paper", code=2, says=["--freeze", "no gradients"])
-        self.assert_refused("train", "static.json", "--data", "d.tsv", "--emulated-links", code=2, says=["--emulated-links", "--device emulated"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2, says=["--nodes", "4 ranks", "equal size"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 2, "--nproc-per-node", 4, says=["--nproc-per-node", "must be 2", "is 4"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2, says=["--emulated-shrink", "768"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--threads-per-rank", 2, code=2, says=["--threads-per-rank", "--device cpu"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--freeze", "paper", code=2,
+                            says=["--freeze", "no gradients"])
+        self.assert_refused("train", "static.json", "--data", "d.tsv", "--emulated-links", code=2,
+                            says=["--emulated-links", "--device emulated"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 3, code=2,
+                            says=["--nodes", "4 ranks", "equal size"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--nodes", 2, "--nproc-per-node", 4,
+                            says=["--nproc-per-node", "must be 2", "is 4"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2,
+                            says=["--emulated-shrink", "768"])
+        self.assert_refused("train", "static.json", "--device", "emulated", "--threads-per-rank", 2, code=2,
+                            says=["--threads-per-rank", "--device cpu"])
 
 
 class LongRehearsalTest(RehearsalCase):
     def test_memory_does_not_grow_with_the_steps(self):
-        """Oracle: the private memory of each process after a tenth of the steps, and the size of a checkpoint's figures."""
-        self.run_tool("profile", "--like", "vit-b16", "--nproc-per-node", 2, "--global-batch", 8, "--samples", 80, "--memory-limit", "4GiB", "--cluster", "c.json", "-o", "p.json")
+        """Oracle: the private memory of each process after a tenth of the steps, and the size of a checkpoint's
+        figures."""
+        self.run_tool("profile", "--like", "vit-b16", "--nproc-per-node", 2, "--global-batch", 8, "--samples", 80,
+                      "--memory-limit", "4GiB", "--cluster", "c.json", "-o", "p.json")
 
         def hurry(profile):
             for measurement in profile["measurements"]:
@@ -143,8 +173,10 @@ class LongRehearsalTest(RehearsalCase):
                 update["update_ns"] = 100
 
         self.edit("p.json", hurry)
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 8, "--method", "static", "--pp", 2, "--fix", "m=1", "--epochs", 5100, "-o", "fast.json")
-        started = self.start("train", "fast.json", "--device", "emulated", "--emulated-shrink", 768, "--checkpoint-steps", 2500, "-o", self.folder / "run")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 8, "--method", "static",
+                      "--pp", 2, "--fix", "m=1", "--epochs", 5100, "-o", "fast.json")
+        started = self.start("train", "fast.json", "--device", "emulated", "--emulated-shrink", 768,
+                             "--checkpoint-steps", 2500, "-o", self.folder / "run")
 
         def steps_done():
             try:
@@ -158,7 +190,8 @@ class LongRehearsalTest(RehearsalCase):
             found = {}
             for pid in processes_naming(self.folder / "run"):
                 lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-                found[rank_of_process(pid)] = sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean:", "Private_Dirty:")))
+                found[rank_of_process(pid)] = sum(int(line.split()[1]) for line in lines
+                                                  if line.startswith(("Private_Clean:", "Private_Dirty:")))
             return found
 
         self.wait_until(lambda: steps_done() >= 5000, HANG_SECONDS, lambda: started.stderr)

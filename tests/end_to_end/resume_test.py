@@ -16,7 +16,8 @@ from recovery import EPOCHS, FEWER_EPOCHS, LIMIT_SECONDS, RecoveryCase
 class InterruptedCase(RecoveryCase):
     def interrupt(self, plan, *options, steps=None):
         """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
-        launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs, "--checkpoint-steps", 10, *options, name="interrupted")
+        launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs,
+                                    "--checkpoint-steps", 10, *options, name="interrupted")
         checkpoints = self.folder / "run/checkpoints"
         self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
@@ -49,19 +50,23 @@ class ResumeTest(InterruptedCase):
         long = ("--epochs", 100 * EPOCHS)
         launcher = self.start_until(5, "static.json", *long)
         for options in ((), ("--overwrite", "--resume", "no")):
-            done = self.run_tool(*self.train_arguments("static.json", "run", *long, *options), code=1, timeout=LIMIT_SECONDS)
-            self.assertRegex(done.stderr, rf"/run: is being written by process {launcher.pid} on host \S+, since 2\d\d\d-")
+            done = self.run_tool(*self.train_arguments("static.json", "run", *long, *options), code=1,
+                                 timeout=LIMIT_SECONDS)
+            self.assertRegex(done.stderr, rf"/run: is being written by process {launcher.pid} on host \S+, since "
+                                          r"2\d\d\d-")
         self.assertIsNone(launcher.ended_within(0), launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
         launcher.process.wait()
         again = self.start(*self.train_arguments("static.json", "run", *long), name="again")
-        self.wait_until(lambda: "train " in again.stderr or again.ended_within(0) is not None, HANG_SECONDS, lambda: again.stderr)
+        self.wait_until(lambda: "train " in again.stderr or again.ended_within(0) is not None, HANG_SECONDS,
+                        lambda: again.stderr)
         self.assertIsNone(again.ended_within(0), again.stderr)
 
     def test_a_signal_ends_the_run_with_a_checkpoint(self):
-        """Exit code 128 + signal, nothing of the work is lost, and the next start ends to the bit as the run that nobody
-        ended. Ranks that the terminal interrupts too do not mind."""
-        for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("data-parallel.json", signal.SIGTERM, os.kill)):
+        """Exit code 128 + signal, nothing of the work is lost, and the next start ends to the bit as the run that
+        nobody ended. Ranks that the terminal interrupts too do not mind."""
+        for plan, number, send in (("static.json", signal.SIGINT, os.killpg),
+                                   ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan):
                 reference, weights = self.reference(plan, "--epochs", self.epochs)
                 launcher = self.start_until(50, plan, "--epochs", self.epochs, "--checkpoint-minutes", 0)
@@ -70,12 +75,15 @@ class ResumeTest(InterruptedCase):
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
                 self.assert_no_process_within(1)
                 last = launcher.stderr.splitlines()[-1]
-                self.assertRegex(last, rf"^frostpipe: stopped before step \d+ of {10 * self.epochs}: the same command again goes on from step \d+$")
+                self.assertRegex(last, rf"^frostpipe: stopped before step \d+ of {10 * self.epochs}: the same command "
+                                       r"again goes on from step \d+$")
                 self.assertFalse((self.folder / "run/summary.json").exists())
                 step = int(last.split()[-1])
-                self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()], [f"step-{step:08}"])
+                self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()],
+                                 [f"step-{step:08}"])
                 # All that was done: no step has figures and is not in the checkpoint.
-                self.assertEqual(max(json.loads(line)["step"] for line in (self.folder / "run/steps.jsonl").read_text().splitlines()), step - 1)
+                self.assertEqual(max(json.loads(line)["step"]
+                                     for line in (self.folder / "run/steps.jsonl").read_text().splitlines()), step - 1)
                 run = self.resume(plan)
                 self.assertEqual([recovery["step"] for recovery in run["recoveries"]], [step])
                 self.assert_same_run(run, reference, weights)
@@ -88,7 +96,8 @@ class ResumeTest(InterruptedCase):
             done = int(checkpoint.name[5:])
             self.assertEqual(moment["steps"], run["steps"][done - 1 : done])
             self.assertEqual(sum(phase["num_steps"] for phase in moment["phases"]), done)
-        self.assertEqual([json.loads(line) for line in (self.folder / "run/steps.jsonl").read_text().splitlines()], run["steps"])
+        self.assertEqual([json.loads(line) for line in (self.folder / "run/steps.jsonl").read_text().splitlines()],
+                         run["steps"])
 
     def test_another_runs_checkpoint_is_refused_by_name(self):
         self.interrupt("static.json")
@@ -97,10 +106,13 @@ class ResumeTest(InterruptedCase):
                                           ("--weight-decay", 0.1, "weight_decay: 0.01 in the checkpoint, 0.1 now"),
                                           ("--dropout", 0.1, "dropout: 0.0 in the checkpoint, 0.1 now"),
                                           ("--decay", "cosine", 'decay: "linear" in the checkpoint, "cosine" now'),
-                                          ("--label-smoothing", 0.2, "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
-            named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)  # by its folder, and by itself
+                                          ("--label-smoothing", 0.2,
+                                           "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
+            # By its folder, and by itself.
+            named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)
             with self.subTest(option):
-                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", self.epochs, option, value), code=1)
+                done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", self.epochs, option,
+                                                           value), code=1)
                 self.assertRegex(done.stderr, rf"{named[-1]}.*/step-\d+: is of another run: {difference}.*--resume no")
         run = self.train("static.json", "run", "--epochs", 1, "--resume", "no")
         self.assertEqual(run["num_steps"], 10)
@@ -143,7 +155,8 @@ class LongResumeTest(InterruptedCase):
         checkpoints = sorted((self.folder / "run/checkpoints").glob("step-????????"))
         for checkpoint in checkpoints:
             (checkpoint / "checkpoint.json").write_text("{")
-        self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", EPOCHS), says=["no checkpoint of it is whole", "--resume no"])
+        self.assert_refused(*self.train_arguments("static.json", "run", "--epochs", EPOCHS),
+                            says=["no checkpoint of it is whole", "--resume no"])
         self.assertTrue(all(checkpoint.exists() for checkpoint in checkpoints))
         self.assertEqual(self.train("static.json", "run", "--epochs", 1, "--resume", "no")["num_steps"], 10)
 
@@ -154,14 +167,16 @@ class LongResumeTest(InterruptedCase):
                 reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
                 self.interrupt("static.json", *options, steps=120)
                 run = self.resume("static.json", *options)
-                self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1], run["phases"][-1]["frozen_layers"])
+                self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1],
+                                 run["phases"][-1]["frozen_layers"])
                 self.assert_same_run(run, reference, weights)
                 shutil.rmtree(self.folder / "run")
 
     def test_another_layout_schedule_or_world_goes_on(self):
         reference, weights = self.reference("static.json", "--epochs", EPOCHS)
         fixed = ["--global-batch", 16, "--epochs", 6, "--profile", "profile.json"]
-        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--pp", 2, "--schedule", "GPipe", "--fix", "m=4", "-o", "gpipe.json")
+        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--pp", 2,
+                      "--schedule", "GPipe", "--fix", "m=4", "-o", "gpipe.json")
         cluster = self.read("cluster.json")
         cluster["devices"] = cluster["devices"][:1]
         self.write("one.json", cluster)
@@ -173,7 +188,8 @@ class LongResumeTest(InterruptedCase):
                 shutil.rmtree(self.folder / "run")
                 run = self.resume(plan, "--resume", "saved/checkpoints")
                 self.assert_same_run(run, reference, weights, bits=False)
-                self.assertTrue(any((self.folder / "saved/checkpoints").glob("step-*")), "another run's checkpoints stay")
+                self.assertTrue(any((self.folder / "saved/checkpoints").glob("step-*")),
+                                "another run's checkpoints stay")
 
     def test_layers_freeze_and_train_again_with_their_moments(self):
         """A run that froze half its layers goes on with nothing frozen, and the other way round."""

@@ -49,13 +49,16 @@ class TorchrunTest(FaultTest):
 
     def test_a_world_of_another_size(self):
         arguments = self.train_arguments("static.json", "run")
-        rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1",
+                          MASTER_PORT=free_port())
         self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
-        self.assertRegex(rank.stderr, r"frostpipe: static.json: world_size: must equal the number of ranks started \(3\), is 2")
+        self.assertRegex(rank.stderr, "frostpipe: static.json: world_size: must equal the number of ranks started "
+                                      r"\(3\), is 2")
 
     def test_variables_that_are_no_numbers_or_missing(self):
         good = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
-        for name, value in [("RANK", "first"), ("WORLD_SIZE", "-2"), ("MASTER_PORT", ""), ("MASTER_PORT", "70000"), ("LOCAL_RANK", None),
+        for name, value in [("RANK", "first"), ("WORLD_SIZE", "-2"), ("MASTER_PORT", ""), ("MASTER_PORT", "70000"),
+                            ("LOCAL_RANK", None),
                             ("WORLD_SIZE", None), ("RANK", "2")]:
             with self.subTest(name=name, value=value):
                 variables = {**good, name: value}
@@ -82,11 +85,13 @@ class LongTorchrunTest(FaultTest):
 
 class NameServerTest(FaultTest):
     def test_a_name_server_that_does_not_answer(self):
-        """As behind a firewall: ranks of one machine need no names, and a job that waits for them looks as if it hung."""
+        """As behind a firewall: ranks of one machine need no names, and a job that waits for them looks as if it
+        hung."""
         self.write("resolv.conf", "nameserver 127.0.0.2\n")
         inside = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", inside, str(self.folder / "resolv.conf")]
-        if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+        if (os.geteuid() != 0 or not shutil.which("unshare")
+                or subprocess.run([*command, "true"], capture_output=True).returncode != 0):
             print("\nSKIPPED LOUDLY: another /etc/resolv.conf needs unshare, and so root", file=sys.stderr)
             self.skipTest("cannot unshare")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:

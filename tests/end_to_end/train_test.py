@@ -14,7 +14,8 @@ from end_to_end import EndToEndTest
 CHANCE = 1 / len(tiny_model.LABELS)
 
 RUN_KEYS = {"samples_per_second", "wall_seconds", "test_accuracy", "test_accuracy_standard_error", "phases"}
-PHASE_KEYS = {"from_step", "num_steps", "frozen_layers", "stages", "replicas", "num_micro_batches", "predicted_iteration_ns",
+PHASE_KEYS = {"from_step", "num_steps", "frozen_layers", "stages", "replicas", "num_micro_batches",
+              "predicted_iteration_ns",
               "measured_iteration_ns", "transformation_ns"}
 
 
@@ -42,7 +43,8 @@ class RoadTest(EndToEndTest):
         for name in runs:
             self.assertIn(name, text)
         self.check_comparison(self.read("summary.json"), set(runs))
-        self.run_tool("report", "summary.json", "-o", "report.html", "--trace", "trace.json", "--cluster", "cluster.json")
+        self.run_tool("report", "summary.json", "-o", "report.html", "--trace", "trace.json",
+                      "--cluster", "cluster.json")
         self.check_report((self.folder / "report.html").read_text())
         self.check_trace("trace.json", num_ranks=2)
 
@@ -69,7 +71,8 @@ class RoadTest(EndToEndTest):
         saved = tiny_model.read_safetensors(self.folder / folder / "model/model.safetensors")
         hidden, num_labels = tiny_model.HIDDEN, len(tiny_model.LABELS)
         expected = {f"bert.{name}": shape for name, shape in tiny_model.shapes().items()} | {
-            "bert.pooler.dense.weight": [hidden, hidden], "bert.pooler.dense.bias": [hidden], "classifier.weight": [num_labels, hidden], "classifier.bias": [num_labels]}
+            "bert.pooler.dense.weight": [hidden, hidden], "bert.pooler.dense.bias": [hidden],
+            "classifier.weight": [num_labels, hidden], "classifier.bias": [num_labels]}
         self.assertEqual({name: shape for name, (shape, _) in saved.items()}, expected)
         original = tiny_model.random_tensors()
         changed = [name for name in original if saved[f"bert.{name}"][1] != original[name][1]]
@@ -84,8 +87,10 @@ class RoadTest(EndToEndTest):
         self.assertEqual([line["step"] for line in steps], list(range(1, 61)))
         for line, step in zip(steps, run["steps"]):
             self.assertAlmostEqual(line["loss"], step["loss"], delta=1e-12)
-        self.assertEqual([(line["step"], line["test/accuracy"]) for line in lines if "test/accuracy" in line], [(one["step"], one["accuracy"]) for one in run["evaluations"]])
-        self.assertGreater((self.folder / folder / "tensorboard/events.out.tfevents.frostpipe").stat().st_size, 60 * 100)
+        self.assertEqual([(line["step"], line["test/accuracy"]) for line in lines if "test/accuracy" in line],
+                         [(one["step"], one["accuracy"]) for one in run["evaluations"]])
+        self.assertGreater((self.folder / folder / "tensorboard/events.out.tfevents.frostpipe").stat().st_size,
+                           60 * 100)
 
     def check_evaluation(self, folder, run):
         """The saved model, alone in a process, predicts the run's test items as the run did."""
@@ -94,7 +99,8 @@ class RoadTest(EndToEndTest):
         labels = [tiny_model.LABELS.index(item.split("\t")[1]) for item in items]
         self.assertEqual(labels, run["test_labels"])
         self.write("test.tsv", "\n".join(["text\tlabel", *items]) + "\n")
-        found = json.loads(self.run_tool("evaluate", "--model", f"{folder}/model", "--data", "test.tsv", "--format", "json").stdout)
+        found = json.loads(self.run_tool("evaluate", "--model", f"{folder}/model", "--data", "test.tsv",
+                                         "--format", "json").stdout)
         self.assertEqual(found["num_samples"], run["num_test_samples"])
         # Other batches, other roundings: they may turn one item that stands on the edge.
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=1.5 / len(items))
@@ -141,7 +147,8 @@ class RoadTest(EndToEndTest):
 
 class FreezeRuleTest(EndToEndTest):
     def frozen(self, run):
-        """What the rule decided; a decision may be followed by several phases, which use the cache in different ways."""
+        """What the rule decided; a decision may be followed by several phases, which use the cache in different
+        ways."""
         layers = [phase["frozen_layers"] for phase in run["phases"]]
         return [now for before, now in zip([None, *layers], layers) if now != before]
 
@@ -163,7 +170,8 @@ class FreezeRuleTest(EndToEndTest):
                     self.assertTrue(all(now <= cap for now, cap in zip(frozen, [0, 2, 3, 4])), frozen)
                 self.assertGreater(run["test_accuracy"], 1.5 * CHANCE)
                 executed = self.read(f"{rule.replace(':', '-')}/executed_plan.json")
-                self.assertEqual([phase["from_step"] for phase in executed["phases"]], [phase["from_step"] for phase in run["phases"]])
+                self.assertEqual([phase["from_step"] for phase in executed["phases"]],
+                                 [phase["from_step"] for phase in run["phases"]])
 
     def test_the_published_rule_packs_and_replicates_whenever_it_fits(self):
         run = self.train("pipetransformer-published.json", "run")

@@ -22,7 +22,8 @@ LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
 HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
 
 # What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
-NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a bug|^\[[WEI]\d{3}", re.MULTILINE)
+NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a "
+                           r"bug|^\[[WEI]\d{3}", re.MULTILINE)
 
 # Variables that would make the tool think it is one rank of somebody's job.
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
@@ -70,7 +71,8 @@ class Started:
     def __init__(self, test, arguments, environment, name, wrapper):
         self.out_path, self.err_path = test.folder / f"{name}.out", test.folder / f"{name}.err"
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen([*wrapper, FROSTPIPE, *map(str, arguments)], cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([*wrapper, FROSTPIPE, *map(str, arguments)], cwd=test.folder,
+                                            env=environment, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=err, start_new_session=True)
         self.pid = self.process.pid
 
@@ -105,11 +107,14 @@ class EndToEndTest(unittest.TestCase):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         tiny_model.write_model(folder / "model")
         tiny_model.write_data(folder / "data.tsv")
-        cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "1,4,16",
+        cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
+                 "--micro-batch-sizes", "1,4,16",
                  "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json")
         for method in ("data-parallel", "static", "pipetransformer", "pipetransformer-published"):
-            start = ["--pp", 2] if method == "pipetransformer" else []  # not data parallelism, which a loaded machine may make the faster one
-            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", GLOBAL_BATCH,
+            # Not data parallelism, which a loaded machine may make the faster one.
+            start = ["--pp", 2] if method == "pipetransformer" else []
+            cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json",
+                     "--global-batch", GLOBAL_BATCH,
                      "--method", method, *start, "--epochs", 6, "-o", f"{method}.json")
         EndToEndTest.shared = folder
 
@@ -163,8 +168,10 @@ class EndToEndTest(unittest.TestCase):
     @classmethod
     def call(cls, folder, *arguments, code=0, timeout=HANG_SECONDS, environment=None, prepare=None):
         """The finished process, whose exit code must be `code`. Its whole session is killed if it takes too long."""
-        process = subprocess.Popen([FROSTPIPE, *map(str, arguments)], cwd=folder, env=environment or cls.environment(), text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        process = subprocess.Popen([FROSTPIPE, *map(str, arguments)], cwd=folder, env=environment or cls.environment(),
+                                   text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True,
                                    preexec_fn=prepare, restore_signals=prepare is None)
         try:
             stdout, stderr = process.communicate(timeout=timeout)
@@ -195,7 +202,8 @@ class EndToEndTest(unittest.TestCase):
         return value
 
     def assert_no_process_within(self, seconds):
-        self.wait_until(lambda: not processes_naming(self.folder), seconds, lambda: f"processes {processes_naming(self.folder)} to be gone")
+        self.wait_until(lambda: not processes_naming(self.folder), seconds,
+                        lambda: f"processes {processes_naming(self.folder)} to be gone")
 
     def assert_refused(self, *arguments, says, code=1, **keywords):
         """The command fails with this code, says all of this on stderr in one line and nothing on stdout."""

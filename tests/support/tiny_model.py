@@ -24,9 +24,11 @@ NUM_COMMON_WORDS = 80
 
 
 def words_of(label_number):
-    """Words that tell one label from the others; made up, so that nothing but their place in the data carries meaning."""
+    """Words that tell one label from the others; made up, so that nothing but their place in the data carries
+    meaning."""
     syllables = ["ba", "de", "fi", "go", "lu", "ma"]
-    return [f"{syllables[label_number % 6]}{syllables[i % 6]}{syllables[i // 6]}{'nrstx'[label_number // 6]}" for i in range(WORDS_PER_LABEL)]
+    return [f"{syllables[label_number % 6]}{syllables[i % 6]}{syllables[i // 6]}{'nrstx'[label_number // 6]}"
+            for i in range(WORDS_PER_LABEL)]
 
 
 def common_words():
@@ -155,7 +157,8 @@ def write_model(folder, num_blocks=NUM_BLOCKS, seed=1):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(num_blocks), indent=2) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"}) + "\n")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"}) + "\n")
     (folder / "vocab.txt").write_text("".join(token + "\n" for token in vocabulary()))
     write_safetensors(folder / "model.safetensors", random_tensors(num_blocks, seed))
     return folder
@@ -168,7 +171,8 @@ def samples(num_samples, seed=1, labels=None):
     rows = []
     for i in range(num_samples):
         number = i % len(labels)
-        words = source.choices(words_of(number), k=source.randint(2, 3)) + source.choices(common_words(), k=source.randint(1, 7))
+        words = (source.choices(words_of(number), k=source.randint(2, 3))
+                 + source.choices(common_words(), k=source.randint(1, 7)))
         source.shuffle(words)
         rows.append((" ".join(words), labels[number]))
     source.shuffle(rows)
@@ -177,7 +181,8 @@ def samples(num_samples, seed=1, labels=None):
 
 def write_data(path, num_samples=200, seed=1, labels=None):
     path = Path(path)
-    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in samples(num_samples, seed, labels)))
+    path.write_text("text\tlabel\n"
+                    + "".join(f"{text}\t{label}\n" for text, label in samples(num_samples, seed, labels)))
     return path
 
 
