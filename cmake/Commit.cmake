@@ -5,11 +5,13 @@
 # In: GIT (may be missing), SOURCE, HEADER.
 set(commit unknown)
 if(GIT)
-  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --show-toplevel OUTPUT_VARIABLE root OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --show-toplevel
+                  OUTPUT_VARIABLE root OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   file(REAL_PATH ${SOURCE} source)
   if(root STREQUAL source)
     # Without locks: somebody may be at work with git at the same time.
-    execute_process(COMMAND ${GIT} --no-optional-locks -C ${SOURCE} describe --always --abbrev=12 --exclude=* --dirty=+dirty
+    execute_process(COMMAND ${GIT} --no-optional-locks -C ${SOURCE}
+                            describe --always --abbrev=12 --exclude=* --dirty=+dirty
                     RESULT_VARIABLE failed OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
     if(NOT failed)
       set(commit ${described})

@@ -1,5 +1,5 @@
-# Imported targets for LibTorch as its Python wheel unpacks it: Torch::cpu, and Torch::cuda where a CUDA toolkit and NCCL are
-# at hand. (TorchConfig.cmake of a CUDA wheel refuses to configure on a machine without a toolkit or a GPU.)
+# Imported targets for LibTorch as its Python wheel unpacks it: Torch::cpu, and Torch::cuda where a CUDA toolkit and
+# NCCL are at hand. (TorchConfig.cmake of a CUDA wheel refuses to configure on a machine without a toolkit or a GPU.)
 #
 # In: TORCH_ROOT, the folder with lib/libtorch_cpu.so and include/; default: .deps/torch, which scripts/setup links.
 set(TORCH_ROOT "${CMAKE_SOURCE_DIR}/.deps/torch" CACHE PATH "Folder of LibTorch: .../site-packages/torch")

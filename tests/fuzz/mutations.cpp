@@ -15,6 +15,42 @@
 #include "profiles/error.h"
 
 namespace frostpipe::test {
+namespace {
+
+/// The first kNumbers of kPieces are numbers.
+constexpr std::size_t kNumbers = 7;
+const std::string kPieces[] = {"0",
+                               "-1",
+                               "1e308",
+                               "18446744073709551615",
+                               "9223372036854775807",
+                               "-9223372036854775808",
+                               "2147483648",
+                               "null",
+                               "true",
+                               "{}",
+                               "[]",
+                               "\"\"",
+                               "\"NaN\"",
+                               ",",
+                               ":",
+                               "{",
+                               "}",
+                               "[",
+                               "]",
+                               "\"",
+                               "\\u0000",
+                               "\n",
+                               "\t",
+                               "\xff\xfe",
+                               "\xf0\x9f\x98\x80",
+                               "\xed\xa0\x80",
+                               std::string(1, '\0'),
+                               "[[[[[[[[[[[[[[[[",
+                               "0.1",
+                               "e"};
+
+}  // namespace
 
 int num_cases() {
   const char* const text = std::getenv("FROSTPIPE_FUZZ_CASES");
@@ -27,36 +63,6 @@ std::string Mutator::operator()(std::string text) {
 }
 
 void Mutator::change(std::string& text) {
-  static const std::string kPieces[] = {"0",
-                                        "-1",
-                                        "1e308",
-                                        "18446744073709551615",
-                                        "9223372036854775807",
-                                        "-9223372036854775808",
-                                        "2147483648",
-                                        "null",
-                                        "true",
-                                        "{}",
-                                        "[]",
-                                        "\"\"",
-                                        "\"NaN\"",
-                                        ",",
-                                        ":",
-                                        "{",
-                                        "}",
-                                        "[",
-                                        "]",
-                                        "\"",
-                                        "\\u0000",
-                                        "\n",
-                                        "\t",
-                                        "\xff\xfe",
-                                        "\xf0\x9f\x98\x80",
-                                        "\xed\xa0\x80",
-                                        std::string(1, '\0'),
-                                        "[[[[[[[[[[[[[[[[",
-                                        "0.1",
-                                        "e"};
   const int at = below(text.size() + 1);
   switch (below(8)) {
     case 0:  // a bit
@@ -84,7 +90,7 @@ void Mutator::change(std::string& text) {
       if (digit == std::string::npos) return;
       std::size_t end = digit;
       while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
-      text.replace(digit, end - digit, kPieces[below(7)]);
+      text.replace(digit, end - digit, kPieces[below(kNumbers)]);
       return;
     }
     default: {  // two places swapped
