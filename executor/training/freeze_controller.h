@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "executor/communication/communicator.h"
-#include "executor/training/freeze_rule.h"
+#include "executor/training/policy/freeze_rule.h"
 
 namespace frostpipe {
 

@@ -1,4 +1,4 @@
-#include "executor/training/freeze_rule.h"
+#include "executor/training/policy/freeze_rule.h"
 
 #include <fmt/format.h>
 
