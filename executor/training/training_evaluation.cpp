@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "executor/models/task.h"
-#include "executor/training/score.h"
+#include "executor/training/evaluation/score.h"
 #include "executor/training/training_run.h"
 #include "plan/memory.h"
 

@@ -1,4 +1,4 @@
-#include "executor/training/score.h"
+#include "executor/training/evaluation/score.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "executor/data/table.h"
+#include "executor/execute.h"
+#include "executor/loading/dataset.h"
+#include "executor/models/folder/model_folder.h"
+#include "executor/runtime/stage_runner.h"
+#include "executor/runtime/transformer_stage.h"
+#include "executor/training/evaluation/score.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// What is said of each item of the data, as CSV: text or picture, label where there is one, predicted label, its
+/// probability.
+std::string predictions_csv(const Dataset& data, const Score& score) {
+  const bool has_labels = !score.labels.empty();
+  std::vector<std::string> header{data.task == Task::image_classification ? "picture" : "text", "predicted",
+                                  "probability"};
+  if (has_labels) header.insert(header.begin() + 1, "label");
+  std::string csv = csv_line(header);
+  for (std::size_t i = 0; i < data.items.size(); ++i) {
+    std::vector<std::string> fields{data.items[i], data.label_names[score.predictions[i]],
+                                    fmt::format("{:.6f}", score.probabilities[i])};
+    if (has_labels) fields.insert(fields.begin() + 1, data.label_names[score.labels[i]]);
+    csv += csv_line(fields);
+  }
+  return csv;
+}
+
+/// Throws InvalidInput if the folder lacks weights.
+WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& options, Task task) {
+  WeightFiles weights(folder.path);
+  const std::vector<std::string> missing = check_weights(folder, weights);
+  if (!missing.empty())
+    throw InvalidInput(options.model.string() + ": weights",
+                       fmt::format("must be there to be scored (a folder that train wrote for {})", to_string(task)),
+                       missing.front() + " is missing");
+  return weights;
+}
+
+/// A saved model in this process, in float32.
+class WholeModel {
+ public:
+  WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device)
+      : model_(model_of(folder.config, folder.name)),
+        device_(make_device(device, 0)),
+        factory_(folder.config, model_, samples, LayerTypes{at::kFloat, at::kFloat}, device_->torch_device(),
+                 /*num_moments=*/0, /*cache=*/nullptr) {
+    const int num_layers = static_cast<int>(model_.layers.size());
+    for (int layer = 0; layer < num_layers; ++layer) {
+      layers_.emplace(layer, factory_.make_layer(layer, /*trains=*/false));
+      load_layer(folder, weights, layer, /*seed=*/0, layers_.at(layer));
+    }
+    Phase phase;
+    phase.first_trainable_layer = num_layers - 1;
+    phase.partition = {{0, num_layers}};
+    compute_ = factory_.make_stage(phase, Place{}, layers_);
+    runner_.emplace(model_, phase, 0, layers_, *compute_, alone_, *device_);
+  }
+  int answer_size() const { return compute_->answer_size(); }
+  StageRunner& runner() { return *runner_; }
+
+ private:
+  Model model_;
+  std::unique_ptr<ComputeDevice> device_;
+  TransformerStageFactory factory_;
+  std::map<int, LayerState> layers_;
+  std::unique_ptr<StageCompute> compute_;
+  ActiveGroups alone_;
+  std::optional<StageRunner> runner_;
+};
+
+/// To all samples, in their order. Shortest first: attention takes those of one length together. Chunks of several
+/// batches, so that there is progress to show.
+std::vector<double> answers_to(const Samples& samples, WholeModel& model, int batch_size, const Progress& progress) {
+  std::vector<int> order(samples.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return samples.tokens(a) < samples.tokens(b); });
+  const auto width = static_cast<std::size_t>(model.answer_size());
+  std::vector<double> answers(order.size() * width);
+  const std::size_t chunk = static_cast<std::size_t>(batch_size) * 8;
+  for (std::size_t at = 0; at < order.size(); at += chunk) {
+    const std::span<const int> asked = std::span<const int>(order).subspan(at, std::min(chunk, order.size() - at));
+    const std::vector<double> found = model.runner().answers(samples, asked, batch_size);
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      std::copy_n(found.begin() + i * width, width, answers.begin() + asked[i] * width);
+    progress(static_cast<double>(at + asked.size()) / static_cast<double>(order.size()),
+             fmt::format("{} samples", at + asked.size()));
+  }
+  return answers;
+}
+
+}  // namespace
+
+Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
+  ModelFolder folder = open_model_folder(options.model);
+  const Dataset data = load_to_score(options.data, options.samples, folder);
+  if (options.predicts && data.task == Task::causal_language_modeling)
+    throw InvalidInput("--predictions", "needs data with answers: texts or pictures to label, or questions",
+                       "for plain text");
+  const WeightFiles weights = whole_weights(folder, options, data.task);
+  WholeModel model(folder, weights, *data.samples, options.device);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<double> answers = answers_to(*data.samples, model, options.batch_size, progress);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::vector<int> all(data.samples->size());
+  std::iota(all.begin(), all.end(), 0);
+  const Score score = score_of(data, all, answers);
+  Evaluation evaluation{.num_samples = static_cast<int>(all.size()),
+                        .metric = score.metric,
+                        .value = score.value,
+                        .standard_error = score.standard_error,
+                        .others = score.others,
+                        .samples_per_second = static_cast<double>(all.size()) / seconds,
+                        .label_names = data.label_names,
+                        .labels = score.labels,
+                        .predictions = score.predictions,
+                        .notes = data.notes};
+  if (options.predicts)
+    evaluation.predictions_file = data.task == Task::question_answering
+                                      ? predictions_json(predictions_of(data, all, answers))
+                                      : predictions_csv(data, score);
+  return evaluation;
+}
+
+}  // namespace frostpipe
