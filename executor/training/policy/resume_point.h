@@ -1,0 +1,29 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "executor/checkpoint/checkpoint.h"
+#include "executor/execute.h"
+
+namespace frostpipe {
+
+/// Where a run's folder has its checkpoints.
+std::filesystem::path checkpoints_folder(const TrainOptions& options);
+
+/// The checkpoint that a run which is started goes on from, as TrainOptions::resume says; none if it begins at step 0.
+/// Removes what interrupted writers have left in the run's folder. `note` is told which checkpoints are passed over.
+/// Throws InvalidInput if what `resume` names has no whole checkpoint, if the folder holds a run that has not ended and
+/// no checkpoint of it is whole, or if the checkpoint is of a run with other settings.
+std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
+                                               const std::function<void(const std::string&)>& note);
+
+/// newest_whole_checkpoint; `note` is told which newer ones are passed over, and why.
+NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
+                                   const std::function<void(const std::string&)>& note);
+
+/// Leaves only the checkpoints below `root` that a run which goes on from `found` may still go back to: those up to it,
+/// if it is one of them, else none. True if it is one of them.
+bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::filesystem::path& root);
+
+}  // namespace frostpipe

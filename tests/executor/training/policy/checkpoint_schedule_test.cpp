@@ -1,0 +1,96 @@
+// Oracle: the policy's own words (every so many steps, or minutes), on clocks of the test's own.
+#include "executor/training/policy/checkpoint_schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+namespace frostpipe {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr Nanoseconds kOneSecond = 1'000'000'000;
+
+struct Written {
+  std::vector<int> steps;  // before which a checkpoint was written
+  int num_questions = 0;
+};
+
+/// A run of one rank through steps [begin, end), each of which takes a second. `busy_at`: steps at which the last
+/// checkpoint is still being written.
+Written run_alone(const CheckpointPolicy& policy, int begin, int end, const std::set<int>& busy_at = {}) {
+  Written written;
+  CheckpointSchedule schedule(policy, 0);
+  for (int step = begin; step < end; ++step) {
+    const Nanoseconds now = (step - begin) * kOneSecond;
+    if (!schedule.asks_before(step, now)) continue;
+    ++written.num_questions;
+    if (!schedule.decide(step, schedule.propose(step, now), busy_at.contains(step), now)) continue;
+    written.steps.push_back(step);
+    schedule.record_written(now);
+  }
+  return written;
+}
+
+TEST(CheckpointSchedule, WithoutAPolicyNobodyIsEverAsked) {
+  const Written written = run_alone({}, 0, 1000);
+  EXPECT_EQ(written.num_questions, 0);
+  EXPECT_THAT(written.steps, IsEmpty());
+}
+
+TEST(CheckpointSchedule, BySteps) {
+  EXPECT_THAT(run_alone({.every_steps = 10}, 0, 35).steps, ElementsAre(10, 20, 30));
+  EXPECT_THAT(run_alone({.every_steps = 10}, 17, 35).steps, ElementsAre(20, 30))
+      << "whatever step the run goes on with";
+  EXPECT_THAT(run_alone({.every_steps = 10}, 20, 35).steps, ElementsAre(30)) << "step 20 is where it came from";
+  EXPECT_THAT(run_alone({.every_steps = 1}, 0, 4).steps, ElementsAre(1, 2, 3));
+}
+
+TEST(CheckpointSchedule, RanksWaitForEachOtherOnlyWhereACheckpointMayBeDue) {
+  // Before steps 1 (the first after the start), 10, 20, 30.
+  EXPECT_EQ(run_alone({.every_steps = 10}, 0, 35).num_questions, 4);
+  // Every minute is asked for every 5 seconds: before steps 1, 6, ..., 121.
+  EXPECT_EQ(run_alone({.every_minutes = 1}, 0, 125).num_questions, 25);
+}
+
+TEST(CheckpointSchedule, ByTimeItIsAtMostTheFiveSecondsBetweenQuestionsLate) {
+  EXPECT_THAT(run_alone({.every_minutes = 1}, 0, 125).steps, ElementsAre(61, 121));
+  // A quarter of the time, where that is less than five seconds: before steps 1, 4, 7, ..., 13.
+  EXPECT_THAT(run_alone({.every_minutes = 0.2}, 0, 14).steps, ElementsAre(13));
+}
+
+TEST(CheckpointSchedule, ByStepsAndTimeWhicheverComesFirst) {
+  EXPECT_THAT(run_alone({.every_steps = 100, .every_minutes = 1}, 0, 130).steps, ElementsAre(61, 100));
+}
+
+TEST(CheckpointSchedule, IsPutOffWhileTheLastOneIsStillBeingWritten) {
+  EXPECT_THAT(run_alone({.every_steps = 10}, 0, 25, {10, 11}).steps, ElementsAre(12, 20));
+}
+
+TEST(CheckpointSchedule, RanksWithOtherClocksAskAtTheSameSteps) {
+  const CheckpointPolicy policy{.every_minutes = 1};
+  CheckpointSchedule first(policy, 0), slow(policy, 7 * kOneSecond);
+  int num_written = 0;
+  for (int step = 0; step < 300; ++step) {
+    const Nanoseconds now = step * kOneSecond, now_there = 7 * kOneSecond + step * kOneSecond / 3;
+    const bool asks = first.asks_before(step, now);
+    ASSERT_EQ(slow.asks_before(step, now_there), asks) << step;
+    if (!asks) continue;
+    const CheckpointSchedule::Proposal agreed = first.propose(step, now);
+    const bool is_busy = step < 70;
+    const bool writes = first.decide(step, agreed, is_busy, now);
+    ASSERT_EQ(slow.decide(step, agreed, is_busy, now_there), writes) << step;
+    if (!writes) continue;
+    ++num_written;
+    first.record_written(now);
+    slow.record_written(now_there);
+  }
+  EXPECT_EQ(num_written, 4);  // after 70 s, and then every 60 to 65 s
+}
+
+}  // namespace
+}  // namespace frostpipe

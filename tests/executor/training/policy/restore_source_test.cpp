@@ -1,0 +1,130 @@
+// Oracle: cases by hand.
+#include "executor/training/policy/restore_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+using Kind = RestoreSource::Kind;
+
+// A model of four layers on two ranks, of which the first layer froze before step 4.
+const Holding kLowerHalf{
+    .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .parked = {0}},
+    kUpperHalf{.step = 6, .phase_from = 4, .num_recorded = 6, .layers = {2, 3}, .trainable = {2, 3}}, kSpare;
+constexpr int kNumLayers = 4;
+
+TrainingPlan plan_that_freezes_before(int step) {
+  TrainingPlan plan{.method = "pipetransformer", .world_size = 2, .num_steps = 20, .phases = {Phase{}, Phase{}}};
+  for (Phase& phase : plan.phases) {
+    phase.layout = {.pipeline_parallel_size = 2};
+    phase.partition = {{0, 2}, {2, 4}};
+  }
+  plan.phases[1].from_step = step;
+  plan.phases[1].first_trainable_layer = 1;
+  return plan;
+}
+
+Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_before(4)) {
+  return {.step = step,
+          .plan_fingerprint = fingerprint(to_json(plan)),
+          .freeze_rule = "plan",
+          .plan = plan,
+          .folder = checkpoint_path("checkpoints", step)};
+}
+
+RestoreSource chosen(const std::vector<Holding>& inventories, const std::optional<Checkpoint>& stored,
+                     int num_moments = 2) {
+  const std::optional<Checkpoint> told = rank_that_knows(inventories) ? std::optional(snapshot_of(6)) : std::nullopt;
+  return choose_restore_source(inventories, told, stored, kNumLayers, num_moments);
+}
+
+TEST(RankThatKnows, IsTheFirstWithTrainableLayersAndTheirFigures) {
+  EXPECT_EQ(rank_that_knows({kSpare, kUpperHalf, kLowerHalf}), 1);
+  Holding unrecorded = kUpperHalf;
+  unrecorded.num_recorded = 5;
+  EXPECT_EQ(rank_that_knows({unrecorded, kLowerHalf}), 1) << "lost in the middle of its last step";
+  Holding frozen = kLowerHalf;
+  frozen.trainable = {};
+  EXPECT_EQ(rank_that_knows({frozen, kSpare}), std::nullopt) << "ranks of frozen layers know no loss";
+}
+
+TEST(RestoreSource, IsTheSurvivorsMemoryWhereEveryLayerIsInIt) {
+  const RestoreSource source = chosen({kLowerHalf, kUpperHalf, kSpare}, snapshot_of(5));
+  EXPECT_EQ(source.kind, Kind::survivors);
+  EXPECT_EQ(source.lost_steps, 0);
+  EXPECT_EQ(to_string(source, snapshot_of(5)), "the survivors' memory");
+}
+
+TEST(RestoreSource, IsTheNewestCheckpointWhereALayerIsLost) {
+  const RestoreSource source = chosen({kSpare, kUpperHalf}, snapshot_of(5));
+  EXPECT_EQ(source.kind, Kind::checkpoint);
+  EXPECT_EQ(source.lost_steps, 6 - 5);
+  EXPECT_EQ(to_string(source, snapshot_of(5)), "checkpoint step-00000005");
+}
+
+TEST(RestoreSource, IsTheCheckpointWhereOneSurvivorHasDoneTheUpdateAndTheOtherHasNot) {
+  Holding behind = kLowerHalf;
+  behind.step = 5;
+  const RestoreSource source = chosen({behind, kUpperHalf}, snapshot_of(3));
+  EXPECT_EQ(source.kind, Kind::checkpoint);
+  EXPECT_EQ(source.lost_steps, 6 - 3) << "counted from the furthest";
+}
+
+TEST(RestoreSource, IsTheBeginningWhereNothingElseIsLeft) {
+  const RestoreSource source = chosen({kSpare, kUpperHalf}, std::nullopt);
+  EXPECT_EQ(source.kind, Kind::beginning);
+  EXPECT_EQ(source.lost_steps, 6);
+  EXPECT_EQ(to_string(source, std::nullopt), "the beginning");
+  EXPECT_EQ(chosen({kSpare, kSpare}, std::nullopt).lost_steps, 0) << "nobody knows of any step";
+}
+
+TEST(RestoreSource, RanksOfFrozenLayersRunAheadAndLoseNoStep) {
+  Holding ahead = kLowerHalf;
+  ahead.step = 9;
+  ahead.layers = {0};
+  ahead.trainable = {};
+  const RestoreSource source = chosen({ahead, kUpperHalf}, snapshot_of(6));
+  EXPECT_EQ(source.kind, Kind::checkpoint) << "layer 1 is lost";
+  EXPECT_EQ(source.lost_steps, 0);
+}
+
+TEST(RestoreSource, TheMomentsOfLayersThatFrozeMustBeSomewhere) {
+  Holding without_moments = kLowerHalf;
+  without_moments.parked = {};
+  const std::vector<Holding> survivors{without_moments, kUpperHalf};
+  EXPECT_EQ(chosen(survivors, std::nullopt).kind, Kind::beginning) << "a later unfreezing would lack them";
+  EXPECT_EQ(chosen(survivors, snapshot_of(3)).kind, Kind::checkpoint) << "in it layer 0 still trains";
+  EXPECT_EQ(chosen(survivors, snapshot_of(5)).kind, Kind::survivors) << "in it they are parked, as they still are";
+  EXPECT_EQ(chosen(survivors, std::nullopt, /*num_moments=*/0).kind, Kind::survivors) << "SGD has none";
+}
+
+TEST(PhasesAfter, OfTheSameRunAreTheSnapshotsOwn) {
+  TrainOptions options{.plan = plan_that_freezes_before(4)};
+  Checkpoint snapshot = snapshot_of(6);
+  snapshot.plan.phases[1].num_micro_batches = 7;  // chosen on the way
+  const std::vector<Phase> phases = phases_after(snapshot, options);
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_EQ(phases[0], snapshot.plan.phases[1]);
+  EXPECT_EQ(phases_after(snapshot_of(3), options), snapshot_of(3).plan.phases) << "the freeze is still to come";
+}
+
+TEST(PhasesAfter, OfAnotherPlanAreThatPlans) {
+  const TrainOptions options{.plan = plan_that_freezes_before(8)};
+  EXPECT_EQ(phases_after(snapshot_of(6), options), options.plan.phases) << "layer 0 trains again until step 8";
+}
+
+TEST(PhasesAfter, WhereARuleDecidesWhatIsFrozenStaysFrozen) {
+  TrainOptions options{.plan = plan_that_freezes_before(8)};
+  options.freeze.rule = FreezePolicy::Rule::paper;
+  const std::vector<Phase> phases = phases_after(snapshot_of(6), options);
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_EQ(phases[0].first_trainable_layer, 1);
+  EXPECT_EQ(phases[0].partition, options.plan.phases[0].partition);
+}
+
+}  // namespace
+}  // namespace frostpipe
