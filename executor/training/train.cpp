@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "executor/data/data_shards.h"
-#include "executor/loading/dataset.h"
-#include "executor/training/training_run.h"
+#include "executor/training/freeze_controller.h"
+#include "executor/training/policy/run_clock.h"
+#include "executor/training/trainer.h"
+#include "executor/training/training_batches.h"
 #include "plan/memory.h"
-#include "plan/run_length.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -55,18 +55,11 @@ InputsFound check_inputs(const TrainOptions& options) {
 }
 
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs) {
-  const Dataset& dataset = inputs.subject->dataset();
   const TrainingPlan& plan = options.plan;
-  const std::vector<std::vector<int>> shards = data_shards(dataset.split.train, std::max(1, options.num_nodes));
-  const int per_epoch = steps_per_epoch(inputs.num_training_samples, plan.global_batch_size);
+  TrainingBatches batches(options, inputs.subject->dataset(), std::max(1, options.num_nodes));
   std::vector<std::int64_t> largest(plan.phases.size(), 0);
-  std::vector<int> order;
   for (int step = 0; step < plan.num_steps; ++step) {
-    if (step % per_epoch == 0)
-      order = training_order(shards, plan.global_batch_size, options.group_by_length, options.seed, step / per_epoch,
-                             [&](int sample) { return dataset.samples->tokens(sample); });
-    MiniBatch batch = mini_batch(*dataset.samples, order, plan.global_batch_size, step % per_epoch);
-    batch.num_shards = static_cast<int>(shards.size());
+    const MiniBatch batch = batches.at(step);
     const int index = phase_at(plan, step);
     const Phase& phase = plan.phases[index];
     for (const auto& [begin, end] : cut(batch, phase.layout.data_parallel_size, phase.num_micro_batches)) {
@@ -83,7 +76,7 @@ bool executor_is_linked() { return true; }
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {
   FROSTPIPE_CHECK(inputs.subject, "a rank has looked at its inputs");
-  TrainingRun(membership, options, inputs, callbacks).train();
+  Trainer(membership, options, inputs, callbacks).train();
 }
 
 }  // namespace frostpipe

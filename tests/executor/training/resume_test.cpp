@@ -12,7 +12,7 @@
 #include "executor/models/folder/model_folder.h"
 #include "executor/models/layer_images.h"
 #include "executor/runtime/transformer_stage.h"
-#include "executor/training/checkpoint_keeper.h"
+#include "executor/training/checkpoint_manager.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
@@ -69,13 +69,13 @@ class Job {
     }
   }
   void save(RankSession& session, int step) {
-    CheckpointKeeper keeper({.keep = 5}, root_, num_saved_++, *communicator_,
-                            [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
-    Checkpoint moment{.step = step};
-    moment.plan.phases = {session.phase()};
-    moment.plan.world_size = communicator_->world_size();
-    keeper.write(moment, session);
-    keeper.finish();
+    CheckpointManager manager({.keep = 5}, root_, num_saved_++, *communicator_,
+                              [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
+    Checkpoint snapshot{.step = step};
+    snapshot.plan.phases = {session.phase()};
+    snapshot.plan.world_size = communicator_->world_size();
+    manager.write(snapshot, session);
+    manager.finish();
   }
 
  private:

@@ -1,0 +1,45 @@
+#include "executor/training/evaluation/test_score.h"
+
+#include <utility>
+
+#include "executor/models/task.h"
+#include "plan/memory.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kMostSamples = 64;  // at a time
+
+/// Tokens at a time, forward only, so that a memory limit holds in an evaluation too: those of the largest micro-batch.
+/// What trains fits twice without its stash; frozen layers have none, and logits over a vocabulary are there in either
+/// case.
+std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task task) {
+  const bool twice = phase.first_trainable_layer == 0 && task != Task::causal_language_modeling;
+  return (twice ? 2 : 1) * planned_micro_batch(phase, global_batch_size).all_tokens();
+}
+
+}  // namespace
+
+Score test_score(const Dataset& dataset, int global_batch_size, RankSession& session, Communicator& communicator) {
+  const std::vector<int>& items = dataset.test_by_length;
+  std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset.task)),
+                            0.0);  // known to one rank each
+  if (StageRunner* const runner = session.runner())
+    found = runner->answers(*dataset.samples, items, kMostSamples,
+                            tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
+  return score_of(dataset, items, communicator.sum(std::move(found)));
+}
+
+void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary) {
+  summary.test_items = score.labels.empty() ? std::vector<int>{} : dataset.test_by_length;
+  summary.test_labels = std::move(score.labels);
+  summary.test_predictions = std::move(score.predictions);
+  summary.test_metric = score.metric;
+  summary.test_accuracy = score.value;
+  summary.test_accuracy_standard_error = score.standard_error;
+  summary.test_others = std::move(score.others);
+  if (summary.evaluations.empty() || summary.evaluations.back().step != steps)
+    summary.evaluations.push_back({steps, summary.test_accuracy});
+}
+
+}  // namespace frostpipe

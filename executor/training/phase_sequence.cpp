@@ -1,0 +1,124 @@
+#include "executor/training/phase_sequence.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "executor/training/policy/restore_source.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+FreezeController controller_of(const RunContext& run) {
+  return FreezeController(run.options.freeze, num_blocks(run.model), run.num_steps);
+}
+
+/// The same layout with more layers frozen; the cache holds what it held.
+Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
+  phase.first_trainable_layer = first_trainable_layer;
+  phase.from_step = from_step;
+  return phase;
+}
+
+}  // namespace
+
+PhaseSequence::PhaseSequence(const RunContext& run) : run_(run), controller_(controller_of(run)) {}
+
+std::optional<Phase> PhaseSequence::next(int step, RendezvousRound& round, const RunRecorder& recorder,
+                                         std::vector<Decision>& decisions) {
+  if (run_.options.freeze.rule != FreezePolicy::Rule::plan) {
+    const int frozen = frozen_blocks(run_.model, round.session().phase().first_trainable_layer);
+    if (controller_.decides_before(step, frozen)) {
+      const int more = controller_.decide(step, frozen, round.communicator());
+      if (more != frozen)
+        upcoming_ = decided(first_trainable_layer(run_.model, more), step, round, recorder, decisions);
+    }
+  }
+  if (upcoming_.empty() || upcoming_.front().from_step > step) return std::nullopt;
+  return upcoming_.front();
+}
+
+/// What follows the current phase when the rule has frozen more; the same on all ranks.
+std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, RendezvousRound& round,
+                                          const RunRecorder& recorder, std::vector<Decision>& decisions) const {
+  const Nanoseconds measured_ns = recorder.median_iteration_ns();
+  std::string explanation;
+  std::vector<Phase> phases;
+  if (round.is_first()) {
+    const Phase& current = round.session().phase();
+    if (run_.callbacks.replan) {
+      ReplanAnswer answer = run_.callbacks.replan({.current = current,
+                                                   .first_trainable_layer = first_trainable_layer,
+                                                   .from_step = step,
+                                                   .measured_iteration_ns = measured_ns,
+                                                   .seats = round.logical_ranks()});
+      phases = std::move(answer.phases);
+      explanation = std::move(answer.explanation);
+    }
+    if (phases.empty()) phases = {with_more_frozen(current, first_trainable_layer, step)};
+  }
+  explanation = round.communicator().broadcast(explanation, 0);
+  if (!explanation.empty()) decisions.push_back({step, frozen_blocks(run_.model, first_trainable_layer), explanation});
+  return broadcast(std::move(phases), step, round);
+}
+
+/// Rank 0's, to all. They travel as a plan that starts with them: there is one format.
+std::vector<Phase> PhaseSequence::broadcast(std::vector<Phase> phases, int from_step, RendezvousRound& round) const {
+  TrainingPlan carrier = run_.options.plan;
+  carrier.phases = std::move(phases);
+  for (Phase& phase : carrier.phases) phase.from_step -= from_step;
+  const std::string text = round.communicator().broadcast(round.is_first() ? to_json(carrier) : "", 0);
+  phases = plan_from_json(text, "decision of rank 0").phases;
+  for (Phase& phase : phases) phase.from_step += from_step;
+  return phases;
+}
+
+Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round) {
+  const std::string place = snapshot.folder.empty() ? "survivor" : (snapshot.folder / "checkpoint.json").string();
+  controller_ = controller_of(run_);
+  if (snapshot.freeze_rule == to_string(run_.options.freeze.rule) && !snapshot.freeze_state.empty())
+    controller_.restore(snapshot.freeze_state, place);
+  upcoming_ = restored(snapshot, round);
+  Phase phase = upcoming_.front();
+  begin_next();
+  phase.from_step = snapshot.step;
+  return phase;
+}
+
+std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, RendezvousRound& round) const {
+  const std::vector<Phase> phases = phases_after(snapshot, run_.options);
+  std::vector<Phase> result;
+  for (const Phase& phase : phases) {
+    std::optional<Phase> here = round.with_ranks(phase);
+    if (!here) return with_another_layout(phases, snapshot.step, round);
+    result.push_back(std::move(*here));
+  }
+  return result;
+}
+
+/// In the place of phases whose layouts need ranks that are lost.
+std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
+                                                      RendezvousRound& round) const {
+  std::vector<Phase> phases;
+  if (round.is_first()) {
+    ReplanRequest request{.current = lost.front(),
+                          .first_trainable_layer = lost.front().first_trainable_layer,
+                          .from_step = step,
+                          .seats = round.logical_ranks(),
+                          .layout_is_lost = true};
+    if (run_.options.freeze.rule == FreezePolicy::Rule::plan) {
+      request.forecast.emplace();
+      for (std::size_t i = 1; i < lost.size(); ++i)
+        request.forecast->push_back({lost[i].from_step, frozen_blocks(run_.model, lost[i].first_trainable_layer)});
+    }
+    ReplanAnswer answer = run_.callbacks.recover(request);
+    if (answer.phases.empty())
+      throw RuntimeFailure(fmt::format("no layout for the {} ranks that are left: {}", round.logical_ranks().size(),
+                                       answer.explanation));
+    phases = std::move(answer.phases);
+  }
+  return broadcast(std::move(phases), step, round);
+}
+
+}  // namespace frostpipe

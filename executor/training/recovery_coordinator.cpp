@@ -1,0 +1,234 @@
+#include "executor/training/recovery_coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/models/layer_images.h"
+#include "executor/training/policy/restore_source.h"
+#include "executor/training/policy/resume_point.h"
+#include "plan/memory.h"
+
+namespace frostpipe {
+
+void RecoveryCoordinator::start(const ScalarLog& scalars) {
+  const Nanoseconds connected = steady_now_ns();
+  Communicator& communicator = round_.communicator();
+  const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
+  const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
+  restore(snapshot, {.checkpoint = folder.empty() ? nullptr : &snapshot, .held = std::nullopt, .inventories = {}});
+  communicator.everyone().barrier();
+  if (!folder.empty()) {
+    state_.summary.recoveries.push_back({.step = state_.step,
+                                         .lost_steps = 0,
+                                         .world_size = communicator.world_size(),
+                                         .cause = "the run was interrupted and started again",
+                                         .source = "checkpoint " + snapshot.folder.filename().string(),
+                                         .restoring_ns = steady_now_ns() - connected});
+    if (round_.is_first())
+      run_.callbacks.note(fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, folder));
+  }
+  state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
+  state_.clock.begin_loop(steady_now_ns());
+}
+
+/// On rank 0. Returns the checkpoint to go on from, "" for none, and removes what is left of another run.
+std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
+  const TrainOptions& options = run_.options;
+  const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
+  if (!found) scalars.begin_anew();
+  if (!keep_checkpoints_up_to(found, checkpoints_folder(options))) {
+    StepLog& log = state_.recorder.log();
+    found ? log.begin_with(std::filesystem::absolute(found->folder).parent_path().parent_path()) : log.begin_anew();
+  }
+  std::error_code none;
+  std::filesystem::remove(options.output / "summary.json", none);  // of the run before
+  return found ? found->folder.string() : "";
+}
+
+void RecoveryCoordinator::recover(const Formation& formation) {
+  const Nanoseconds connected = steady_now_ns();
+  Communicator& communicator = round_.communicator();
+  if (!held_) inventory_ = {};
+  std::vector<Holding> inventories;
+  for (const std::string& text : communicator.gather(to_text(inventory_)))
+    inventories.push_back(holding_from_text(text));
+  // The newest checkpoint: where the memory of the survivors is not enough, and for parked moments that went with a
+  // rank.
+  const std::string folder = communicator.broadcast(round_.is_first() ? newest_checkpoint_folder() : "", 0);
+  std::optional<Checkpoint> stored;
+  if (!folder.empty()) stored = read_checkpoint(folder);
+  const std::optional<Checkpoint> told = told_by_survivor(inventories);
+  const RestoreSource source =
+      choose_restore_source(inventories, told, stored, static_cast<int>(run_.model.layers.size()),
+                            optimizer_moments(run_.options.plan.optimizer));
+  const bool from_memory = source.kind == RestoreSource::Kind::survivors;
+  const Checkpoint snapshot = from_memory ? *told : stored ? *stored : state_.beginning();
+
+  const Nanoseconds spent_ns = longest_time_since(snapshot.step);
+  Recovery recovery{.step = snapshot.step,
+                    .lost_steps = source.lost_steps,
+                    .world_size = communicator.world_size(),
+                    .cause = formation.cause,
+                    .source = to_string(source, stored),
+                    .detection_ns = formation.noticed_ns - formation.lost_ns,
+                    .forming_ns = std::max<Nanoseconds>(0, connected - formation.noticed_ns),
+                    .lost_work_ns = source.lost_steps == 0 ? 0 : spent_ns};
+  if (round_.is_first()) round_.checkpoints().go_back_to(snapshot.step);
+  learn_recoveries();
+
+  LayerSource layers{
+      .checkpoint = from_memory || !stored ? nullptr : &*stored, .held = std::nullopt, .inventories = {}};
+  if (from_memory) {
+    layers.held = std::move(held_);
+    layers.inventories = std::move(inventories);
+  }
+  restore(snapshot, std::move(layers));
+  if (from_memory && stored) adopt_parked(*stored);
+  held_.reset();
+  communicator.everyone().barrier();
+  recovery.restoring_ns = steady_now_ns() - connected;
+  state_.summary.recoveries.push_back(recovery);
+  if (!state_.clock.is_in_loop()) {
+    state_.clock.continue_from(snapshot.run.wall_seconds, snapshot.run.evaluation_seconds);
+    state_.clock.begin_loop(steady_now_ns());
+  }
+  state_.clock.restart_step(steady_now_ns());
+  if (round_.is_first()) run_.callbacks.note(describe(recovery));
+}
+
+/// On rank 0; "" if there is none.
+std::string RecoveryCoordinator::newest_checkpoint_folder() {
+  const NewestCheckpoint newest = newest_checkpoint(checkpoints_folder(run_.options), run_.callbacks.note);
+  return newest.checkpoint ? newest.checkpoint->folder.string() : "";
+}
+
+/// What the run is, from a rank that knows; to all.
+std::optional<Checkpoint> RecoveryCoordinator::told_by_survivor(const std::vector<Holding>& inventories) {
+  const std::optional<int> teller = rank_that_knows(inventories);
+  if (!teller) return std::nullopt;
+  Communicator& communicator = round_.communicator();
+  std::string text;
+  if (communicator.rank() == *teller)
+    text = to_text(state_.remembered(inventories[*teller].step, round_, known_phases_));
+  return checkpoint_from_text(communicator.broadcast(text, *teller));
+}
+
+/// Of all ranks: what one has spent on the steps from `step` on.
+Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
+  Communicator& communicator = round_.communicator();
+  std::vector<double> spent(communicator.world_size(), 0.0);
+  spent[communicator.rank()] = static_cast<double>(state_.recorder.time_since(step));
+  spent = communicator.sum(std::move(spent));
+  return static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()));
+}
+
+/// Whoever survived knows of earlier recoveries that a checkpoint does not.
+void RecoveryCoordinator::learn_recoveries() {
+  std::vector<Recovery>& recoveries = state_.summary.recoveries;
+  for (const std::string& text : round_.communicator().gather(to_json(RunSummary{.recoveries = recoveries}))) {
+    RunSummary known = run_from_json(text, "survivor/run.json");
+    if (known.recoveries.size() > recoveries.size()) recoveries = std::move(known.recoveries);
+  }
+}
+
+void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baseline, const std::string& cause) {
+  const Nanoseconds begin = steady_now_ns();
+  const int steps = state_.step;
+  Checkpoint checkpoint = read_checkpoint(round_.checkpoints().path_of(baseline.step));
+  delay_changes(checkpoint.plan, baseline.step, steps);
+  Recovery recovery{.step = baseline.step,
+                    .lost_steps = steps - baseline.step,
+                    .world_size = round_.communicator().world_size(),
+                    .cause = cause,
+                    .source = "checkpoint " + checkpoint.folder.filename().string(),
+                    .lost_work_ns = state_.recorder.time_since(baseline.step)};
+  if (round_.is_first()) round_.checkpoints().go_back_to(baseline.step);
+  round_.renew_session();
+  restore(checkpoint, {.checkpoint = &checkpoint, .held = std::nullopt, .inventories = {}});
+  state_.gate.close();
+  state_.phases.slow_down(steps);
+  round_.checkpoints().release();
+  round_.communicator().everyone().barrier();
+  recovery.restoring_ns = steady_now_ns() - begin;
+  state_.summary.recoveries.push_back(recovery);
+  state_.clock.restart_step(steady_now_ns());
+}
+
+void RecoveryCoordinator::keep_layers() {
+  if (!round_.has_session() || !round_.session().has_phase()) return;  // what was held before this round still is
+  RankSession& session = round_.session();
+  inventory_ = {};
+  const int updates = session.num_updates();
+  known_phases_ = {round_.with_logical_ranks(session.phase())};
+  const PhaseSequence::State to_come = state_.phases.state();
+  for (const Phase& phase : to_come.upcoming) known_phases_.push_back(round_.with_logical_ranks(phase));
+  held_ = session.release();
+  if (!held_) return;
+  inventory_.step = updates;
+  inventory_.phase_from = known_phases_.front().from_step;
+  inventory_.num_recorded = state_.recorder.num_steps();
+  for (const auto& [layer, state] : held_->layers) {
+    inventory_.layers.push_back(layer);
+    if (state.trains()) inventory_.trainable.push_back(layer);
+  }
+  for (const auto& [layer, moments] : held_->parked) inventory_.parked.push_back(layer);
+}
+
+void RecoveryCoordinator::restore(const Checkpoint& snapshot, LayerSource source) {
+  const Phase phase = state_.restore(snapshot, round_);
+  if (const auto& baseline = state_.gate.baseline()) round_.checkpoints().hold(baseline->step);
+  round_.checkpoints().forget();
+  if (round_.cache()) round_.cache()->forget_boundaries();
+  start_session(phase, std::move(source));
+  round_.set_cache_boundary();
+  state_.recorder.begin_phase(phase, 0, round_.cache_counts());
+  if (!state_.clock.is_in_loop() && snapshot.step > 0)
+    state_.clock.continue_from(snapshot.run.wall_seconds, snapshot.run.evaluation_seconds);
+}
+
+void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
+  RankSession& session = round_.session();
+  const int shrink = run_.options.emulation ? run_.options.emulation->shrink : 1;
+  session.tie(state_.is_tied ? run_.model.tied_parameter_count / shrink : 0);
+  if (!source.inventories.empty()) {
+    session.start_with(phase, state_.step, source.held ? std::move(*source.held) : HeldLayers{},
+                       moves_to_restore(source.inventories, phase));
+    return;
+  }
+  const int num_moments = optimizer_moments(run_.options.plan.optimizer);
+  session.start(phase, state_.step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>& parked) {
+    if (!source.checkpoint) return run_.subject->fill(layer, state);
+    restore_layer(*source.checkpoint, layer, num_moments, state, parked);
+  });
+}
+
+/// Moments of frozen layers that no rank has any more.
+void RecoveryCoordinator::adopt_parked(const Checkpoint& checkpoint) {
+  RankSession& session = round_.session();
+  const int first_trainable_layer =
+      checkpoint.plan.phases[phase_at(checkpoint.plan, checkpoint.step)].first_trainable_layer;
+  std::vector<double> parked(run_.model.layers.size(), 0.0);
+  for (const auto& [layer, moments] : session.parked()) parked[layer] = 1;
+  parked = round_.communicator().sum(std::move(parked));
+  for (int layer = 0; round_.is_first() && layer < first_trainable_layer; ++layer) {
+    if (parked[layer] > 0 || layer >= session.phase().first_trainable_layer) continue;
+    LayerState state = round_.factory().make_layer(layer, /*trains=*/false);
+    restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.parked());
+  }
+}
+
+std::string RecoveryCoordinator::describe(const Recovery& recovery) const {
+  const Phase& phase = round_.session().phase();
+  const std::string lost = recovery.lost_steps == 0 ? "no step lost"
+                                                    : fmt::format("{} step{} ({}) to do again", recovery.lost_steps,
+                                                                  recovery.lost_steps == 1 ? "" : "s",
+                                                                  format_duration(recovery.lost_work_ns));
+  return fmt::format(
+      "goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}",
+      recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
+      phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
+      format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,113 @@
+#include "executor/training/rendezvous_round.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/communication/hosts.h"
+#include "executor/data/data_shards.h"
+#include "executor/elastic/seats.h"
+#include "executor/training/policy/resume_point.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+void RendezvousRound::connect(const Formation& formation) {
+  formation_ = formation;
+  const TrainOptions& options = run_.options;
+  const RankEnvironment& self = formation.self;
+  if (formation.generation == 0 && self.world_size != options.plan.world_size) {
+    throw InvalidInput(options.plan_source + ": world_size",
+                       fmt::format("must equal the number of ranks started ({})", self.world_size),
+                       std::to_string(options.plan.world_size));
+  }
+  communicator_ = Communicator::connect(self, *run_.device);
+  if (formation.generation == 0 && is_first() && communicator_->talks_through_host())
+    run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
+  if (options.emulation && options.emulation->links)
+    communicator_->pace(remaining(*options.cluster, formation.seats), options.emulation->shrink);
+  nodes_ = options.num_nodes > 0 ? nodes_of_seats(formation.seats, options.plan.world_size, options.num_nodes)
+                                 : hosts_of_ranks(*communicator_);
+}
+
+int RendezvousRound::num_nodes() const {
+  return run_.options.num_nodes > 0 ? run_.options.num_nodes : *std::max_element(nodes_.begin(), nodes_.end()) + 1;
+}
+
+void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
+  const TrainOptions& options = run_.options;
+  const int rank = formation_.self.rank, logical_rank = formation_.seats[rank];
+  if (options.plan.memory_limited && options.cluster &&
+      logical_rank < static_cast<int>(options.cluster->devices.size())) {
+    run_.device->set_memory_limit(options.cluster->devices[logical_rank].memory_limit_bytes,
+                                  fmt::format("rank {}", rank));
+  }
+  const at::TensorOptions compute =
+      at::TensorOptions().dtype(layer_types_of(options.plan.dtype).computed).device(run_.device->torch_device());
+  open_cache(compute, shards);
+  factory_ = run_.subject->make_factory(compute, cache_ ? &cache_->view() : nullptr, logical_rank);
+  renew_session();
+  checkpoints_ =
+      std::make_unique<CheckpointManager>(options.checkpoints, checkpoints_folder(options), formation_.generation,
+                                          *communicator_, run_.callbacks.note, std::move(given_up_checkpoints_));
+}
+
+void RendezvousRound::renew_session() {
+  if (session_) session_->release();
+  session_.emplace(run_.model, *factory_, *communicator_, *run_.device, run_.options.plan.optimizer,
+                   run_.options.plan.dtype);
+}
+
+void RendezvousRound::open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards) {
+  const TrainOptions& options = run_.options;
+  CacheLimits limits = options.plan.cache;
+  if (options.emulation) {
+    limits.memory_bytes /= options.emulation->shrink;
+    limits.disk_bytes /= options.emulation->shrink;
+  }
+  const bool decides_later = options.freeze.rule != FreezePolicy::Rule::plan;
+  const auto caches = [](const Phase& phase) { return phase.cache.on; };
+  const bool planned = std::any_of(options.plan.phases.begin(), options.plan.phases.end(), caches);
+  if (limits.memory_bytes + limits.disk_bytes == 0 || !(planned || decides_later)) return;
+  const int node = std::min(nodes_[communicator_->rank()], static_cast<int>(shards.size()) - 1);
+  const Samples& data = *run_.dataset.samples;
+  std::vector<CacheableSample> samples(data.size());
+  for (int sample = 0; sample < data.size(); ++sample)
+    samples[sample] = {.tokens = data.tokens(sample), .key = data.key(sample)};
+  cache_ = std::make_unique<NodeCache>(NodeCacheOptions{.limits = limits,
+                                                        .disk_folder = options.cache_folder,
+                                                        .node = node,
+                                                        .samples = shards[node],
+                                                        .hidden_size = run_.subject->hidden_size(),
+                                                        .compute = compute},
+                                       std::move(samples), *communicator_, std::move(cache_));
+}
+
+void RendezvousRound::set_cache_boundary() {
+  const Phase& phase = session_->phase();
+  if (phase.cache.on) cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->holders());
+}
+
+void RendezvousRound::sever() {
+  if (communicator_) communicator_->sever();
+  if (checkpoints_) {
+    checkpoints_->give_up();
+    given_up_checkpoints_ = std::move(checkpoints_);
+  }
+}
+
+void RendezvousRound::close() {
+  session_.reset();
+  factory_.reset();
+  communicator_.reset();
+}
+
+Phase RendezvousRound::with_logical_ranks(const Phase& phase) const {
+  return seated(phase, formation_.seats, run_.options.plan.world_size);
+}
+
+std::optional<Phase> RendezvousRound::with_ranks(const Phase& phase) const {
+  return ranked(phase, formation_.seats, run_.options.plan.world_size);
+}
+
+}  // namespace frostpipe

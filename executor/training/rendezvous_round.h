@@ -1,0 +1,71 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/cache/node_cache.h"
+#include "executor/runtime/rank_session.h"
+#include "executor/training/checkpoint_manager.h"
+#include "executor/training/run_context.h"
+
+namespace frostpipe {
+
+/// What this rank has from one rendezvous of the job to the next loss: its connections, and what talks over them.
+///
+/// All ranks connect() and open(); after a loss the survivors sever() and close(), and begin the next round with the
+/// same object. The activations in the cache stay, and what slow disks are still writing for checkpoints is waited for
+/// by nobody.
+///
+/// A rank is numbered by its round; a logical rank is the number that its place had in the first round, and names the
+/// device of the cluster. Reports and checkpoints name logical ranks.
+class RendezvousRound {
+ public:
+  explicit RendezvousRound(const RunContext& run) : run_(run) {}
+
+  /// Throws InvalidInput if the plan is for another number of ranks than were started.
+  void connect(const Formation& formation);
+  /// `shards`: of the training data, one for each node. A session without layers, and a cache if a phase may use one.
+  void open(const std::vector<std::vector<int>>& shards);
+  /// Ends all connections, also of a round that was not opened.
+  void sever();
+  void close();
+
+  /// A session without layers in the place of the present one.
+  void renew_session();
+
+  bool is_first() const { return communicator_->rank() == 0; }
+  /// Nodes of the job, of which some may be without ranks.
+  int num_nodes() const;
+  /// Logical ranks, by rank.
+  const std::vector<int>& logical_ranks() const { return formation_.seats; }
+  Communicator& communicator() { return *communicator_; }
+  const StageFactory& factory() const { return *factory_; }
+  bool has_session() const { return session_.has_value(); }
+  RankSession& session() { return *session_; }
+  CheckpointManager& checkpoints() { return *checkpoints_; }
+  /// Null if no phase uses one.
+  NodeCache* cache() { return cache_.get(); }
+  /// What this rank has found in the cache so far.
+  CacheCounts cache_counts() const { return cache_ ? cache_->view().counts() : CacheCounts{}; }
+  /// Where the session's phase uses the cache: makes its frozen layers the boundary. Called by all ranks.
+  void set_cache_boundary();
+
+  /// A phase of this round as reports and checkpoints have it, and back: nothing if it needs a place that is empty.
+  Phase with_logical_ranks(const Phase& phase) const;
+  std::optional<Phase> with_ranks(const Phase& phase) const;
+
+ private:
+  void open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards);
+
+  const RunContext& run_;
+  Formation formation_;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<int> nodes_;  // by rank
+  std::unique_ptr<NodeCache> cache_;
+  std::unique_ptr<StageFactory> factory_;
+  std::optional<RankSession> session_;
+  std::unique_ptr<CheckpointManager> checkpoints_;
+  std::unique_ptr<CheckpointManager> given_up_checkpoints_;  // of the round before
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,23 @@
+#include "executor/training/run_context.h"
+
+#include "executor/training/policy/run_clock.h"
+#include "plan/run_length.h"
+
+namespace frostpipe {
+
+RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs,
+                       int local_rank)
+    : started_ns(steady_now_ns() - inputs.reading_ns),
+      options(options),
+      callbacks(callbacks),
+      subject(inputs.subject),
+      dataset(subject->dataset()),
+      model(subject->model()),
+      steps_per_epoch(
+          frostpipe::steps_per_epoch(static_cast<int>(dataset.split.train.size()), options.plan.global_batch_size)),
+      num_steps(options.plan.num_steps),
+      threads_per_rank(options.threads_per_rank > 0 ? options.threads_per_rank : options.plan.threads_per_rank),
+      device(options.emulation ? make_emulated_device(options.emulation->shrink)
+                               : make_device(options.device, local_rank, threads_per_rank)) {}
+
+}  // namespace frostpipe

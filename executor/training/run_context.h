@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+
+#include "executor/device/device.h"
+#include "executor/execute.h"
+#include "executor/training/subject.h"
+
+namespace frostpipe {
+
+/// What does not change in this process while the run lasts. Equal on all ranks but for the device.
+struct RunContext {
+  /// `options` and `callbacks` must outlive it. `local_rank`: which GPU of its machine this process takes.
+  RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
+
+  /// Part of the run that is done after so many steps.
+  double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
+
+  const Nanoseconds started_ns;  // when this process began with the run, on the steady clock
+  const TrainOptions& options;
+  const TrainCallbacks& callbacks;
+  const std::shared_ptr<const Subject> subject;
+  const Dataset& dataset;
+  const Model& model;
+  const int steps_per_epoch;
+  const int num_steps;
+  const int threads_per_rank;
+  const std::unique_ptr<ComputeDevice> device;
+};
+
+}  // namespace frostpipe

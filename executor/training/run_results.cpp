@@ -1,0 +1,53 @@
+#include "executor/training/run_results.h"
+
+#include "executor/training/policy/executed_run.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+/// What the run was, beside what the recorder knows of its steps.
+void describe(const RunContext& run, int world_size, double wall_seconds, TrainingState& state) {
+  const TrainOptions& options = run.options;
+  RunSummary& summary = state.summary;
+  summary.name = options.name.empty() ? run_name(options.plan.method) : options.name;
+  summary.method = to_string(options.plan.method);
+  summary.freeze = to_string(options.freeze.rule);
+  summary.seed = options.seed;
+  summary.world_size = world_size;
+  summary.threads_per_rank = run.threads_per_rank;
+  summary.epochs = static_cast<double>(run.num_steps) / run.steps_per_epoch;
+  summary.num_steps = run.num_steps;
+  summary.global_batch_size = options.plan.global_batch_size;
+  summary.num_train_samples = static_cast<int>(run.dataset.split.train.size());
+  summary.num_test_samples = static_cast<int>(run.dataset.split.test.size());
+  summary.wall_seconds = wall_seconds;
+  summary.samples_per_second =
+      samples_trained(run.num_steps, run.steps_per_epoch, summary.num_train_samples, summary.global_batch_size) /
+      wall_seconds;
+  summary.evaluation_seconds = state.clock.evaluation_seconds();
+  summary.label_names = run.dataset.label_names;
+}
+
+}  // namespace
+
+void write_results(const RunContext& run, RendezvousRound& round, TrainingState& state, double wall_seconds) {
+  TrainingPlan executed = run.options.plan;
+  executed.num_steps = run.num_steps;
+  Trace whole_run;
+  state.recorder.finish(round.cache_counts(), state.summary, executed, whole_run);
+  fit_world(executed);
+  describe(run, executed.world_size, wall_seconds, state);
+  const std::filesystem::path& folder = run.options.output;
+  if (round.is_first()) {  // what a first rank that was lost here has left
+    for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
+  }
+  run.subject->save(state.is_tied, round.session().layers(), round.session().holders(), round.communicator(),
+                    folder / "model");
+  if (!round.is_first()) return;
+  write_file_atomically(folder / "executed_plan.json", to_json(executed));
+  write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
+  write_file_atomically(folder / "summary.json", to_json(state.summary));
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,286 @@
+#include "executor/training/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/training/evaluation/test_score.h"
+#include "executor/training/policy/learning_rate.h"
+#include "executor/training/run_results.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+Trainer::Trainer(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+                 const TrainCallbacks& callbacks)
+    : membership_(membership),
+      run_(options, callbacks, inputs, membership.local_rank()),
+      scalars_(options.output),
+      round_(run_),
+      state_(run_),
+      recovery_(run_, round_, state_) {}
+
+void Trainer::train() {
+  while (const std::optional<Formation> formation = membership_.form()) {
+    try {
+      return run_round(*formation);
+    } catch (const PeerLost&) {
+      if (!membership_.may_re_form()) throw;
+    }
+    leave();
+    membership_.stop(formation->generation);
+  }
+}
+
+void Trainer::run_round(const Formation& formation) {
+  join(formation);
+  formation.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(formation);
+  if (is_tested_now() && !is_evaluated()) evaluate_and_judge();
+  while (state_.step < run_.num_steps) {
+    round_.checkpoints().report();
+    if (membership_.is_to_end()) return end_early();
+    if (round_.checkpoints().is_due(state_.step)) write_checkpoint();
+    change_phase_if_due();
+    train_step();
+    ++state_.step;
+    if (is_tested_now()) evaluate_and_judge();
+  }
+  finish();
+}
+
+void Trainer::join(const Formation& formation) {
+  round_.connect(formation);
+  if (!batches_) {
+    batches_.emplace(run_.options, run_.dataset, round_.num_nodes());
+    state_.settings = settings_of(run_, batches_->num_shards());
+  }
+  round_.open(batches_->shards());
+  state_.recorder.join(round_.communicator(), round_.logical_ranks());
+  const std::string lacks = round_.cache() ? round_.cache()->note() : "";
+  if (round_.is_first() && !lacks.empty() && lacks != state_.summary.cache_note)
+    run_.callbacks.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
+}
+
+/// After a loss: gives up every connection of the round, and keeps what is whole.
+void Trainer::leave() {
+  round_.sever();
+  recovery_.keep_layers();
+  round_.close();
+}
+
+void Trainer::write_checkpoint() {
+  round_.checkpoints().write(state_.snapshot(round_, state_.phases.state()), round_.session());
+}
+
+void Trainer::change_phase_if_due() {
+  const PhaseSequence::State before = state_.phases.state();
+  const std::optional<Phase> phase = state_.phases.next(state_.step, round_, state_.recorder, state_.summary.decisions);
+  if (!phase) return;
+  const bool can_test = !run_.dataset.test_by_length.empty();
+  if (can_test && state_.gate.needs_baseline(round_.session().phase(), *phase)) take_baseline(*phase, before);
+  state_.phases.begin_next();
+  enter(*phase);
+}
+
+void Trainer::enter(const Phase& phase) {
+  const Nanoseconds begin = steady_now_ns();
+  round_.session().enter(phase);
+  if (phase.first_trainable_layer > 0) state_.is_tied = false;
+  round_.set_cache_boundary();
+  round_.communicator().everyone().barrier();
+  const Nanoseconds end = steady_now_ns();
+  state_.recorder.record_event("transformation", begin, end);
+  state_.recorder.begin_phase(phase, end - begin, round_.cache_counts());
+  if (round_.is_first()) {
+    run_.callbacks.progress(
+        run_.fraction(state_.step),
+        fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
+                    frozen_blocks(run_.model, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+                    phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
+                    phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
+                    phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
+                                                 100 * fraction_at(phase.cache.found, phase.first_trainable_layer))
+                                   : "",
+                    format_duration(end - begin)));
+  }
+  state_.clock.restart_step(steady_now_ns());
+}
+
+void Trainer::train_step() {
+  const int step = state_.step;
+  state_.clock.begin_step(steady_now_ns());
+  const MiniBatch batch = batches_->at(step);
+  const int tokens = mean_length(batch);
+  const std::optional<MiniBatch> next =
+      step + 1 < run_.num_steps ? std::optional(batches_->at(step + 1)) : std::nullopt;
+  const UpdateRule rule{.optimizer = run_.options.plan.optimizer,
+                        .learning_rate = learning_rate_at(run_.options, step, run_.num_steps),
+                        .weight_decay = run_.options.weight_decay,
+                        .step = step + 1};
+  IterationResult result;
+  if (StageRunner* const runner = round_.session().runner()) {
+    result = runner->run_iteration(batch, next ? &*next : nullptr, step, rule, run_.options.gradient_clip,
+                                   state_.recorder.trace());
+  }
+  state_.phases.record(result.block_square_sums);
+  record_step({.step = step,
+               .loss = result.loss,
+               .learning_rate = rule.learning_rate,
+               .samples = static_cast<int>(batch.samples.size()),
+               .tokens = tokens,
+               .iteration_ns = state_.clock.end_step(steady_now_ns())});
+  recent_loss_ += result.loss;
+  ++recent_steps_;
+  if ((step + 1) % std::max(1, run_.num_steps / 40) == 0) report_progress();
+}
+
+void Trainer::record_step(const StepRecord& step) {
+  const bool speaks = round_.session().speaks();
+  const bool is_recorded = state_.recorder.record_step(step, speaks);
+  if (!is_recorded && !std::exchange(has_said_unrecorded_, true)) {
+    run_.callbacks.note(fmt::format(
+        "{}: the figures of step {} cannot be written; the summary will lack those of such steps, and training goes on",
+        (run_.options.output / "steps.jsonl").string(), step.step));
+  }
+  if (!speaks) return;
+  const double took_ns = static_cast<double>(std::max<Nanoseconds>(1, step.iteration_ns));
+  const int frozen = frozen_blocks(run_.model, round_.session().phase().first_trainable_layer);
+  scalars_.write(step.step + 1, {{"loss", step.loss},
+                                 {"learning_rate", step.learning_rate},
+                                 {"samples_per_second", step.samples * 1e9 / took_ns},
+                                 {"tokens", static_cast<double>(step.tokens)},
+                                 {"frozen_blocks", static_cast<double>(frozen)}});
+}
+
+/// The loss is known where layers train, and shown as it was posted last. Nobody waits for it, so that ranks of frozen
+/// stages go on running ahead.
+void Trainer::report_progress() {
+  const int done = state_.step + 1;
+  if (round_.session().speaks() && !run_.options.emulation)
+    round_.communicator().post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
+  recent_loss_ = 0;
+  recent_steps_ = 0;
+  if (round_.is_first())
+    run_.callbacks.progress(run_.fraction(done),
+                            fmt::format("step {}/{}{}", done, run_.num_steps, round_.communicator().posted()));
+}
+
+/// As whoever started the run wants it: with a checkpoint, for the next start to go on from.
+void Trainer::end_early() {
+  round_.checkpoints().finish();
+  write_checkpoint();
+  round_.checkpoints().finish();
+  if (round_.is_first()) {
+    const bool is_written = std::filesystem::exists(round_.checkpoints().path_of(state_.step) / "checkpoint.json");
+    const std::string how = fmt::format("the same command{} again goes on from step {}",
+                                        run_.options.resume == "auto" ? "" : " with --resume auto", state_.step);
+    run_.callbacks.note(fmt::format("stopped before step {} of {}: {}", state_.step, run_.num_steps,
+                                    is_written ? how : "its checkpoint is missing, see above"));
+  }
+  round_.communicator().everyone().barrier();  // whoever is lost before it is lost to all
+  membership_.interrupted();
+}
+
+void Trainer::finish() {
+  round_.communicator().everyone().barrier();
+  const double wall_seconds = state_.clock.wall_seconds(steady_now_ns());
+  round_.checkpoints().finish();
+  write_results(run_, round_, state_, wall_seconds);
+  // Whoever is lost before it is lost to all, and the end is done again.
+  round_.communicator().everyone().barrier();
+}
+
+/// After each epoch, and at the run's end, which may be in the middle of one.
+bool Trainer::is_tested_now() const { return state_.step % run_.steps_per_epoch == 0 || state_.step == run_.num_steps; }
+
+/// A loss in the middle of an evaluation has lost the evaluation.
+bool Trainer::is_evaluated() const {
+  const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
+  return state_.step == 0 || (!evaluations.empty() && evaluations.back().step >= state_.step);
+}
+
+void Trainer::evaluate_and_judge() {
+  if (run_.dataset.test_by_length.empty()) return;
+  const int steps = state_.step;
+  const double accuracy = evaluate();
+  const std::string when = steps % run_.steps_per_epoch == 0 ? fmt::format("epoch {}", steps / run_.steps_per_epoch)
+                                                             : fmt::format("step {}", steps);
+  if (round_.is_first())
+    run_.callbacks.progress(run_.fraction(steps), fmt::format("after {}: test {} {:.1f} %", when,
+                                                              state_.summary.test_metric, 100 * accuracy));
+  confirm_or_take_back_freeze(accuracy);
+}
+
+/// Fills the summary's figures of the last evaluation, and returns the accuracy.
+double Trainer::evaluate() {
+  const Nanoseconds begin = steady_now_ns();
+  const Score score =
+      test_score(run_.dataset, run_.options.plan.global_batch_size, round_.session(), round_.communicator());
+  record_evaluation(score, run_.dataset, state_.step, state_.summary);
+  if (round_.session().speaks()) {
+    std::vector<NamedValue> values{{"test/" + score.metric, score.value}};
+    for (const NamedValue& other : score.others) values.push_back({"test/" + other.name, other.value});
+    scalars_.write(state_.step, values);
+  }
+  round_.communicator().everyone().barrier();
+  const Nanoseconds end = steady_now_ns();
+  state_.recorder.record_event("evaluation", begin, end);
+  state_.clock.add_evaluation(begin, end);
+  return score.value;
+}
+
+/// Before a freeze: the snapshot to go back to, and the accuracy that the freeze must not cost. `before`: the phases as
+/// they were before the decision: who goes on from the checkpoint decides again.
+void Trainer::take_baseline(const Phase& next, const PhaseSequence::State& before) {
+  const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
+  const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
+  const double accuracy = is_known ? evaluations.back().accuracy : evaluate();
+  state_.gate.open({.step = state_.step, .accuracy = accuracy});
+  // A loss meanwhile undoes the decision: nothing freezes without such a checkpoint.
+  std::vector<Phase> decided = state_.phases.exchange_upcoming(before.upcoming);
+  round_.checkpoints().write_and_hold(state_.snapshot(round_, before), round_.session());
+  state_.phases.exchange_upcoming(std::move(decided));
+  if (round_.is_first()) {
+    run_.callbacks.progress(run_.fraction(state_.step),
+                            fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", state_.step,
+                                        frozen_blocks(run_.model, next.first_trainable_layer), 100 * accuracy));
+  }
+}
+
+/// At the first evaluation after a freeze.
+void Trainer::confirm_or_take_back_freeze(double accuracy) {
+  CheckpointManager& checkpoints = round_.checkpoints();
+  switch (state_.gate.judge(accuracy)) {
+    case AccuracyGate::Verdict::nothing_to_judge:
+      return;
+    case AccuracyGate::Verdict::confirmed:
+      state_.gate.close();
+      checkpoints.release();
+      return;
+    case AccuracyGate::Verdict::too_low:
+      break;
+  }
+  const AccuracyGate::Baseline baseline = *state_.gate.baseline();
+  const int steps = state_.step;
+  checkpoints.finish();
+  const std::string defect =
+      round_.communicator().broadcast(round_.is_first() ? checkpoints.defect_of(baseline.step) : "", 0);
+  state_.gate.close();
+  const std::string what = fmt::format("step {}: test accuracy {:.1f} % after {:.1f} % before the freeze at step {}",
+                                       steps, 100 * accuracy, 100 * baseline.accuracy, baseline.step);
+  if (defect.empty()) {
+    recovery_.take_back_freeze(baseline, what);
+  } else {
+    checkpoints.release();
+  }
+  if (!round_.is_first()) return;
+  run_.callbacks.note(
+      defect.empty()
+          ? fmt::format("{}, more than the tolerance of {:.1f} %: the freeze is taken back, nothing freezes before "
+                        "step {}",
+                        what, 100 * *state_.gate.tolerance(), steps)
+          : fmt::format("{}; the freeze cannot be taken back: {}", what, defect));
+}
+
+}  // namespace frostpipe

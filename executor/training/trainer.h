@@ -1,0 +1,59 @@
+#pragma once
+#include <optional>
+
+#include "executor/elastic/membership.h"
+#include "executor/execute.h"
+#include "executor/run_folder/scalar_log.h"
+#include "executor/training/recovery_coordinator.h"
+#include "executor/training/rendezvous_round.h"
+#include "executor/training/run_context.h"
+#include "executor/training/training_batches.h"
+#include "executor/training/training_state.h"
+
+namespace frostpipe {
+
+/// The training loop of one process, through all rendezvous rounds of the job. A round begins with connections and with
+/// a snapshot of the run from which all ranks go on (RecoveryCoordinator); then it goes step by step to the end, or to
+/// the loss of a peer, after which the survivors meet again.
+class Trainer {
+ public:
+  Trainer(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+          const TrainCallbacks& callbacks);
+  /// Returns at the run's end, or, in a spare that was not needed, the job's.
+  void train();
+
+ private:
+  void run_round(const Formation& formation);
+  void join(const Formation& formation);
+  void leave();
+
+  void write_checkpoint();
+  void change_phase_if_due();
+  void enter(const Phase& phase);
+  void train_step();
+  void record_step(const StepRecord& step);
+  void report_progress();
+  void end_early();
+  void finish();
+
+  bool is_tested_now() const;
+  bool is_evaluated() const;
+  void evaluate_and_judge();
+  double evaluate();
+  void take_baseline(const Phase& next, const PhaseSequence::State& before);
+  void confirm_or_take_back_freeze(double accuracy);
+
+  Membership& membership_;
+  const RunContext run_;
+  const ScalarLog scalars_;
+  RendezvousRound round_;
+  TrainingState state_;
+  RecoveryCoordinator recovery_;
+  std::optional<TrainingBatches> batches_;  // from the first round on
+
+  double recent_loss_ = 0;  // sum over the steps since the last report
+  int recent_steps_ = 0;
+  bool has_said_unrecorded_ = false;
+};
+
+}  // namespace frostpipe

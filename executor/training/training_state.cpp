@@ -1,0 +1,124 @@
+#include "executor/training/training_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "profiles/files.h"
+#include "profiles/hash.h"
+
+namespace frostpipe {
+namespace {
+
+std::string fingerprint_of(const Dataset& dataset) {
+  StreamHash hash;
+  const auto add = [&hash](const auto& values) { hash.add(std::as_bytes(std::span(values))); };
+  add(std::vector<std::uint64_t>{dataset.samples->fingerprint()});
+  add(dataset.split.train);
+  add(dataset.split.test);
+  return fmt::format("{:016x}", hash.value());
+}
+
+void add_baseline(const AccuracyGate& gate, Checkpoint& snapshot) {
+  if (!gate.baseline()) return;
+  snapshot.watched_step = gate.baseline()->step;
+  snapshot.watched_accuracy = gate.baseline()->accuracy;
+}
+
+}  // namespace
+
+RunSettings settings_of(const RunContext& run, int num_shards) {
+  const TrainOptions& options = run.options;
+  return {.model_fingerprint = fingerprint(run.model),
+          .data_fingerprint = fingerprint_of(run.dataset),
+          .data_shards = num_shards,
+          .seed = options.seed,
+          .global_batch_size = options.plan.global_batch_size,
+          .num_steps = run.num_steps,
+          .optimizer = options.plan.optimizer,
+          .dtype = options.plan.dtype,
+          .frozen_dtype = options.plan.frozen_dtype,
+          .learning_rate = options.learning_rate,
+          .learning_rate_warm_up = options.learning_rate_warm_up,
+          .weight_decay = options.weight_decay,
+          .gradient_clip = options.gradient_clip,
+          .decay = options.decay,
+          .dropout = options.dropout,
+          .label_smoothing = options.label_smoothing,
+          .group_by_length = options.group_by_length};
+}
+
+TrainingState::TrainingState(const RunContext& run)
+    : run(run),
+      recorder(*run.device, run.model, run.options.plan, run.options.plan.world_size, run.options.output),
+      phases(run),
+      gate(run.options.accuracy_tolerance) {}
+
+Checkpoint TrainingState::beginning() const {
+  return {.step = 0,
+          .settings = settings,
+          .plan_fingerprint = fingerprint(to_json(run.options.plan)),
+          .freeze_rule = to_string(run.options.freeze.rule),
+          .plan = run.options.plan};
+}
+
+Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::State& to_come) {
+  Checkpoint snapshot = beginning();
+  snapshot.step = step;
+  // What the rank that speaks has: it has trained since the last decision.
+  std::vector<double> freeze_state = to_come.freeze_rule;
+  if (!round.session().speaks()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
+  snapshot.freeze_state = round.communicator().sum(std::move(freeze_state));
+  add_baseline(gate, snapshot);
+  snapshot.run = summary;
+  snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
+  snapshot.run.evaluation_seconds = clock.evaluation_seconds();
+  recorder.so_far(round.cache_counts(), snapshot.run, snapshot.plan);
+  // Also the running phase if no step of it is done.
+  std::vector<Phase>& executed = snapshot.plan.phases;
+  const Phase& running = round.session().phase();
+  if (executed.empty() || executed.back().from_step < running.from_step)
+    executed.push_back(round.with_logical_ranks(running));
+  for (const Phase& next : to_come.upcoming) executed.push_back(round.with_logical_ranks(next));
+  return snapshot;
+}
+
+Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
+                                     const std::vector<Phase>& known_phases) const {
+  Checkpoint snapshot = beginning();
+  snapshot.step = at_step;
+  snapshot.freeze_state = phases.state().freeze_rule;
+  add_baseline(gate, snapshot);
+  snapshot.run = summary;
+  snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
+  recorder.history(at_step, round.cache_counts(), snapshot.run, snapshot.plan);
+  std::vector<Phase>& executed = snapshot.plan.phases;
+  for (const Phase& phase : known_phases) {
+    if (executed.empty() || executed.back().from_step < phase.from_step) executed.push_back(phase);
+  }
+  return snapshot;
+}
+
+Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round) {
+  step = snapshot.step;
+  std::vector<Recovery> recoveries = std::move(summary.recoveries);
+  summary = snapshot.run;
+  if (recoveries.size() > summary.recoveries.size())
+    summary.recoveries = std::move(recoveries);  // what is undone has been done all the same
+  if (round.cache() && !round.cache()->note().empty()) summary.cache_note = round.cache()->note();
+  recorder.restore(snapshot.run, snapshot.plan, step);
+  // The last step, which whoever wrote the figures may have been lost in; of a checkpoint that older versions wrote,
+  // all steps.
+  if (round.is_first() && !snapshot.run.steps.empty()) recorder.log().write(snapshot.run.steps);
+  summary.steps.clear();
+  gate.close();
+  if (snapshot.watched_step >= 0) gate.open({.step = snapshot.watched_step, .accuracy = snapshot.watched_accuracy});
+  const Phase phase = phases.restore(snapshot, round);
+  const auto trains_all = [](const PhaseSummary& past) { return past.first_trainable_layer == 0; };
+  is_tied = phase.first_trainable_layer == 0 &&
+            std::all_of(snapshot.run.phases.begin(), snapshot.run.phases.end(), trains_all);
+  return phase;
+}
+
+}  // namespace frostpipe

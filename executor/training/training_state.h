@@ -1,0 +1,43 @@
+#pragma once
+#include <vector>
+
+#include "executor/checkpoint/checkpoint.h"
+#include "executor/training/phase_sequence.h"
+#include "executor/training/policy/accuracy_gate.h"
+#include "executor/training/policy/run_clock.h"
+#include "executor/training/rendezvous_round.h"
+#include "executor/training/run_recorder.h"
+
+namespace frostpipe {
+
+/// How far the run has come, as this rank knows it: all that a snapshot holds but for the layers. A snapshot is a
+/// Checkpoint, whether it goes to a file or to another rank.
+struct TrainingState {
+  explicit TrainingState(const RunContext& run);
+
+  /// The snapshot of a run that has done no step.
+  Checkpoint beginning() const;
+  /// The present, by all ranks together. `to_come`: as phases has it, or had it before a decision that is to be taken
+  /// again.
+  Checkpoint snapshot(RendezvousRound& round, const PhaseSequence::State& to_come);
+  /// The same as this rank alone knows it, at a step that was already passed. `known_phases`: the one of that step, and
+  /// those to come; layouts name logical ranks.
+  Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
+  /// Goes back to a snapshot; called by all ranks. Returns the phase to go on with.
+  Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
+
+  const RunContext& run;
+  RunSettings settings;  // known from the first round on
+  int step = 0;          // to be done next
+  RunSummary summary;
+  RunRecorder recorder;
+  PhaseSequence phases;
+  AccuracyGate gate;
+  RunClock clock;
+  bool is_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
+};
+
+/// `num_shards`: parts of the data that nodes have to themselves.
+RunSettings settings_of(const RunContext& run, int num_shards);
+
+}  // namespace frostpipe
