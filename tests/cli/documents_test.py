@@ -1,0 +1,110 @@
+"""The examples of the documents: they run as they stand, or, where they would train, are at least commands that exist."""
+
+import re
+import shlex
+import subprocess
+import unittest
+from pathlib import Path
+
+from support import FROSTPIPE, HANG_SECONDS, CliTest, synthetic_cluster, synthetic_profile, synthetic_run
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+UNKNOWN = "--no-such-option"
+
+BERT = {"model_type": "bert", "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 128, "type_vocab_size": 2}
+
+
+def code_blocks(page):
+    """Blocks that are indented by four columns, without the indentation."""
+    blocks, block, fenced = [], [], False
+    for line in [*page.read_text().splitlines(), ""]:
+        fenced ^= line.startswith("```")
+        if line.startswith("    ") and not fenced:
+            block.append(line[4:])
+        elif block:
+            blocks.append("\n".join(block))
+            block = []
+    return blocks
+
+
+def examples(page):
+    """The arguments of every command of the tool in the page's code blocks."""
+    text = "\n".join(code_blocks(page)).replace("\\\n", " ")
+    lines = (re.match(r"\s*build(?:-core)?/frostpipe (.*)", line) for line in text.splitlines())
+    return [shlex.split(line.group(1), comments=True) for line in lines if line]
+
+
+def would_compute(arguments):
+    """Whether a command trains, measures on ranks, or needs data that tests do not have."""
+    command = arguments[0]
+    return command in ("train", "evaluate", "bench", "inspect") or (command == "profile" and "--like" not in arguments)
+
+
+class DocumentsTest(CliTest):
+    def prepare(self):
+        """What the pages take as given: a profile, a cluster, plans, runs that did what these say, a configuration."""
+        self.write("my/profile.json", synthetic_profile())
+        self.write("my/cluster.json", synthetic_cluster())
+        self.write("config.json", BERT)
+        for method, plan, run in (("static", "my/static.json", "runs/static"),
+                                  ("pipetransformer", "my/elastic.json", "runs/mine")):
+            for output in (plan, f"{run}/executed_plan.json"):
+                self.run_tool("plan", "--profile", "my/profile.json", "--cluster", "my/cluster.json",
+                              "--global-batch", 64, "--method", method, "-o", output)
+            self.write("simulated.json", self.run_tool("simulate", plan, "--format", "json").stdout)
+            self.write(f"{run}/summary.json", synthetic_run(self.read(plan), self.read("simulated.json")))
+        self.run_tool("profile", "--like", "bert-large", "--hardware", "A100", "--nproc-per-node", 8, "-o", "bert.json",
+                      "--cluster", "my/gpus.json")
+        self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 8,
+                      "--cluster", "cluster.json", "-o", "profile.json")
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                      "-o", "plan.json")
+
+    def check_usage(self, arguments):
+        """Every option is one that the command has: of an unknown one beside them, and of no other, it complains."""
+        done = subprocess.run([FROSTPIPE, *arguments, UNKNOWN], cwd=self.folder, text=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, timeout=HANG_SECONDS)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(f"The following argument was not expected: {UNKNOWN}\n", done.stderr)
+
+    def test_every_example_of_the_pages_works(self):
+        self.prepare()
+        found = 0
+        for page in PAGES:
+            for arguments in examples(page):
+                with self.subTest(page=str(page.relative_to(ROOT)), command=" ".join(arguments)):
+                    found += 1
+                    if would_compute(arguments):
+                        self.check_usage(arguments)
+                    elif ">" in arguments:
+                        cut = arguments.index(">")
+                        self.write(arguments[cut + 1], self.run_tool(*arguments[:cut]).stdout)
+                    else:
+                        self.run_tool(*arguments)
+        self.assertGreater(found, 40)
+
+    def test_the_schedule_is_printed_as_the_page_shows_it(self):
+        shown = [block for block in code_blocks(ROOT / "docs/schedules.md") if block.startswith("1F1B: 4 stages")]
+        printed = self.run_tool("schedule", "1F1B", "--pp", 4, "--micro-batches", 8).stdout
+        self.assertEqual([line.rstrip() for line in printed.splitlines()], shown[0].splitlines())
+
+    def test_the_csv_of_a_schedule_is_the_one_of_the_page(self):
+        csv = self.run_tool("schedule", "1F1B", "--pp", 2, "--micro-batches", 3, "--format", "csv").stdout
+        self.assertIn(csv.rstrip(), code_blocks(ROOT / "docs/file_formats.md"))
+
+    def example_file(self, format_name):
+        return next(block for block in code_blocks(ROOT / "docs/file_formats.md")
+                    if f'"format": "frostpipe.{format_name}"' in block)
+
+    def test_example_files_are_read(self):
+        self.write("example.json", self.example_file("cluster"))
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "example.json", "--global-batch", 64,
+                      "-o", "plan.json")
+        self.write("hardware.json", self.example_file("hardware"))
+        self.run_tool("profile", "--like", "vit-b16", "--hardware", "hardware.json", "-o", "vit.json")
+
+
+if __name__ == "__main__":
+    unittest.main()
