@@ -1,4 +1,4 @@
-"""The examples of the documents: they run as they stand, or, where they would train, are at least commands that exist."""
+"""The examples of the documents run as they stand; where they would train, their options are at least known."""
 
 import re
 import shlex
