@@ -181,7 +181,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
                             const std::vector<std::string>& exceeds) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
-                                 {"version", 1},
+                                 {"version", 2},
                                  {"method", to_string(plan.method)},
                                  {"num_steps", plan.num_steps},
                                  {"global_batch_size", plan.global_batch_size},
@@ -195,7 +195,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
     const IterationSummary& summary = phases[i].simulated.summary;
     json["phases"].push_back({{"from_step", phase.from_step},
                               {"num_steps", last_step(plan, i) - phase.from_step},
-                              {"frozen_layers", frozen_blocks(model, phase.first_trainable_layer)},
+                              {"frozen_blocks", frozen_blocks(model, phase.first_trainable_layer)},
                               {"stages", phase.layout.pipeline_parallel_size},
                               {"replicas", phase.layout.data_parallel_size},
                               {"num_micro_batches", phase.num_micro_batches},

@@ -252,6 +252,18 @@ class CompareAndReportTest(CliTest):
         self.run_tool("report", "runs/elastic/summary.json", "-o", "report.html")
         self.assertIn("The elastic run trained", self.check_page("report.html"))
 
+    def test_report_of_a_run_of_version_1(self):
+        self.make_runs()
+        self.run_tool("report", "runs/elastic/summary.json", "-o", "new.html")
+
+        def as_before(run):
+            run["version"] = 1
+            for counted in run["phases"] + run["decisions"]:
+                counted["frozen_layers"] = counted.pop("frozen_blocks")
+        self.edit("runs/elastic/summary.json", as_before)
+        self.run_tool("report", "runs/elastic/summary.json", "-o", "old.html")
+        self.assertEqual((self.folder / "old.html").read_text(), (self.folder / "new.html").read_text())
+
     def test_report_survives_a_run_that_diverged(self):
         self.make_runs()
         def diverge(run):

@@ -95,7 +95,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
         layout = phase["layout"]
         phases.append({
             "from_step": phase["from_step"], "num_steps": predicted["num_steps"],
-            "frozen_layers": frozen_blocks(phase["first_trainable_layer"]),
+            "frozen_blocks": frozen_blocks(phase["first_trainable_layer"]),
             "first_trainable_layer": phase["first_trainable_layer"], "stages": layout["pipeline_parallel_size"],
             "replicas": layout["data_parallel_size"], "num_micro_batches": phase["num_micro_batches"],
             "schedule": phase["schedule"], "partition": "[0,14)", "tokens": phase["tokens"],
@@ -112,7 +112,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
                           "iteration_ns": iteration_ns})
     seconds = sum(step["iteration_ns"] for step in steps) / 1e9
     labels = [item % 2 for item in range(100)]
-    return {"format": "frostpipe.run", "version": 1,
+    return {"format": "frostpipe.run", "version": 2,
             "name": name or {"static": "static_pipeline",
                              "pipetransformer": "elastic"}.get(plan["method"], "data_parallel"),
             "method": plan["method"], "freeze": "plan", "seed": 1, "world_size": plan["world_size"],
@@ -120,7 +120,7 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "num_steps": plan["num_steps"], "global_batch_size": 64, "num_train_samples": 640, "num_test_samples": 100,
             "samples_per_second": len(steps) * 64 / seconds, "wall_seconds": seconds, "start_seconds": 1.0,
             "evaluation_seconds": 0.5, "cache_note": "", "test_accuracy": 0.9, "test_accuracy_standard_error": 0.03,
-            "phases": phases, "decisions": [{"step": 5, "frozen_layers": 3, "explanation": "a <b> c"}],
+            "phases": phases, "decisions": [{"step": 5, "frozen_blocks": 3, "explanation": "a <b> c"}],
             "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
             "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
             "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}

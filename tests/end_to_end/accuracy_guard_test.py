@@ -36,7 +36,7 @@ class GuardTest(RecoveryCase):
         self.assertIn("the freeze is taken back, nothing freezes before step", done.stderr)
         self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "never")
         never = self.read("never/summary.json")
-        frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_layers"] > 0), 200)
+        frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_blocks"] > 0), 200)
         self.assertGreaterEqual(frozen_from, taken_back[0]["step"] + taken_back[0]["lost_steps"])
         self.assertEqual([step["loss"] for step in run["steps"][:frozen_from]],
                          [step["loss"] for step in never["steps"][:frozen_from]])

@@ -93,7 +93,7 @@ class FamiliesTest(EndToEndTest):
         self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs,
                       *options)
         run = self.read("run/summary.json")
-        self.assertGreater(run["phases"][-1]["frozen_layers"], 0)
+        self.assertGreater(run["phases"][-1]["frozen_blocks"], 0)
         self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
         return run
 

@@ -119,7 +119,7 @@ class LongLostRankTest(LostRankTest):
         run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, steps=30)
         # What was cached, and what is computed again, differ by rounding: other samples beside them.
         self.assert_same_run(run, reference, weights, bits=False)
-        self.assertEqual(run["phases"][-1]["frozen_layers"], reference["phases"][-1]["frozen_layers"])
+        self.assertEqual(run["phases"][-1]["frozen_blocks"], reference["phases"][-1]["frozen_blocks"])
 
 
     def test_fewer_ranks_freeze_at_the_step_of_the_plan(self):
@@ -145,8 +145,8 @@ class LongLostRankTest(LostRankTest):
         lost_at = run["recoveries"][0]["step"]
         self.assertLess(lost_at, 100)
         self.assert_losses_equal(run, reference, lost_at + 30, 1e-4)
-        frozen_at = {line["step"]: line["frozen_layers"] for line in map(json.loads, scalars.read_text().splitlines())
-                     if "frozen_layers" in line}
+        frozen_at = {line["step"]: line["frozen_blocks"] for line in map(json.loads, scalars.read_text().splitlines())
+                     if "frozen_blocks" in line}
         self.assertEqual(frozen_at, {step: 0 if step <= 10 else 2 if step <= 150 else 3 for step in range(1, 321)})
 
 

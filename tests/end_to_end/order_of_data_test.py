@@ -99,7 +99,7 @@ class FourRanksTest(EndToEndTest):
         self.plan_by_hand("one.json", 1, [(0, 0, [], 1, 1, []), (15, 5, [], 1, 1, []), (30, 7, [], 1, 1, [])])
         self.plan_by_hand("four.json", 4, [(0, 0, [3, 5, 8], 1, 5, []), (15, 5, [7], 2, 3, []), (30, 7, [], 4, 1, [])])
         one, four = self.train_by_hand("one.json", "one"), self.train_by_hand("four.json", "four")
-        self.assertEqual([(p["stages"], p["replicas"], p["frozen_layers"]) for p in four["phases"]],
+        self.assertEqual([(p["stages"], p["replicas"], p["frozen_blocks"]) for p in four["phases"]],
                          [(4, 1, 0), (2, 2, 2), (1, 4, 3)])
         self.assertEqual(four["num_steps"], 42)
         self.assert_losses_equal(one, four, 15, 1e-4)   # up to the first freeze

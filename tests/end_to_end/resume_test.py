@@ -167,8 +167,8 @@ class LongResumeTest(InterruptedCase):
                 reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
                 self.interrupt("static.json", *options, steps=120)
                 run = self.resume("static.json", *options)
-                self.assertEqual([phase["frozen_layers"] for phase in reference["phases"]][-1],
-                                 run["phases"][-1]["frozen_layers"])
+                self.assertEqual([phase["frozen_blocks"] for phase in reference["phases"]][-1],
+                                 run["phases"][-1]["frozen_blocks"])
                 self.assert_same_run(run, reference, weights)
                 shutil.rmtree(self.folder / "run")
 

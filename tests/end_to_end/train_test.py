@@ -14,7 +14,7 @@ from end_to_end import EndToEndTest
 CHANCE = 1 / len(tiny_model.LABELS)
 
 RUN_KEYS = {"samples_per_second", "wall_seconds", "test_accuracy", "test_accuracy_standard_error", "phases"}
-PHASE_KEYS = {"from_step", "num_steps", "frozen_layers", "stages", "replicas", "num_micro_batches",
+PHASE_KEYS = {"from_step", "num_steps", "frozen_blocks", "stages", "replicas", "num_micro_batches",
               "predicted_iteration_ns",
               "measured_iteration_ns", "transformation_ns"}
 
@@ -36,7 +36,7 @@ class RoadTest(EndToEndTest):
             self.check_trace(f"runs/{name}/trace.json", num_ranks=2)
         elastic = self.read("runs/elastic/summary.json")
         self.assertEqual((elastic["phases"][0]["stages"], elastic["phases"][0]["replicas"]), (2, 1))
-        self.assertGreater(elastic["phases"][-1]["frozen_layers"], 0)
+        self.assertGreater(elastic["phases"][-1]["frozen_blocks"], 0)
 
         pairs = [path for name, plan in runs.items() for path in (f"{plan}.json", f"runs/{name}/summary.json")]
         text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
@@ -149,7 +149,7 @@ class FreezeRuleTest(EndToEndTest):
     def frozen(self, run):
         """What the rule decided; a decision may be followed by several phases, which use the cache in different
         ways."""
-        layers = [phase["frozen_layers"] for phase in run["phases"]]
+        layers = [phase["frozen_blocks"] for phase in run["phases"]]
         return [now for before, now in zip([None, *layers], layers) if now != before]
 
     def test_every_rule_of_a_pipetransformer_plan(self):
