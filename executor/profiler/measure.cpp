@@ -1,4 +1,3 @@
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +6,8 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "executor/communication/communicator.h"
 #include "executor/execute.h"
@@ -20,6 +21,8 @@
 
 namespace frostpipe {
 namespace {
+
+const std::string kOptimizer = "adamw";  // whose steps are timed
 
 Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
@@ -46,10 +49,10 @@ void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& 
 }
 
 void add_to(Profile& profile, const TransformerConfig& config, const std::string& device_type, const std::string& dtype,
-            const std::string& optimizer, const Timings& timings) {
+            const Timings& timings) {
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
     const LayerKind kind = profile.model.layers[layer].kind;
-    profile.updates.push_back({layer, device_type, dtype, optimizer, timings.updates.at(kind).value()});
+    profile.updates.push_back({layer, device_type, dtype, kOptimizer, timings.updates.at(kind).value()});
     for (const auto& [shape, classes] : timings.layers) {
       profile.measurements.push_back({{.layer = layer,
                                        .device_type = device_type,
@@ -120,6 +123,93 @@ std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
   return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
 }
 
+/// Shapes of the micro-batches to measure, and what the data asks of a run.
+struct Shapes {
+  std::vector<int> tokens;           // per sample
+  std::vector<int> sizes;            // samples
+  std::vector<int> data_lengths;     // tokens of the samples to train on, ascending; empty without data
+  std::optional<Workload> workload;  // with data
+};
+
+/// Reads the data, which may give `folder` its task.
+Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
+  Shapes shapes;
+  const bool is_of_pictures = folder.config.family == Family::vit;
+  const int most_tokens =
+      static_cast<int>(is_of_pictures ? image_tokens(folder.config) : folder.config.max_position_embeddings);
+  shapes.tokens = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
+  if (options.tokens.empty() && most_tokens < shapes.tokens.back())
+    shapes.tokens = {std::max(1, most_tokens / 2), most_tokens};
+  if (options.data) {
+    const Dataset dataset =
+        load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
+    shapes.data_lengths = lengths_of(dataset);
+    shapes.workload = describe_data(dataset, shapes.data_lengths, options);
+    if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);
+  }
+  if (is_of_pictures) shapes.tokens = {most_tokens};
+  shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)
+                                                   : options.micro_batch_sizes;
+  return shapes;
+}
+
+/// All layers of the model, as they train.
+std::map<int, LayerState> load_layers(const ModelFolder& folder, int num_layers, const LayerTypes& types,
+                                      at::Device device, std::uint64_t seed) {
+  std::map<int, LayerState> layers;
+  const WeightFiles weights(folder.path);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device, /*trains=*/true,
+                                           /*num_moments=*/2));
+    load_layer(folder, weights, layer, seed, layers.at(layer));
+    round_weights(layers.at(layer));
+  }
+  return layers;
+}
+
+/// Timings by type of device; of this rank alone. Whole rounds, so that each figure is made of moments all over the
+/// measuring time: a machine's speed drifts.
+std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, const MeasureOptions& options,
+                                              ComputeDevice& device, Communicator& communicator,
+                                              const Progress& progress) {
+  const int num_rounds = options.quick ? 1 : 3;
+  const std::vector<int> thread_counts = threads_to_measure(options, communicator.world_size());
+  const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };
+  double work_done = 0, work = 0;
+  for (const int tokens : shapes.tokens) {
+    for (const int size : shapes.sizes)
+      work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(size, tokens);
+  }
+  Timings first_touch;
+  bench.measure_updates(kOptimizer, first_touch.updates);  // of memory and code
+  bench.measure(std::min(8, shapes.sizes.back()), shapes.tokens.back(), first_touch.layers[{}]);
+  std::map<std::string, Timings> timings;
+  const Nanoseconds begin = now_ns();
+  for (int round = 0; round < num_rounds; ++round) {
+    for (const int threads : thread_counts) {
+      // The ranks between compute nothing: their cores are this one's.
+      const bool takes_part = communicator.rank() % (threads / thread_counts.front()) == 0;
+      communicator.everyone().barrier();
+      device.set_num_threads(threads);
+      Timings& here = timings[device.type()];
+      if (takes_part) bench.measure_updates(kOptimizer, here.updates);
+      for (const int tokens : shapes.tokens) {
+        for (const int size : shapes.sizes) {
+          SamplesByClass& samples = here.layers[{size, tokens}];
+          for (int pass = 0; takes_part && pass < passes_of(size); ++pass) bench.measure(size, tokens, samples);
+          work_done += work_of(size, tokens);
+          if (communicator.rank() != 0) continue;
+          progress(work_done / work,
+                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}", round + 1, num_rounds,
+                               size, tokens, threads > 1 ? fmt::format(", {} threads", threads) : "",
+                               time_left(now_ns() - begin, work_done / work)));
+        }
+      }
+    }
+  }
+  return timings;
+}
+
 }  // namespace
 
 std::vector<std::string> check_inputs(const MeasureOptions& options) {
@@ -145,25 +235,7 @@ std::vector<std::string> check_inputs(const MeasureOptions& options) {
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
   ModelFolder folder = open_model_folder(options.model);
-  std::optional<Workload> workload;
-  std::vector<int> data_lengths;
-  std::vector<int> lengths = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
-  const int most_tokens = folder.config.family == Family::vit ? static_cast<int>(image_tokens(folder.config))
-                                                              : static_cast<int>(folder.config.max_position_embeddings);
-  if (options.tokens.empty() && most_tokens < lengths.back()) lengths = {std::max(1, most_tokens / 2), most_tokens};
-  if (options.data) {
-    const Dataset dataset =
-        load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
-    data_lengths = lengths_of(dataset);
-    workload = describe_data(dataset, data_lengths, options);
-    if (options.tokens.empty()) lengths = suited_tokens(*workload, most_tokens);
-  }
-  if (folder.config.family == Family::vit) lengths = {static_cast<int>(image_tokens(folder.config))};
-  const std::vector<int> sizes = options.micro_batch_sizes.empty()
-                                     ? suited_sizes(options.global_batch_size, options.quick)
-                                     : options.micro_batch_sizes;
-  const int num_rounds = options.quick ? 1 : 3;
-
+  const Shapes shapes = shapes_to_measure(options, folder);
   const std::unique_ptr<ComputeDevice> device =
       make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank));
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -178,63 +250,23 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
                   communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
   profile.quick = options.quick;
   profile.frozen_dtype = options.frozen_dtype;
-  profile.workload = workload;
+  profile.workload = shapes.workload;
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
   result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick);
   if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator);
-  const int entry_tokens = workload ? static_cast<int>(std::ceil(workload->tokens)) : lengths.front();
+  const int entry_tokens =
+      shapes.workload ? static_cast<int>(std::ceil(shapes.workload->tokens)) : shapes.tokens.front();
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
-  std::map<int, LayerState> layers;
-  const WeightFiles weights(folder.path);
-  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device->torch_device(),
-                                           /*trains=*/true, /*num_moments=*/2));
-    load_layer(folder, weights, layer, options.seed, layers.at(layer));
-    round_weights(layers.at(layer));
-  }
-  // Whole rounds, so that each figure is made of moments all over the measuring time: a machine's speed drifts.
-  const std::string optimizer = "adamw";
-  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, types.frozen, data_lengths);
-  const std::vector<int> thread_counts = threads_to_measure(options, communicator->world_size());
-  std::map<std::string, Timings> timings;  // by type of device
-  const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };
-  double work_done = 0, work = 0;
-  for (const int tokens : lengths) {
-    for (const int size : sizes) work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(size, tokens);
-  }
-  Timings first_touch;
-  bench.measure_updates(optimizer, first_touch.updates);  // of memory and code
-  bench.measure(std::min(8, sizes.back()), lengths.back(), first_touch.layers[{}]);
-  const Nanoseconds begin = now_ns();
-  for (int round = 0; round < num_rounds; ++round) {
-    for (const int threads : thread_counts) {
-      // The ranks between compute nothing: their cores are this one's.
-      const bool takes_part = self.rank % (threads / thread_counts.front()) == 0;
-      communicator->everyone().barrier();
-      device->set_num_threads(threads);
-      Timings& here = timings[device->type()];
-      if (takes_part) bench.measure_updates(optimizer, here.updates);
-      for (const int tokens : lengths) {
-        for (const int size : sizes) {
-          SamplesByClass& samples = here.layers[{size, tokens}];
-          for (int pass = 0; takes_part && pass < passes_of(size); ++pass) bench.measure(size, tokens, samples);
-          work_done += work_of(size, tokens);
-          if (self.rank != 0) continue;
-          progress(work_done / work,
-                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}", round + 1, num_rounds,
-                               size, tokens, threads > 1 ? fmt::format(", {} threads", threads) : "",
-                               time_left(now_ns() - begin, work_done / work)));
-        }
-      }
-    }
-  }
+  const int num_layers = static_cast<int>(profile.model.layers.size());
+  std::map<int, LayerState> layers = load_layers(folder, num_layers, types, device->torch_device(), options.seed);
+  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, types.frozen, shapes.data_lengths);
+  std::map<std::string, Timings> timings = measure_rounds(bench, shapes, options, *device, *communicator, progress);
   std::set<LayerClass> classes;
-  for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer)
-    classes.insert(class_of(folder.config, profile.model, layer));
+  for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));
   for (auto& [type, here] : timings) {
     average_over_ranks(*communicator, classes, here);
-    add_to(profile, folder.config, type, options.dtype, optimizer, here);
+    add_to(profile, folder.config, type, options.dtype, here);
   }
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
