@@ -1,6 +1,5 @@
 #include "executor/cache/node_cache.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 #include "executor/runtime/rank_session.h"
 
-#include <ATen/ATen.h>
-
 #include "profiles/error.h"
 
 namespace frostpipe {

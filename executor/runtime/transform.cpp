@@ -1,6 +1,5 @@
 #include "executor/runtime/transform.h"
 
-#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
