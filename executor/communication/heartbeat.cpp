@@ -1,8 +1,6 @@
 #include "executor/communication/heartbeat.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,15 +19,6 @@
 #include <vector>
 
 #include "profiles/system_reason.h"
-
-/// c10d asks for the name of every peer it connects to, only to print it. A name server that does not answer would hold
-/// up each connection for many seconds, so addresses stay numbers in this process: this definition comes before the C
-/// library's.
-extern "C" int getnameinfo(const sockaddr* address, socklen_t address_size, char* host, socklen_t host_size,
-                           char* service, socklen_t service_size, int flags) {
-  static const auto real = reinterpret_cast<decltype(&getnameinfo)>(dlsym(RTLD_NEXT, "getnameinfo"));
-  return real(address, address_size, host, host_size, service, service_size, flags | NI_NUMERICHOST);
-}
 
 namespace frostpipe {
 namespace {
