@@ -1,0 +1,197 @@
+// Oracle: the environment that torchrun documents; what was written is what is read; a launcher's part played by hand.
+#include "executor/elastic/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "executor/elastic/control_channel.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+using Values = std::map<std::string, std::string>;
+
+/// Variables of the environment while this lives.
+class Variables {
+ public:
+  explicit Variables(Values values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Variables() {
+    for (const auto& [name, value] : values_) unsetenv(name.c_str());
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  Values values_;
+};
+
+const Values kSecondOfThree{{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"LOCAL_RANK", "1"}, {"MASTER_PORT", "29500"}};
+
+std::string refusal_with(const std::string& name, const std::string& value) {
+  Values values = kSecondOfThree;
+  if (value.empty()) {
+    values.erase(name);
+  } else {
+    values[name] = value;
+  }
+  const Variables variables(values);
+  try {
+    rank_environment();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(RankEnvironment, IsTorchruns) {
+  EXPECT_FALSE(rank_environment());
+  const Variables variables(kSecondOfThree);
+  const std::optional<RankEnvironment> plain = rank_environment();
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->rank, 1);
+  EXPECT_EQ(plain->world_size, 3);
+  EXPECT_EQ(plain->local_rank, 1);
+  EXPECT_EQ(plain->master_address, "127.0.0.1");
+  EXPECT_EQ(plain->master_port, 29500);
+  EXPECT_EQ(plain->attempt, 0);
+  EXPECT_FALSE(plain->store_is_external);
+  EXPECT_FALSE(plain->watched_by_launcher);
+  const Variables more(
+      {{"MASTER_ADDR", "10.0.0.7"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  EXPECT_EQ(rank_environment()->master_address, "10.0.0.7");
+  EXPECT_EQ(rank_environment()->attempt, 2);
+  EXPECT_TRUE(rank_environment()->store_is_external);
+}
+
+TEST(RankEnvironment, NamesTheVariableThatIsWrong) {
+  EXPECT_EQ(refusal_with("WORLD_SIZE", ""), "environment variable WORLD_SIZE: must be set when RANK is, is not set");
+  EXPECT_EQ(refusal_with("LOCAL_RANK", "one"), "environment variable LOCAL_RANK: must be a whole number >= 0, is one");
+  EXPECT_EQ(refusal_with("RANK", "-1"), "environment variable RANK: must be a whole number >= 0, is -1");
+  EXPECT_EQ(refusal_with("RANK", "3"), "environment variable RANK: must be less than WORLD_SIZE (3), is 3");
+  EXPECT_EQ(refusal_with("MASTER_PORT", "65536"), "environment variable MASTER_PORT: must be at most 65535, is 65536");
+}
+
+TEST(Messages, AreReadAsTheyWereWritten) {
+  EXPECT_EQ(messages::parse_stopped(messages::stopped(12)), 12);
+  EXPECT_EQ(messages::parse_peer(messages::peer(3)), 3);
+  EXPECT_EQ(messages::parse_end_after(messages::end_after(40)), 40);
+  const std::optional<messages::Progress> progress =
+      messages::parse_progress(messages::progress({.num_steps = 7, .longest_step_ns = 5'000'000'000}));
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->num_steps, 7);
+  EXPECT_EQ(progress->longest_step_ns, 5'000'000'000);
+  const std::optional<Formation> formation = messages::parse_form(messages::form({.generation = 2,
+                                                                                  .self = {.rank = 1, .world_size = 2},
+                                                                                  .seats = {0, 3},
+                                                                                  .cause = "rank 1 \"fell\"",
+                                                                                  .lost_ns = 4'000'000'000,
+                                                                                  .noticed_ns = 6'000'000'000}));
+  ASSERT_TRUE(formation);
+  EXPECT_EQ(formation->generation, 2);
+  EXPECT_EQ(formation->self.rank, 1);
+  EXPECT_EQ(formation->self.world_size, 2);
+  EXPECT_TRUE(formation->self.watched_by_launcher);
+  EXPECT_THAT(formation->seats, ElementsAre(0, 3));
+  EXPECT_EQ(formation->cause, "rank 1 \"fell\"");
+  EXPECT_EQ(formation->lost_ns, 4'000'000'000);
+  EXPECT_EQ(formation->noticed_ns, 6'000'000'000);
+}
+
+TEST(Messages, NoneIsTakenForAnother) {
+  const std::string texts[] = {messages::kBeat,        messages::kDone,
+                               messages::kEnd,         messages::kInterrupt,
+                               messages::kInterrupted, messages::stopped(0),
+                               messages::peer(0),      messages::progress({}),
+                               messages::end_after(0), messages::form({.self = {}, .seats = {}, .cause = ""})};
+  for (const std::string& text : texts) {
+    const int readers = (messages::parse_stopped(text) >= 0) + (messages::parse_peer(text) >= 0) +
+                        messages::parse_progress(text).has_value() + messages::parse_end_after(text).has_value() +
+                        messages::parse_form(text).has_value();
+    const bool is_a_word = text == messages::kBeat || text == messages::kDone || text == messages::kEnd ||
+                           text == messages::kInterrupt || text == messages::kInterrupted;
+    EXPECT_EQ(readers, is_a_word ? 0 : 1) << text;
+  }
+}
+
+TEST(Membership, IsNoneWithoutRank) { EXPECT_EQ(Membership::join(), nullptr); }
+
+TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneForming) {
+  const Variables variables(kSecondOfThree);
+  const std::unique_ptr<Membership> membership = Membership::join();
+  ASSERT_TRUE(membership);
+  const std::optional<Formation> formation = membership->form();
+  ASSERT_TRUE(formation);
+  EXPECT_EQ(formation->self.rank, 1);
+  EXPECT_THAT(formation->seats, ElementsAre(0, 1, 2));
+  EXPECT_FALSE(membership->may_re_form());
+  EXPECT_FALSE(membership->is_to_end());
+}
+
+/// The launcher's end of the line to a member of this process.
+class LaunchedMember {
+ public:
+  LaunchedMember() {
+    auto [ours, theirs] = ControlChannel::make_pair();
+    launcher_ = std::make_unique<ControlChannel>(std::move(ours));
+    const Variables variables(Values{{kControlVariable, std::to_string(dup(theirs.descriptor()))}});
+    membership = Membership::join();
+  }
+  void say(const std::string& text) { EXPECT_TRUE(launcher_->send(text)) << text; }
+  /// The next text that is no heartbeat.
+  std::string hear() {
+    for (;;) {
+      const std::optional<ControlText> said = launcher_->receive(10s);
+      if (!said) return "nothing";
+      if (said->text != messages::kBeat) return said->text;
+    }
+  }
+
+ private:
+  std::unique_ptr<ControlChannel> launcher_;  // goes last: a member whose launcher is gone ends its process
+
+ public:
+  std::unique_ptr<Membership> membership;
+};
+
+TEST(Membership, EndsBehindTheStepThatTheLauncherNames) {
+  const Variables variables(Values{{"LOCAL_RANK", "5"}});
+  LaunchedMember member;
+  member.say(messages::form({.self = {.rank = 1, .world_size = 2}, .seats = {0, 1}, .cause = ""}));
+  ASSERT_EQ(member.membership->form()->self.local_rank, 5);
+  EXPECT_FALSE(member.membership->is_to_end());
+  member.say(messages::kInterrupt);
+  const std::optional<messages::Progress> progress = messages::parse_progress(member.hear());
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->num_steps, 1);
+  member.say(messages::end_after(2));
+  EXPECT_FALSE(member.membership->is_to_end()) << "another rank has begun a second step";
+  EXPECT_TRUE(member.membership->is_to_end());
+  member.membership->interrupted();
+  EXPECT_EQ(member.hear(), messages::kInterrupted);
+  member.membership.reset();
+  EXPECT_EQ(member.hear(), messages::kDone);
+}
+
+TEST(Membership, ASpareThatIsNotNeededIsToldSo) {
+  LaunchedMember member;
+  member.say(messages::kEnd);
+  EXPECT_FALSE(member.membership->form());
+}
+
+}  // namespace
+}  // namespace frostpipe
