@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
@@ -9,7 +11,8 @@ namespace frostpipe::test {
 /// A distributed test: every rank calls it; a false CHECK_RANK or an exception fails the test.
 using RankTest = std::function<void(const RankEnvironment&)>;
 
-/// Registers a body under a name; the test program started with RANK set runs the one that FROSTPIPE_RANK_TEST names.
+/// Registers a body under a name, RANK_TEST's "Suite.Name"; the test program started with RANK set runs the one that
+/// FROSTPIPE_RANK_TEST names.
 struct RegisterRankTest {
   RegisterRankTest(std::string name, RankTest body);
 };
@@ -26,3 +29,15 @@ void fail_rank(const char* file, int line, const std::string& text);
   do {                                                                                                         \
     if (!(condition)) ::frostpipe::test::fail_rank(__FILE__, __LINE__, std::string(#condition ": ") + (text)); \
   } while (false)
+
+/// Defines the test `suite`.`name`, whose body every rank of a job runs: `self` says which rank it is. The jobs have as
+/// many ranks as the numbers behind the name say, one job after the other.
+#define RANK_TEST(suite, name, ...)                                                                          \
+  static void suite##_##name##_on_rank(const RankEnvironment& self);                                         \
+  static const ::frostpipe::test::RegisterRankTest suite##_##name##_registered(#suite "." #name,             \
+                                                                               suite##_##name##_on_rank);    \
+  TEST(suite, name) {                                                                                        \
+    for (const int num_ranks : {__VA_ARGS__})                                                                \
+      EXPECT_TRUE(::frostpipe::test::passes_on_ranks(#suite "." #name, num_ranks)) << num_ranks << " ranks"; \
+  }                                                                                                          \
+  static void suite##_##name##_on_rank(const RankEnvironment& self)

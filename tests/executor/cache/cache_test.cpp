@@ -1,6 +1,5 @@
 // Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's
 // bounds: what is read is what would have been computed, whatever was found, missing, or found at an earlier boundary.
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <numeric>
 
 #include "executor/cache/node_cache.h"
@@ -71,44 +71,69 @@ struct Outcome {
   Counts counts;
 };
 
-Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device,
-            const std::vector<Part>& parts, const CacheCase& with, bool cached) {
-  const TransformerConfig config = small_config();
-  const Model model = model_of(config, "small");
-  const std::unique_ptr<Samples> all_samples = small_samples(config, kSamples);
-  const Samples& data = *all_samples;
-  const at::TensorOptions compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed);
+/// The node's cache as `with` has it.
+std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator& communicator, const Samples& data,
+                                      const TransformerConfig& config, const CacheCase& with) {
   std::vector<int> samples(kSamples);
   std::iota(samples.begin(), samples.end(), 0);
   std::vector<CacheableSample> cacheable;
   for (const int sample : samples) cacheable.push_back({.tokens = data.tokens(sample), .key = data.key(sample)});
-  std::optional<NodeCache> cache;
-  if (cached) {
-    rlimit before{};
-    getrlimit(RLIMIT_NOFILE, &before);
-    const rlimit none{3, before.rlim_max};
-    if (with.refused && self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
-    cache.emplace(
-        NodeCacheOptions{
-            .limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
-            .disk_folder = std::filesystem::temp_directory_path(),
-            .node = 0,
-            .samples = samples,
-            .hidden_size = config.hidden_size,
-            .compute = compute},
-        cacheable, communicator);
-    setrlimit(RLIMIT_NOFILE, &before);
-    const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
-                         cache->note().find("Too many open files") != std::string::npos;
-    CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  if (with.refused && self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
+  auto cache = std::make_unique<NodeCache>(
+      NodeCacheOptions{
+          .limits = {.dtype = with.stored, .memory_bytes = with.memory_bytes, .disk_bytes = with.disk_bytes},
+          .disk_folder = std::filesystem::temp_directory_path(),
+          .node = 0,
+          .samples = samples,
+          .hidden_size = config.hidden_size,
+          .compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed)},
+      cacheable, communicator);
+  setrlimit(RLIMIT_NOFILE, &before);
+  const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
+                       cache->note().find("Too many open files") != std::string::npos;
+  CHECK_RANK(says_so == with.refused, "every rank has the note: " + cache->note());
+  return cache;
+}
+
+/// One rank damages what all use.
+void damage_together(const RankEnvironment& self, Communicator& communicator) {
+  communicator.everyone().barrier();
+  if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
+  communicator.everyone().barrier();
+}
+
+/// The weights of all layers in one row, on every rank.
+std::vector<double> weights_of(RankSession& session, const Model& model, Communicator& communicator) {
+  const std::vector<int> holders = session.holders();
+  std::vector<double> weights;
+  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
+    std::vector<double> values(model.layers[layer].parameter_count, 0.0);
+    if (holders[layer] == communicator.rank()) {
+      const at::Tensor all = session.layers().at(layer).weights.to(at::kDouble);
+      std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
+    }
+    values = communicator.sum(std::move(values));
+    weights.insert(weights.end(), values.begin(), values.end());
   }
-  const TransformerStageFactory factory(config, model, data, layer_types_of(with.dtype, with.frozen_dtype), at::kCPU,
+  return weights;
+}
+
+Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device,
+            const std::vector<Part>& parts, const CacheCase& with, bool cached) {
+  const TransformerConfig config = small_config();
+  const Model model = model_of(config, "small");
+  const std::unique_ptr<Samples> data = small_samples(config, kSamples);
+  const std::unique_ptr<NodeCache> cache = cached ? make_cache(self, communicator, *data, config, with) : nullptr;
+  const TransformerStageFactory factory(config, model, *data, layer_types_of(with.dtype, with.frozen_dtype), at::kCPU,
                                         optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
   Outcome outcome;
   const auto batch_of = [&](int step, std::vector<int>& order) {
     order = epoch_order(kSamples, kSeed, step / kStepsPerEpoch);
-    return mini_batch(data, order, kBatch, step % kStepsPerEpoch);
+    return mini_batch(*data, order, kBatch, step % kStepsPerEpoch);
   };
   int step = 0;
   for (const Part& part : parts) {
@@ -124,11 +149,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     }
     if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.holders());
     for (int i = 0; i < part.steps; ++i, ++step) {
-      if (cached && with.damaged && part.first_trainable > 0 && i % 3 == 1) {
-        communicator.everyone().barrier();
-        if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
-        communicator.everyone().barrier();
-      }
+      if (phase.cache.on && with.damaged && i % 3 == 1) damage_together(self, communicator);
       std::vector<int> order, next_order;
       const MiniBatch batch = batch_of(step, order), next = batch_of(step + 1, next_order);
       Trace trace;
@@ -141,18 +162,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     }
     if (cached) outcome.counts.add(found_before, cache->view().counts().found, part.first_trainable);
   }
-  const std::vector<int> holders = session.holders();
-  std::vector<double> weights;
-  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
-    std::vector<double> values(model.layers[layer].parameter_count, 0.0);
-    if (holders[layer] == self.rank) {
-      const at::Tensor all = session.layers().at(layer).weights.to(at::kDouble);
-      std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
-    }
-    values = communicator.sum(std::move(values));
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  outcome.weights = std::move(weights);
+  outcome.weights = weights_of(session, model, communicator);
   return outcome;
 }
 
@@ -193,69 +203,63 @@ const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2},
 const std::vector<Part> kJoinedLater{
     {2, 1, 2, 0, 1}, {2, 1, 2, 3, 7}, {1, 4, 1, 3, 6}, {1, 4, 1, 5, 6}};  // ranks 2 and 3 idle at first
 
-const RegisterRankTest rebase("cache rebase", [](const RankEnvironment& self) {
+RANK_TEST(Cache, AcrossReBasesEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {});
   CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
   // From step 4 on, every sample has been seen at the first boundary once the epoch that began with step 4 is over:
   // steps 8 to 11 only hit (13 samples).
   CHECK_RANK(counts.misses <= 2 * kSamples, fmt::format("{} misses", counts.misses));
-});
-const RegisterRankTest rebase_fp32("cache fp32", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, InSinglePrecisionEqualsComputing, 2) {
   cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5});
-});
+}
+
 // bfloat16 keeps 8 bits: relative rounding 2^-9 = 0.002 of each stored value.
-const RegisterRankTest rebase_bf16("cache bf16", [](const RankEnvironment& self) {
+RANK_TEST(Cache, StoredAsBfloat16IsWithinItsRounding, 2) {
   cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3});
-});
+}
+
 // A cached row is the same bfloat16; what is computed beside other samples may round the other way.
-const RegisterRankTest rebase_frozen("cache of frozen layers in bf16", [](const RankEnvironment& self) {
+RANK_TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing, 2) {
   cached_equals_computed(self, kOneStageAlways,
                          {.dtype = "float32", .frozen_dtype = "bfloat16", .stored = "bfloat16", .tolerance = 4e-3});
-});
-const RegisterRankTest four_two_one("cache 4 2 1",
-                                    [](const RankEnvironment& self) { cached_equals_computed(self, kFourTwoOne, {}); });
-const RegisterRankTest joined("cache joined later", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing, 4) { cached_equals_computed(self, kFourTwoOne, {}); }
+
+RANK_TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing, 4) {
   const Counts counts = cached_equals_computed(self, kJoinedLater, {});
   CHECK_RANK(counts.hits > kSamples, "the newcomers read what others have written");
-});
-const RegisterRankTest little("cache with little memory", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, WithRoomForSomeSamplesEqualsComputing, 2) {
   // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
   CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples,
              fmt::format("{} hits, {} misses", counts.hits, counts.misses));
-});
-const RegisterRankTest spilled("cache on disk", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, SpilledToDiskEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096, .disk_bytes = 1 << 20});
   CHECK_RANK(counts.hits > 0 && counts.misses <= 2 * kSamples,
              fmt::format("{} hits, {} misses", counts.hits, counts.misses));
-});
-const RegisterRankTest damaged("cache damaged", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, DamagedWhileInUseEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.damaged = true});
   CHECK_RANK(counts.misses > 2 * kSamples, fmt::format("{} hits, {} misses", counts.hits, counts.misses));
-});
-const RegisterRankTest none("cache without memory", [](const RankEnvironment& self) {
+}
+
+RANK_TEST(Cache, WithoutRoomEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 0});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
-});
+}
 
-const RegisterRankTest refused("cache refused", [](const RankEnvironment& self) {
+RANK_TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.refused = true});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
-});
-
-TEST(Cache, AcrossReBasesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache rebase", 2)); }
-TEST(Cache, InSinglePrecisionEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache fp32", 2)); }
-TEST(Cache, StoredAsBfloat16IsWithinItsRounding) { EXPECT_TRUE(passes_on_ranks("cache bf16", 2)); }
-TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing) {
-  EXPECT_TRUE(passes_on_ranks("cache of frozen layers in bf16", 2));
 }
-TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache 4 2 1", 4)); }
-TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache joined later", 4)); }
-TEST(Cache, WithRoomForSomeSamplesEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache with little memory", 2)); }
-TEST(Cache, SpilledToDiskEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache on disk", 2)); }
-TEST(Cache, DamagedWhileInUseEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache damaged", 2)); }
-TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache refused", 2)); }
-TEST(Cache, WithoutRoomEqualsComputing) { EXPECT_TRUE(passes_on_ranks("cache without memory", 2)); }
 
 }  // namespace
 }  // namespace frostpipe::test

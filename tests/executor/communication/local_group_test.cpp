@@ -28,7 +28,7 @@ void check_sums(const RankEnvironment& self, Communicator& communicator) {
   }
 }
 
-const RegisterRankTest sums_without_memory("local sums without shared memory", [](const RankEnvironment& self) {
+RANK_TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare, 2, 3) {
   if (self.rank == 1) {  // what others map would be too large a file for this rank
     const rlimit no_file{0, 0};
     std::signal(SIGXFSZ, SIG_IGN);
@@ -37,9 +37,9 @@ const RegisterRankTest sums_without_memory("local sums without shared memory", [
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   check_sums(self, *communicator);
-});
+}
 
-const RegisterRankTest sums("local sums", [](const RankEnvironment& self) {
+RANK_TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit, 2, 3, 5) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   check_sums(self, *communicator);
@@ -51,14 +51,6 @@ const RegisterRankTest sums("local sums", [](const RankEnvironment& self) {
   const std::vector<std::string> texts = communicator->gather("rank " + std::to_string(self.rank));
   for (int rank = 0; rank < self.world_size; ++rank)
     CHECK_RANK(texts[rank] == "rank " + std::to_string(rank), texts[rank]);
-});
-
-TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit) {
-  for (const int num_ranks : {2, 3, 5}) EXPECT_TRUE(passes_on_ranks("local sums", num_ranks)) << num_ranks;
-}
-
-TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare) {
-  for (const int num_ranks : {2, 3}) EXPECT_TRUE(passes_on_ranks("local sums without shared memory", num_ranks));
 }
 
 }  // namespace

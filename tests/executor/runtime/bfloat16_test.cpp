@@ -52,7 +52,7 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
   return outcome;
 }
 
-const RegisterRankTest close("bfloat16", [](const RankEnvironment& self) {
+RANK_TEST(BFloat16, TrainsCloseToFloat32AndKeepsSmallSteps, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   for (const TransformerConfig& config : small_configs()) {
@@ -78,8 +78,7 @@ const RegisterRankTest close("bfloat16", [](const RankEnvironment& self) {
                  fmt::format("{}: layer {}: a small step is kept", name_of(config), layer));
     }
   }
-});
-TEST(BFloat16, TrainsCloseToFloat32AndKeepsSmallSteps) { EXPECT_TRUE(passes_on_ranks("bfloat16", 2)); }
+}
 
 }  // namespace
 }  // namespace frostpipe::test

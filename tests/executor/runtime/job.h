@@ -1,0 +1,75 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "executor/models/folder/model_config.h"
+#include "executor/runtime/rank_session.h"
+#include "executor/runtime/transformer_stage.h"
+#include "plan/memory.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/shared_device.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+
+inline constexpr std::uint64_t kSeed = 5;
+
+inline double l2(const at::Tensor& t) { return t.to(at::kDouble).norm().item<double>(); }
+
+/// What one process that knows no stages finds of a mini-batch.
+struct Expected {
+  double loss;
+  std::vector<at::Tensor> gradients;  // by layer
+  double norm;                        // of all gradients together
+};
+
+/// Whole job on one rank: its share of everything that the tests need.
+struct Job {
+  explicit Job(const RankEnvironment& self) : Job(self, make_device("cpu", self.local_rank)) {}
+  Job(const RankEnvironment& self, std::unique_ptr<ComputeDevice> with_device)
+      : config(small_config()),
+        model(model_of(config, "small")),
+        device(std::move(with_device)),
+        communicator(Communicator::connect(self, *device)) {}
+  TransformerConfig config;
+  Model model;
+  std::unique_ptr<ComputeDevice> device;
+  std::unique_ptr<Communicator> communicator;
+  std::vector<std::unique_ptr<TransformerStageFactory>> factories;
+  std::map<std::tuple<std::size_t, std::string, int>, Expected> expected;  // see expected_of
+
+  /// From now on; sessions of another model must have ended.
+  void train_now(const TransformerConfig& other) {
+    config = other;
+    model = model_of(config, "small");
+    expected.clear();
+  }
+  MicroBatch whole(const Samples& data, const MiniBatch& batch, const std::string& dtype) const {
+    return data.load(batch, batch.samples, layer_types_of(dtype).computed, /*with_input=*/true);
+  }
+  RankSession session(const Samples& data, const std::string& optimizer, const std::string& dtype) {
+    factories.push_back(std::make_unique<TransformerStageFactory>(config, model, data, layer_types_of(dtype), at::kCPU,
+                                                                  optimizer_moments(optimizer), /*cache=*/nullptr));
+    RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
+    session.tie(tied_parameter_count(config));
+    return session;
+  }
+};
+
+/// One rank of it shares its device with another.
+inline Job job_through_host(const RankEnvironment& self) {
+  std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  if (self.rank == 1) device = shared(std::move(device));
+  Job job(self, std::move(device));
+  CHECK_RANK(job.communicator->talks_through_host(), "one rank shares its device");
+  return job;
+}
+
+}  // namespace frostpipe::test
