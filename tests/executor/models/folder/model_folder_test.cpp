@@ -1,0 +1,150 @@
+// Oracle: the models of models_reference.json, which are read as they stand, and changed by hand.
+#include "executor/models/folder/model_folder.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiles/error.h"
+#include "tests/executor/models/recorded_model.h"
+#include "tests/support/reference_data.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+class ModelFolderTest : public test::RecordedModelTest {};
+
+TEST_F(ModelFolderTest, WhatCannotBeReadIsNamed) {
+  const Json& reference = test::reference_data("models_reference.json");
+  const auto refused = [&](const std::string& says, const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was said: " << says;
+    } catch (const InvalidInput& error) {
+      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+    }
+  };
+  Json config = reference["models"][0]["config"];
+  config["model_type"] = "llama";
+  write_config(config);
+  refused("model_type: must be bert, vit or gpt2", [&] { open_model_folder(folder_); });
+  config["model_type"] = "bert";
+  config["hidden_act"] = "relu";
+  write_config(config);
+  refused("hidden_act: must be \"gelu\"", [&] { open_model_folder(folder_); });
+
+  Json recorded = reference["models"][0];
+  recorded["shapes"]["bert.encoder.layer.1.output.dense.weight"] = {16, 25};
+  write_model(recorded);
+  refused("bert.encoder.layer.1.output.dense.weight",
+          [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+  recorded = reference["models"][0];
+  recorded["shapes"].erase("bert.embeddings.word_embeddings.weight");
+  write_model(recorded);
+  refused("bert.embeddings.word_embeddings.weight",
+          [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
+
+  // A head for other labels, or none, starts at random; a base model without prefix is one too.
+  recorded = reference["models"][0];
+  write_model(recorded);
+  ModelFolder folder = open_model_folder(folder_);
+  set_task(folder, Task::sequence_classification, {"a", "b", "c", "d", "e"});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)),
+            (std::vector<std::string>{"classifier.weight (there, but for other labels)",
+                                      "classifier.bias (there, but for other labels)"}));
+  set_task(folder, Task::question_answering, {});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)),
+            (std::vector<std::string>{"qa_outputs.weight", "qa_outputs.bias"}));
+  refused("must be of a model with a head for image classification", [&] {
+    set_task(folder, Task::image_classification, {"a", "b"});
+  });
+  std::filesystem::remove(folder_ / "model.safetensors");
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{"the whole model"});
+
+  file("pytorch_model.bin", "");
+  refused("must hold its weights as model.safetensors", [&] { WeightFiles files(folder_); });
+
+  std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "../elsewhere.safetensors"}})";
+  refused("must be a file beside it", [&] { WeightFiles files(folder_); });
+
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);  // would be waited for
+  std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "pipe"}})";
+  refused("pipe: must be a regular file, is a pipe", [&] { WeightFiles files(folder_); });
+}
+
+// A classifier says something for the labels that it was trained for, in their order, alone.
+TEST_F(ModelFolderTest, AClassifierIsKeptForItsOwnLabels) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  const auto starts_at_random = [&](const std::vector<std::string>& own, const std::vector<std::string>& wanted) {
+    recorded["config"]["id2label"] = Json::object();
+    for (std::size_t i = 0; i < own.size(); ++i) recorded["config"]["id2label"][std::to_string(i)] = own[i];
+    write_model(recorded);
+    ModelFolder folder = open_model_folder(folder_);
+    set_task(folder, Task::sequence_classification, wanted);
+    return check_weights(folder, WeightFiles(folder_)).size();
+  };
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"a", "b", "c"}), 0u);
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"b", "a", "c"}), 2u) << "weight and bias";
+  EXPECT_EQ(starts_at_random({"a", "b", "c"}, {"a", "b", "d"}), 2u);
+  EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"0", "1", "2"}), 0u) << "labels that nobody named";
+  EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"a", "b", "c"}), 2u);
+}
+
+/// A folder that is written is read back to the bit, whatever the files have stacked, transposed or tied.
+TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
+  const Json& reference = test::reference_data("models_reference.json");
+  for (const Json& recorded : reference["models"]) {
+    SCOPED_TRACE(recorded["config"]["architectures"][0]);
+    std::filesystem::remove_all(folder_);
+    const std::filesystem::path target = folder_ / "written";
+    std::filesystem::create_directories(target);
+    write_model(recorded);
+    ModelFolder folder = open_model_folder(folder_);
+    if (folder.config.task == Task::sequence_classification || folder.config.task == Task::image_classification)
+      set_task(folder, folder.config.task, {"0", "1", "2"});
+    const auto weights_in = [&](const ModelFolder& one, int layer) {
+      LayerState state =
+          make_layer_state(parameters_of(one.config, layer), {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
+      load_layer(one, WeightFiles(one.path), layer, /*seed=*/1, state);
+      return state.weights;
+    };
+    const bool is_tied = folder.config.ties_embeddings && folder.config.task == Task::causal_language_modeling;
+    write_model_folder(
+        folder, is_tied, [&](int layer) { return weights_in(folder, layer); }, target);
+    const ModelFolder written = open_model_folder(target);
+    EXPECT_EQ(written.config.task, folder.config.task);
+    EXPECT_EQ(written.label_names, folder.label_names);
+    EXPECT_EQ(check_weights(written, WeightFiles(target)), std::vector<std::string>{});
+    for (int layer = 0; layer < 2 * folder.config.num_hidden_layers + 2; ++layer)
+      EXPECT_TRUE(at::equal(weights_in(written, layer), weights_in(folder, layer))) << "layer " << layer;
+  }
+}
+
+TEST_F(ModelFolderTest, NormsMayBeCalledGammaAndBeta) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  const Json shapes = std::exchange(recorded["shapes"], Json::object());
+  for (const auto& [name, shape] : shapes.items()) {
+    std::string old = name;
+    if (name.ends_with("LayerNorm.weight")) old = name.substr(0, name.size() - 6) + "gamma";
+    if (name.ends_with("LayerNorm.bias")) old = name.substr(0, name.size() - 4) + "beta";
+    recorded["shapes"][old] = shape;
+  }
+  ASSERT_TRUE(recorded["shapes"].contains("bert.embeddings.LayerNorm.gamma"));
+  write_model(recorded);
+  ModelFolder folder = open_model_folder(folder_);
+  set_task(folder, Task::sequence_classification, {"0", "1", "2"});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace frostpipe
