@@ -1,0 +1,47 @@
+#include "executor/communication/guarded.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// What comes out where this is thrown within.
+template <class Expected, class Thrown>
+std::string text_of(const Thrown& thrown) {
+  try {
+    guarded(2, "SEND_F3 to rank 1", [&] { throw thrown; });
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(Guarded, GivesTheResult) {
+  EXPECT_EQ(guarded(0, "adding", [] { return 3 + 4; }), 7);
+}
+
+// Oracle: the message of c10d's TCPStore, with its stack, and that of Gloo, with its place in the source, as they came.
+TEST(Guarded, WhatC10dThrowsIsALostPeerInOneLine) {
+  EXPECT_EQ(text_of<PeerLost>(std::runtime_error("Connection reset by peer\nException raised from recvBytes at ...")),
+            "rank 2: SEND_F3 to rank 1: Connection reset by peer");
+  EXPECT_EQ(text_of<PeerLost>(std::runtime_error("[/src/gloo/transport/tcp/pair.cc:553] Connection closed by peer")),
+            "rank 2: SEND_F3 to rank 1: Connection closed by peer");
+}
+
+TEST(Guarded, ARanksOwnFailuresGoOnAsTheyAre) {
+  EXPECT_EQ(text_of<RuntimeFailure>(RuntimeFailure("rank 2: out of memory\nin 1F0")), "rank 2: out of memory\nin 1F0");
+  EXPECT_EQ(text_of<InternalError>(InternalError("a bug")), "a bug");
+  EXPECT_EQ(text_of<std::bad_alloc>(std::bad_alloc()), std::bad_alloc().what());
+  const std::system_error no_thread(std::make_error_code(std::errc::resource_unavailable_try_again));
+  EXPECT_EQ(text_of<std::system_error>(no_thread), no_thread.what());
+}
+
+}  // namespace
+}  // namespace frostpipe

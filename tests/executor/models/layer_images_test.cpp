@@ -1,0 +1,108 @@
+// Oracle: the tensors that were put in, to the bit.
+#include "executor/models/layer_images.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/safetensors.h"
+#include "profiles/error.h"
+#include "profiles/hash.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kLayer = 3;
+
+/// Weights 1, 2, 3, 4; moments, where it trains, 10 and 100 times as large.
+LayerState layer(bool trains) {
+  LayerState state = make_layer_state({{.names = {}, .shape = {2, 2}, .matrix = true}}, {at::kFloat, at::kFloat},
+                                      at::kCPU, trains, /*num_moments=*/2);
+  state.weights.detach().copy_(at::arange(1, 5, at::kFloat));
+  if (!trains) return state;
+  state.first_moment.copy_(at::arange(1, 5, at::kFloat) * 10);
+  state.second_moment.copy_(at::arange(1, 5, at::kFloat) * 100);
+  return state;
+}
+
+at::Tensor times(double factor) { return at::arange(1, 5, at::kFloat) * factor; }
+
+class LayerImagesTest : public test::ScratchFolderTest {
+ protected:
+  /// A checkpoint with this layer alone.
+  Checkpoint written(const LayerImage& image) const {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const ImageTensor& tensor : image.tensors) entries.push_back({tensor.name, tensor.dtype, {tensor.count}});
+    const std::filesystem::path path = folder_ / layer_file_name(image.layer);
+    SafetensorsWriter writer(path, entries);
+    for (const ImageTensor& tensor : image.tensors) writer.write(tensor.data);
+    writer.finish();
+    const SafetensorsFile file(path);
+    Checkpoint checkpoint;
+    checkpoint.folder = folder_;
+    checkpoint.files = {{.name = layer_file_name(image.layer),
+                         .bytes = static_cast<Bytes>(file.content().size()),
+                         .hash = fmt::format("{:016x}", hash_bytes(file.content()))}};
+    return checkpoint;
+  }
+};
+
+TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
+  const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
+  LayerState restored = layer(true);
+  for (at::Tensor* tensor : {&restored.weights, &restored.first_moment, &restored.second_moment})
+    tensor->detach().zero_();
+  std::map<int, ParkedMoments> parked;
+  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, parked);
+  EXPECT_TRUE(at::equal(restored.weights, times(1)));
+  EXPECT_TRUE(at::equal(restored.first_moment, times(10)));
+  EXPECT_TRUE(at::equal(restored.second_moment, times(100)));
+  EXPECT_TRUE(parked.empty());
+}
+
+TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreParked) {
+  const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
+  LayerState restored = layer(/*trains=*/false);
+  restored.weights.zero_();
+  std::map<int, ParkedMoments> parked;
+  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, parked);
+  EXPECT_TRUE(at::equal(restored.weights, times(1)));
+  ASSERT_TRUE(parked.contains(kLayer));
+  EXPECT_TRUE(at::equal(parked[kLayer].first_moment, times(10)));
+  EXPECT_TRUE(at::equal(parked[kLayer].second_moment, times(100)));
+  EXPECT_TRUE(at::equal(parked[kLayer].weights, times(1)));
+  parked.clear();
+  restore_layer(checkpoint, kLayer, /*num_moments=*/0, restored, parked);
+  EXPECT_TRUE(parked.empty()) << "SGD has none";
+}
+
+TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
+  LayerState state = layer(/*trains=*/true);
+  const LayerImage image = image_of(kLayer, state);
+  EXPECT_FALSE(image.frozen);
+  state.weights.detach().zero_();
+  LayerState restored = layer(/*trains=*/false);
+  std::map<int, ParkedMoments> parked;
+  restore_layer(written(image), kLayer, 0, restored, parked);
+  EXPECT_TRUE(at::equal(restored.weights, times(1)));
+}
+
+TEST_F(LayerImagesTest, AnotherTypeIsRefused) {
+  LayerImage image = image_of(kLayer, layer(/*trains=*/false));
+  EXPECT_TRUE(image.frozen);
+  image.tensors[0].dtype = "I32";
+  const Checkpoint checkpoint = written(image);
+  LayerState restored = layer(/*trains=*/false);
+  std::map<int, ParkedMoments> parked;
+  EXPECT_EQ(message_of([&] { restore_layer(checkpoint, kLayer, 0, restored, parked); }),
+            "layer-003.safetensors: tensor weights: must have dtype F32, is I32");
+}
+
+}  // namespace
+}  // namespace frostpipe

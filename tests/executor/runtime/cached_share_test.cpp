@@ -1,0 +1,76 @@
+// Oracle: what was written, by hand: sample s has s + 1 tokens, whose rows hold 10 s + the token.
+#include "executor/runtime/cached_share.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "executor/cache/store/activation_store.h"
+
+namespace frostpipe {
+namespace {
+
+using Ints = std::vector<int>;
+
+constexpr std::int64_t kHidden = 2;
+constexpr int kBoundary = 3;
+
+at::Tensor rows_of(int sample) {
+  return (at::arange(sample + 1, at::kFloat) + 10 * sample).unsqueeze(1).repeat({1, kHidden});
+}
+at::Tensor nothing_of(int sample) { return at::zeros({sample + 1, kHidden}, at::kFloat); }
+
+class CachedShareTest : public testing::Test {
+ protected:
+  CachedShareTest() {
+    std::vector<CacheableSample> samples;
+    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = 1 << 16, .disk_folder = {}};
+    for (int sample = 0; sample < 4; ++sample) {
+      samples.push_back({.tokens = sample + 1, .key = static_cast<std::uint64_t>(100 + sample)});
+      options.entry_bytes.push_back(ActivationCache::entry_bytes(sample + 1, kHidden, at::kFloat));
+    }
+    store_ = ActivationStore::create(options, "cached_share_test");
+    cache_ = std::make_unique<ActivationCache>(store_.get(), samples, Ints{0, 1, 2, 3}, kHidden, at::kFloat,
+                                               at::TensorOptions().dtype(at::kFloat));
+    cache_->set_boundary({.layer = kBoundary, .key = 7});
+    cache_->write(Ints{0, 2}, at::cat({rows_of(0), rows_of(2)}));
+  }
+  const Ints order_{3, 2, 0, 1};
+  const MiniBatch batch_{.samples = order_, .lengths = {4, 3, 1, 2}};
+  std::unique_ptr<ActivationStore> store_;
+  std::unique_ptr<ActivationCache> cache_;
+};
+
+TEST_F(CachedShareTest, HandsOutTheRowsOfEachMicroBatch) {
+  CachedShare share(cache_.get(), kBoundary);
+  share.begin_iteration(batch_, {1, 4}, nullptr, {});
+  const CachedRows first = share.rows({1, 3}), second = share.rows({3, 4});
+  EXPECT_EQ(first.layers, (Ints{kBoundary, kBoundary}));
+  EXPECT_TRUE(at::equal(first.activations, at::cat({rows_of(2), rows_of(0)})));
+  EXPECT_EQ(second.layers, (Ints{0})) << "sample 1 was never written";
+  EXPECT_TRUE(at::equal(second.activations, nothing_of(1)));
+}
+
+TEST_F(CachedShareTest, WhatWasReadAheadIsTheSame) {
+  const Ints before{1};
+  const MiniBatch earlier{.samples = before, .lengths = {2}};
+  CachedShare share(cache_.get(), kBoundary);
+  share.begin_iteration(earlier, {0, 1}, &batch_, {0, 2});
+  share.begin_iteration(batch_, {0, 2}, nullptr, {});
+  const CachedRows rows = share.rows({0, 2});
+  EXPECT_EQ(rows.layers, (Ints{0, kBoundary}));
+  EXPECT_TRUE(at::equal(rows.activations, at::cat({nothing_of(3), rows_of(2)})));
+}
+
+TEST_F(CachedShareTest, EntriesFromBehindTheStageAreNotFound) {
+  CachedShare share(cache_.get(), kBoundary - 1);
+  share.begin_iteration(batch_, {0, 4}, nullptr, {});
+  const CachedRows rows = share.rows({0, 4});
+  EXPECT_EQ(rows.layers, (Ints{0, 0, 0, 0}));
+  EXPECT_FALSE(rows.activations.defined());
+}
+
+}  // namespace
+}  // namespace frostpipe
