@@ -8,15 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
-#include <deque>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "executor/elastic/peer.h"
 #include "profiles/error.h"
 #include "profiles/system_reason.h"
 
@@ -29,81 +25,7 @@ constexpr std::uint64_t kLongestLine = 64 << 10;
 
 }  // namespace
 
-// Not in the unnamed namespace, where members of the header's classes could not be made of them in a unity build.
-enum class FrameKind : std::uint32_t { ready, data, line };
-
-/// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: so many
-/// follow.
-struct FrameHeader {
-  FrameKind kind = FrameKind::ready;
-  MessageChannel channel;
-  std::uint64_t bytes = 0;
-};
-
-/// Messages report their end under one lock for all.
-struct MessageMonitor {
-  std::mutex mutex;
-  std::condition_variable changed;
-};
-
-struct Message::State {
-  std::shared_ptr<MessageMonitor> monitor;
-  std::byte* bytes = nullptr;
-  std::uint64_t size = 0;
-  std::shared_ptr<const void> owner;
-  bool is_done = false;
-  std::string error;
-
-  /// The monitor is locked.
-  void finish(std::string why_not = "") {
-    is_done = true;
-    error = std::move(why_not);
-    owner.reset();
-    monitor->changed.notify_all();
-  }
-};
-
-void Message::wait(std::chrono::milliseconds limit) const {
-  std::unique_lock lock(state_->monitor->mutex);
-  const auto is_done = [this] { return state_->is_done; };
-  if (limit.count() == 0) {
-    state_->monitor->changed.wait(lock, is_done);
-  } else if (!state_->monitor->changed.wait_for(lock, limit, is_done)) {
-    throw std::runtime_error(fmt::format("not done after {} ms", limit.count()));
-  }
-  if (!state_->error.empty()) throw std::runtime_error(state_->error);
-}
-
-bool Message::is_done() const {
-  const std::lock_guard lock(state_->monitor->mutex);
-  return state_->is_done;
-}
-
 struct PeerConnections::State {
-  using MessageState = std::shared_ptr<Message::State>;
-
-  struct Outgoing {
-    FrameHeader header;
-    MessageState message;  // of data
-    std::string line;
-    std::uint64_t written = 0;  // of header and content together
-  };
-
-  struct Peer {
-    Descriptor socket;
-    std::string lost;                                               // why; empty = it is there
-    std::map<MessageChannel, std::deque<MessageState>> wanted;      // receives, in the order of their calls
-    std::map<MessageChannel, std::deque<MessageState>> held_back;   // sends that the other end has not asked for
-    std::map<MessageChannel, std::deque<std::uint64_t>> asked_for;  // sizes that the other end waits for
-    std::deque<Outgoing> outbox;                                    // only its writer removes
-    std::mutex writing;                                             // taken before the monitor's
-    // Of the serving thread: what is being read.
-    FrameHeader header;
-    std::uint64_t header_read = 0, content_read = 0;
-    MessageState incoming;
-    std::string incoming_line;
-  };
-
   std::shared_ptr<MessageMonitor> monitor = std::make_shared<MessageMonitor>();
   int self = 0;
   std::vector<Peer> peers;
@@ -128,11 +50,11 @@ struct PeerConnections::State {
     shutdown(peer.socket.number(), SHUT_RDWR);
     for (auto* const queues : {&peer.wanted, &peer.held_back}) {
       for (auto& [channel, messages] : *queues) {
-        for (const MessageState& message : messages) message->finish(why);
+        for (const std::shared_ptr<MessageState>& message : messages) message->finish(why);
       }
       queues->clear();
     }
-    for (const Outgoing& outgoing : peer.outbox) {
+    for (const OutgoingFrame& outgoing : peer.outbox) {
       if (outgoing.message) outgoing.message->finish(why);
     }
     peer.outbox.clear();
@@ -144,7 +66,7 @@ struct PeerConnections::State {
     const std::unique_lock writing(peer.writing, std::try_to_lock);
     if (!writing) return wake();  // whoever writes may be through already
     for (;;) {
-      Outgoing* outgoing = nullptr;
+      OutgoingFrame* outgoing = nullptr;
       {
         const std::lock_guard lock(monitor->mutex);
         if (!peer.lost.empty() || peer.outbox.empty()) return;
@@ -173,23 +95,14 @@ struct PeerConnections::State {
   }
 
   /// The monitor is locked. The other end is ready for this message.
-  void enqueue_data(Peer& peer, MessageChannel channel, const MessageState& message, std::uint64_t asked) {
+  void enqueue_data(Peer& peer, MessageChannel channel, const std::shared_ptr<MessageState>& message,
+                    std::uint64_t asked) {
     if (asked == message->size) {
       peer.outbox.push_back({.header = {FrameKind::data, channel, message->size}, .message = message, .line = {}});
     } else {
       message->finish(fmt::format("a message of {} bytes was sent where one of {} is received", message->size, asked));
       shutdown(peer.socket.number(), SHUT_RDWR);
     }
-  }
-
-  template <class Value>
-  static std::optional<Value> take(std::map<MessageChannel, std::deque<Value>>& queues, MessageChannel channel) {
-    const auto found = queues.find(channel);
-    if (found == queues.end()) return std::nullopt;
-    Value value = std::move(found->second.front());
-    found->second.pop_front();
-    if (found->second.empty()) queues.erase(found);
-    return value;
   }
 
   /// A header is whole. False if it makes no sense.
@@ -277,8 +190,9 @@ struct PeerConnections::State {
     }
   }
 
-  MessageState message_of(std::byte* bytes, std::uint64_t size, std::shared_ptr<const void> owner) const {
-    auto message = std::make_shared<Message::State>();
+  std::shared_ptr<MessageState> message_of(std::byte* bytes, std::uint64_t size,
+                                           std::shared_ptr<const void> owner) const {
+    auto message = std::make_shared<MessageState>();
     message->monitor = monitor;
     message->bytes = bytes;
     message->size = size;
@@ -297,7 +211,7 @@ PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets)
   state_->self = self;
   if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", system_reason(errno)));
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
-    State::Peer& peer = state_->peers[rank];
+    Peer& peer = state_->peers[rank];
     peer.socket = std::move(sockets[rank]);
     if (!peer.socket.is_open()) {
       peer.lost = "the launcher could not hand over the connection";
@@ -315,21 +229,21 @@ PeerConnections::~PeerConnections() {
   state_->ending = true;
   state_->wake();
   state_->thread.join();
-  for (State::Peer& peer : state_->peers) {
+  for (Peer& peer : state_->peers) {
     if (peer.socket.is_open()) state_->lose(peer, "this rank has given up its connections");
   }
 }
 
 Message PeerConnections::send(int to_rank, MessageChannel channel, std::span<const std::byte> bytes,
                               std::shared_ptr<const void> owner) {
-  State::Peer& peer = state_->peer_of(to_rank);
+  Peer& peer = state_->peer_of(to_rank);
   Message message;
   message.state_ = state_->message_of(const_cast<std::byte*>(bytes.data()), bytes.size(), std::move(owner));
   {
     const std::lock_guard lock(state_->monitor->mutex);
     if (!peer.lost.empty()) {
       message.state_->finish(peer.lost);
-    } else if (const auto asked = State::take(peer.asked_for, channel)) {
+    } else if (const auto asked = take(peer.asked_for, channel)) {
       state_->enqueue_data(peer, channel, message.state_, *asked);
     } else {
       peer.held_back[channel].push_back(message.state_);
@@ -342,7 +256,7 @@ Message PeerConnections::send(int to_rank, MessageChannel channel, std::span<con
 
 Message PeerConnections::receive(int from_rank, MessageChannel channel, std::span<std::byte> into,
                                  std::shared_ptr<const void> owner) {
-  State::Peer& peer = state_->peer_of(from_rank);
+  Peer& peer = state_->peer_of(from_rank);
   Message message;
   message.state_ = state_->message_of(into.data(), into.size(), std::move(owner));
   {
@@ -360,7 +274,7 @@ Message PeerConnections::receive(int from_rank, MessageChannel channel, std::spa
 
 void PeerConnections::post(const std::string& line) {
   FROSTPIPE_CHECK(line.size() <= kLongestLine, "lines are short");
-  for (State::Peer& peer : state_->peers) {
+  for (Peer& peer : state_->peers) {
     if (!peer.socket.is_open()) continue;
     {
       const std::lock_guard lock(state_->monitor->mutex);
@@ -379,7 +293,7 @@ std::string PeerConnections::posted() const {
 }
 
 void PeerConnections::sever() {
-  for (const State::Peer& peer : state_->peers) {
+  for (const Peer& peer : state_->peers) {
     if (peer.socket.is_open())
       shutdown(peer.socket.number(), SHUT_RDWR);  // the serving thread, which may be reading, loses the peer
   }

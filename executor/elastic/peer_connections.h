@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/elastic/message.h"
 #include "profiles/descriptor.h"
 
 namespace frostpipe {
@@ -17,20 +17,6 @@ struct MessageChannel {
   std::uint32_t group = 0;
   std::uint32_t tag = 0;
   auto operator<=>(const MessageChannel&) const = default;
-};
-
-/// A message on its way, see PeerConnections.
-class Message {
- public:
-  /// Returns when a sent message has left this process, or a received one is here. Throws std::runtime_error when the
-  /// connection is lost, or when it takes longer than `limit` (0 = no limit).
-  void wait(std::chrono::milliseconds limit = std::chrono::milliseconds(0)) const;
-  bool is_done() const;
-
- private:
-  friend class PeerConnections;
-  struct State;
-  std::shared_ptr<State> state_;
 };
 
 /// The connections of a rank to all others of its job, on one host: for each a UNIX stream socket whose other end only

@@ -1,0 +1,22 @@
+#pragma once
+#include <chrono>
+#include <memory>
+
+namespace frostpipe {
+
+struct MessageState;
+
+/// A message on its way, see PeerConnections.
+class Message {
+ public:
+  /// Returns when a sent message has left this process, or a received one is here. Throws std::runtime_error when the
+  /// connection is lost, or when it takes longer than `limit` (0 = no limit).
+  void wait(std::chrono::milliseconds limit = std::chrono::milliseconds(0)) const;
+  bool is_done() const;
+
+ private:
+  friend class PeerConnections;
+  std::shared_ptr<MessageState> state_;
+};
+
+}  // namespace frostpipe
