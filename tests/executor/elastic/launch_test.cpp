@@ -47,104 +47,116 @@ int take_part(Membership& membership, const std::function<bool(const Formation&)
   return 0;
 }
 
-const std::map<std::string, std::function<int(Membership&)>>& parts() {
-  static const std::map<std::string, std::function<int(Membership&)>> all{
-      {"all well",
-       [](Membership& membership) { return take_part(membership, [](const Formation&) { return false; }); }},
-      {"rank 1 stops on its way out",
-       [](Membership& membership) { return take_part(membership, [](const Formation&) { return false; }); }},
-      {"seat 1 is killed",
-       [](Membership& membership) {
-         return take_part(membership, [](const Formation& formation) {
-           if (formation.generation > 0) return false;
-           if (formation.self.rank == 1) raise(SIGKILL);
-           return true;
-         });
-       }},
-      {"seat 1 is silent",
-       [](Membership& membership) {
-         return take_part(membership, [](const Formation& formation) {
-           if (formation.generation > 0) return false;
-           if (formation.self.rank == 1) {
-             std::this_thread::sleep_for(200ms);  // a first heartbeat
-             raise(SIGSTOP);
-           }
-           return true;
-         });
-       }},
-      {"rank 1 stops before its first heartbeat",
-       [](Membership& membership) {
-         return take_part(membership, [](const Formation& formation) { return formation.generation == 0; });
-       }},
-      {"every forming loses its last rank",
-       [](Membership& membership) {
-         return take_part(membership, [](const Formation& formation) {
-           if (formation.self.rank + 1 == formation.self.world_size) raise(SIGKILL);
-           return true;
-         });
-       }},
-      {"a signal comes within steps",
-       [](Membership& membership) {
-         const int rank = membership.form()->self.rank;
-         int step = 0;
-         for (; !membership.is_to_end(); ++step) {
-           if (rank == 0 && step == 20) kill(getppid(), SIGINT);
-           std::this_thread::sleep_for(1ms + 2ms * rank);
-         }
-         note("ends before step " + std::to_string(step));
-         membership.interrupted();
-         return 0;
-       }},
-      {"a rank is lost after the signal",
-       [](Membership& membership) {
-         while (const std::optional<Formation> formation = membership.form()) {
-           const auto is_lost = [] { return read_text_file(std::getenv(kDiary)).find("lost") != std::string::npos; };
-           for (int step = 0; !membership.is_to_end(); ++step) {
-             if (formation->generation == 0 && formation->self.rank == 1 && step == 5) {
-               kill(getppid(), SIGTERM);
-               note("lost");
-               raise(SIGKILL);
-             }
-             std::this_thread::sleep_for(2ms);
-             if (formation->generation > 0 || !is_lost()) continue;
-             membership.stop(0);  // as one whose connection breaks
-             break;
-           }
-           if (formation->generation == 0) continue;
-           note(describe(*formation) + " ends");
-           membership.interrupted();
-           return 0;
-         }
-         return 1;
-       }},
-      {"two signals come within a step that has no end",
-       [](Membership& membership) {
-         const bool sends = membership.form()->self.rank == 0;
-         membership.is_to_end();
-         for (;; std::this_thread::sleep_for(700ms)) {
-           if (sends) kill(getppid(), SIGINT);
-         }
-         return 0;
-       }},
-      {"a signal comes before any step",
-       [](Membership& membership) {
-         if (membership.form()->self.rank == 1) kill(getppid(), SIGTERM);
-         for (;;) std::this_thread::sleep_for(1s);
-         return 0;
-       }},
-      {"a signal comes to all",
-       [](Membership& membership) {
-         membership.form();
-         raise(SIGINT);
-         raise(SIGTERM);
-         return 0;
-       }},
-      {"rank 1 fails",
-       [](Membership& membership) {
-         const std::optional<Formation> formation = membership.form();
-         if (formation && formation->self.rank == 1) return 7;
-         for (;;) std::this_thread::sleep_for(1s);
-       }},
+int take_part_in_one_forming(Membership& membership) {
+  return take_part(membership, [](const Formation&) { return false; });
+}
+
+int take_part_in_two_formings(Membership& membership) {
+  return take_part(membership, [](const Formation& formation) { return formation.generation == 0; });
+}
+
+int be_killed_on_seat_1(Membership& membership) {
+  return take_part(membership, [](const Formation& formation) {
+    if (formation.generation > 0) return false;
+    if (formation.self.rank == 1) raise(SIGKILL);
+    return true;
+  });
+}
+
+int be_silent_on_seat_1(Membership& membership) {
+  return take_part(membership, [](const Formation& formation) {
+    if (formation.generation > 0) return false;
+    if (formation.self.rank == 1) {
+      std::this_thread::sleep_for(200ms);  // a first heartbeat
+      raise(SIGSTOP);
+    }
+    return true;
+  });
+}
+
+int be_killed_as_last_rank(Membership& membership) {
+  return take_part(membership, [](const Formation& formation) {
+    if (formation.self.rank + 1 == formation.self.world_size) raise(SIGKILL);
+    return true;
+  });
+}
+
+int signal_within_steps(Membership& membership) {
+  const int rank = membership.form()->self.rank;
+  int step = 0;
+  for (; !membership.is_to_end(); ++step) {
+    if (rank == 0 && step == 20) kill(getppid(), SIGINT);
+    std::this_thread::sleep_for(1ms + 2ms * rank);
+  }
+  note("ends before step " + std::to_string(step));
+  membership.interrupted();
+  return 0;
+}
+
+int lose_a_rank_after_the_signal(Membership& membership) {
+  while (const std::optional<Formation> formation = membership.form()) {
+    const auto is_lost = [] { return read_text_file(std::getenv(kDiary)).find("lost") != std::string::npos; };
+    for (int step = 0; !membership.is_to_end(); ++step) {
+      if (formation->generation == 0 && formation->self.rank == 1 && step == 5) {
+        kill(getppid(), SIGTERM);
+        note("lost");
+        raise(SIGKILL);
+      }
+      std::this_thread::sleep_for(2ms);
+      if (formation->generation > 0 || !is_lost()) continue;
+      membership.stop(0);  // as one whose connection breaks
+      break;
+    }
+    if (formation->generation == 0) continue;
+    note(describe(*formation) + " ends");
+    membership.interrupted();
+    return 0;
+  }
+  return 1;
+}
+
+int signal_twice_within_an_endless_step(Membership& membership) {
+  const bool sends = membership.form()->self.rank == 0;
+  membership.is_to_end();
+  for (;; std::this_thread::sleep_for(700ms)) {
+    if (sends) kill(getppid(), SIGINT);
+  }
+  return 0;
+}
+
+int signal_before_any_step(Membership& membership) {
+  if (membership.form()->self.rank == 1) kill(getppid(), SIGTERM);
+  for (;;) std::this_thread::sleep_for(1s);
+  return 0;
+}
+
+int be_signalled(Membership& membership) {
+  membership.form();
+  raise(SIGINT);
+  raise(SIGTERM);
+  return 0;
+}
+
+int fail_on_rank_1(Membership& membership) {
+  const std::optional<Formation> formation = membership.form();
+  if (formation && formation->self.rank == 1) return 7;
+  for (;;) std::this_thread::sleep_for(1s);
+}
+
+const std::map<std::string, int (*)(Membership&)>& parts() {
+  static const std::map<std::string, int (*)(Membership&)> all{
+      {"all well", take_part_in_one_forming},
+      {"rank 1 stops on its way out", take_part_in_one_forming},
+      {"rank 1 stops before its first heartbeat", take_part_in_two_formings},
+      {"seat 1 is killed", be_killed_on_seat_1},
+      {"seat 1 is silent", be_silent_on_seat_1},
+      {"every forming loses its last rank", be_killed_as_last_rank},
+      {"a signal comes within steps", signal_within_steps},
+      {"a rank is lost after the signal", lose_a_rank_after_the_signal},
+      {"two signals come within a step that has no end", signal_twice_within_an_endless_step},
+      {"a signal comes before any step", signal_before_any_step},
+      {"a signal comes to all", be_signalled},
+      {"rank 1 fails", fail_on_rank_1},
   };
   return all;
 }
@@ -256,29 +268,6 @@ TEST_F(LaunchTest, ARankThatFailsByItselfEndsTheJob) {
   EXPECT_EQ(launch("rank 1 fails", 2, 1, 5), 1);
   EXPECT_THAT(said_, testing::MatchesRegex(
                          "frostpipe: rank 1 \\(process [0-9]+\\) ended with exit code 7; ended the other ranks\n"));
-}
-
-TEST(ControlChannel, KeepsTextsApartAndNoticesTheEnd) {
-  auto [ours, theirs] = ControlChannel::make_pair();
-  EXPECT_TRUE(ours.send("one"));
-  EXPECT_TRUE(ours.send("two"));
-  EXPECT_EQ(theirs.receive(0ms)->text, "one");
-  EXPECT_EQ(theirs.receive(0ms)->text, "two");
-  EXPECT_FALSE(theirs.receive(1ms));
-  EXPECT_FALSE(theirs.closed());
-  { const ControlChannel gone = std::move(ours); }
-  EXPECT_FALSE(theirs.receive(1ms));
-  EXPECT_TRUE(theirs.closed());
-  EXPECT_FALSE(theirs.send("three"));
-}
-
-TEST(ControlChannel, NeverBlocksAWriterWhomNobodyReads) {
-  auto [ours, theirs] = ControlChannel::make_pair();
-  int sent = 0;
-  while (sent < 1'000'000 && ours.send("beat")) ++sent;
-  EXPECT_GT(sent, 10);
-  EXPECT_LT(sent, 1'000'000);
-  EXPECT_FALSE(ours.closed());
 }
 
 TEST_F(LaunchTest, ASignalEndsAllRanksBeforeTheSameStepHoweverFarEachIs) {
