@@ -143,30 +143,21 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
   }
 }
 
-#define SAME_LAYOUT(P, D)                                                                                    \
-  const RegisterRankTest same_##P##_##D(                                                                     \
-      "resume " #P " " #D, [](const RankEnvironment& self) { same_layout_goes_on_to_the_bit(self, P, D); }); \
-  TEST(Resume, OnTheSame##P##StagesX##D##ReplicasGoesOnToTheBit) {                                           \
-    EXPECT_TRUE(passes_on_ranks("resume " #P " " #D, P* D));                                                 \
-  }
-SAME_LAYOUT(1, 1)
-SAME_LAYOUT(2, 1)
-SAME_LAYOUT(3, 1)
-SAME_LAYOUT(4, 1)
-SAME_LAYOUT(1, 2)
-SAME_LAYOUT(2, 2)
-SAME_LAYOUT(3, 2)
-SAME_LAYOUT(4, 2)
+RANK_TEST(Resume, OnTheSame1StagesX1ReplicasGoesOnToTheBit, 1) { same_layout_goes_on_to_the_bit(self, 1, 1); }
+RANK_TEST(Resume, OnTheSame2StagesX1ReplicasGoesOnToTheBit, 2) { same_layout_goes_on_to_the_bit(self, 2, 1); }
+RANK_TEST(Resume, OnTheSame3StagesX1ReplicasGoesOnToTheBit, 3) { same_layout_goes_on_to_the_bit(self, 3, 1); }
+RANK_TEST(Resume, OnTheSame4StagesX1ReplicasGoesOnToTheBit, 4) { same_layout_goes_on_to_the_bit(self, 4, 1); }
+RANK_TEST(Resume, OnTheSame1StagesX2ReplicasGoesOnToTheBit, 2) { same_layout_goes_on_to_the_bit(self, 1, 2); }
+RANK_TEST(Resume, OnTheSame2StagesX2ReplicasGoesOnToTheBit, 4) { same_layout_goes_on_to_the_bit(self, 2, 2); }
+RANK_TEST(Resume, OnTheSame3StagesX2ReplicasGoesOnToTheBit, 6) { same_layout_goes_on_to_the_bit(self, 3, 2); }
+RANK_TEST(Resume, OnTheSame4StagesX2ReplicasGoesOnToTheBit, 8) { same_layout_goes_on_to_the_bit(self, 4, 2); }
 
-const RegisterRankTest rounded("resume with frozen layers in bfloat16", [](const RankEnvironment& self) {
+RANK_TEST(Resume, WithFrozenLayersInBfloat16GoesOnToTheBit, 2) {
   same_layout_goes_on_to_the_bit(self, 2, 1, {at::kFloat, at::kFloat, at::kBFloat16});
-});
-TEST(Resume, WithFrozenLayersInBfloat16GoesOnToTheBit) {
-  EXPECT_TRUE(passes_on_ranks("resume with frozen layers in bfloat16", 2));
 }
 
 /// Every layout of up to four ranks from every other's checkpoint.
-const RegisterRankTest other_layouts("resume in another layout", [](const RankEnvironment& self) {
+RANK_TEST(Resume, InAnotherLayoutTrainsTheSameModel, 4) {
   Job job(self, "sgd");
   struct Layout {
     int p, d, m;
@@ -193,8 +184,7 @@ const RegisterRankTest other_layouts("resume in another layout", [](const RankEn
       }
     }
   }
-});
-TEST(Resume, InAnotherLayoutTrainsTheSameModel) { EXPECT_TRUE(passes_on_ranks("resume in another layout", 4)); }
+}
 
 }  // namespace
 }  // namespace frostpipe::test
