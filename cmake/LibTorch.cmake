@@ -24,7 +24,9 @@ foreach(folder include include/torch/csrc/api/include)
   target_compile_options(Torch::cpu INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${torch_root}/${folder}>")
 endforeach()
 target_include_directories(Torch::cpu SYSTEM INTERFACE ${CMAKE_SOURCE_DIR}/cmake/gloo_names)
-target_compile_definitions(Torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+# With the last one, as in PyTorch's own build, headers include those of the operators that they use and not of all. So
+# do our sources (ATen/ops/NAME.h, ATen/TensorOperators.h): half the time to compile a file that uses few.
+target_compile_definitions(Torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO AT_PER_OPERATOR_HEADERS)
 # The wheel finds its own dependencies at run time by its RUNPATH.
 target_link_options(Torch::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 

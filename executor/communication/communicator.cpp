@@ -1,6 +1,9 @@
 #include "executor/communication/communicator.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 

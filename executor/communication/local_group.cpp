@@ -1,6 +1,9 @@
 #include "executor/communication/local_group.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <functional>

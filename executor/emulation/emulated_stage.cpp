@@ -1,6 +1,8 @@
 #include "executor/emulation/emulated_stage.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <chrono>

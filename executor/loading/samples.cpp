@@ -1,6 +1,6 @@
 #include "executor/loading/samples.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,6 @@
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/tanh.h>
 
 #include "executor/models/attention.h"
 #include "executor/models/families.h"

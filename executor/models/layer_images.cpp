@@ -1,7 +1,7 @@
 #include "executor/models/layer_images.h"
 
-#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 
 #include "executor/device/memory_meter.h"
 #include "profiles/error.h"

@@ -1,8 +1,11 @@
 #include "executor/models/layer_state.h"
 
-#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include "executor/device/memory_meter.h"
 #include "profiles/error.h"

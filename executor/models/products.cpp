@@ -1,8 +1,8 @@
 #include "executor/models/products.h"
 
-#include <ATen/ATen.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/linear.h>
 
 #include <string_view>
 

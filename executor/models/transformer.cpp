@@ -1,6 +1,6 @@
 #include "executor/models/transformer.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/tensor.h>
 
 #include <functional>
 #include <numeric>

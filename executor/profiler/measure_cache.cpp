@@ -1,6 +1,6 @@
 #include "executor/profiler/measure_cache.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "executor/profiler/measure_links.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
