@@ -6,8 +6,8 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/plans/embedding_text.h"
 #include "cli/plans/plan_files.h"
-#include "cli/plans/predict.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/run_tables.h"
@@ -15,6 +15,7 @@
 #include "cli/shared/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "simulator/predict_phases.h"
 
 namespace frostpipe {
 namespace {
@@ -58,7 +59,8 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   }
   add_predictions(pair.run, pair.executed, executed_path, pair.profile, pair.cluster);
   const int tokens = pair.run.phases.empty() ? 0 : pair.run.phases.front().tokens;
-  pair.embedding_alone = freeze_embedding_alone(pair.run.name, pair.executed, tokens, pair.profile, pair.cluster);
+  pair.embedding_alone =
+      embedding_what_if(pair.run.name, freeze_embedding_alone(pair.executed, tokens, pair.profile, pair.cluster));
   return pair;
 }
 

@@ -8,8 +8,7 @@
 #include "cli/commands.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_what_ifs.h"
-#include "cli/plans/predict.h"
-#include "cli/plans/simulate_schedule.h"
+#include "cli/plans/schedule_what_if.h"
 #include "cli/report/memory_svg.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
@@ -17,6 +16,7 @@
 #include "cli/shared/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -240,21 +240,17 @@ int run_simulate(const SimulateOptions& options) {
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
   }
-  TrainingPlan plan = load_plan(options.plan);
-  const Profile profile = load_profile_of(plan, options.plan, options.sources);
-  const Cluster cluster = load_cluster_of(plan, options.plan, options.sources);
+  const TrainingPlan given = load_plan(options.plan);
+  const Profile profile = load_profile_of(given, options.plan, options.sources);
+  const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
   if (!options.sets.empty()) {
     if (!options.timeline.empty() || !options.memory.empty())
       throw UsageError("--timeline and --memory: are of the plan as it is, not of --set");
-    print_result(simulate_plan_what_ifs(plan, profile, cluster, options.sets, options.format));
+    print_result(simulate_plan_what_ifs(given, profile, cluster, options.sets, options.format));
     return 0;
   }
-  const std::vector<PredictedPhase> phases = predict_phases(plan, profile, cluster);
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns,
-                                .transformation_ns = phases[i].transformation_ns,
-                                .peak_memory_bytes = phases[i].peak_memory_bytes};
-  }
+  const std::vector<PredictedPhase> phases = predict_phases(given, profile, cluster);
+  const TrainingPlan plan = with_predictions(given, phases);
   if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));

@@ -8,17 +8,8 @@
 
 namespace frostpipe {
 
-/// `simulate PLAN --set CHANGES ...`: each of `sets` is one variant, CHANGES joined by commas:
-///   bandwidth=x0.1 or bandwidth=10 (GB/s), latency=x10 or latency=0.5 (ms): of messages and collectives, within and
-///   between nodes card=12.5: every node's ranks share a network card of so many GB/s each way;  switch=4x50: every 4
-///   nodes an uplink all-reduce=ring, tree, hierarchical or fastest;  overlap-reduction=on;  scatter-gather=off
-///   compute=x2: every device twice as fast;  rank3=x0.5: that one half as fast
-///   freeze=x0.5: every freeze at half its step (x2: later)
-///   cache=off
-///   recompute=layers: as plan --recompute, or off
-///   jitter=0.05: every compute time varies by 5 % of itself (standard deviation; seeded)
-///   failures=2 (a day, of the whole job), checkpoint=30 (s): with the best distance of checkpoints
-/// One table against the plan as it is. Throws UsageError that names what is wrong in CHANGES.
+/// `simulate PLAN --set CHANGES ...`: each of `sets` is one variant (what_if_changes.h). One table against the plan as
+/// it is. Throws UsageError that names what is wrong in CHANGES.
 std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
                                    const std::vector<std::string>& sets, const std::string& format);
 

@@ -1,26 +1,20 @@
-#include "cli/plans/simulate_schedule.h"
+#include "cli/plans/schedule_what_if.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
-#include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
-#include "plan/memory.h"
-#include "profiles/error.h"
 #include "profiles/seconds.h"
-#include "simulator/simulate.h"
+#include "simulator/simulate_schedule.h"
 
 namespace frostpipe {
 namespace {
 
 constexpr double kLargestNumber = 1e9;
-constexpr int kIterations = 4;  // the period is the distance of the last two
 
 UniformCosts costs_of(const ScheduleWhatIf& options) {
   const Link link{.latency_ns = 0,
@@ -33,53 +27,13 @@ UniformCosts costs_of(const ScheduleWhatIf& options) {
           .occupancy_ns = transfer_occupancy_ns(link, options.activation_bytes)};
 }
 
-Schedule schedule_of(const ScheduleWhatIf& options) {
-  Schedule schedule = chosen_schedule(options.choice, costs_of(options));
+Schedule schedule_of(const ScheduleWhatIf& options, const UniformCosts& costs) {
+  Schedule schedule = chosen_schedule(options.choice, costs);
   if (!options.split_overlap) return schedule;
   for (auto& list : schedule.body) {
     for (Action& action : list) action.joined_with_next = false;
   }
   return schedule;
-}
-
-struct Answer {
-  Schedule compute;
-  IterationSummary summary;  // of the first iteration; iteration_ns in the steady state
-  double span_bubble_fraction = 0, steady_bubble_fraction = 0;
-  std::string_view engine;
-};
-
-Timing run(const Schedule& lowered, const CostModel& costs, int iterations) {
-  return simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, costs, iterations);
-}
-
-/// What the last of several iterations adds, where they overlap.
-Nanoseconds period_ns(const Schedule& compute, const CostModel& costs) {
-  const auto makespan = [&](int iterations) {
-    return run(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front();
-  };
-  return makespan(kIterations) - makespan(kIterations - 1);
-}
-
-double idle_share(Nanoseconds busy, Nanoseconds all) {
-  return all > 0 ? std::max(0.0, static_cast<double>(all - busy) / static_cast<double>(all)) : 0;
-}
-
-Answer answer(const ScheduleWhatIf& options) {
-  Answer answer{.compute = schedule_of(options), .summary = {}};
-  const UniformCostModel costs(costs_of(options));
-  const bool overlap = !answer.compute.epilogue.empty();
-  const Schedule lowered = lower(overlap ? unrolled(answer.compute, 1) : answer.compute);
-  answer.summary = summarize(run(lowered, costs, overlap ? 1 : kIterations), lowered);
-  answer.engine = engine_of(lowered);
-  if (overlap) answer.summary.iteration_ns = period_ns(answer.compute, costs);
-  answer.summary.peak_in_flight = peak_in_flight(answer.compute, weight_gradient_share_of(options.choice));
-  const std::vector<Nanoseconds>& busy = answer.summary.busy_ns;
-  answer.span_bubble_fraction =
-      idle_share(*std::max_element(busy.begin(), busy.end()), answer.summary.longest_rank_span_ns);
-  answer.steady_bubble_fraction = idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}),
-                                             answer.summary.iteration_ns * num_positions(lowered));
-  return answer;
 }
 
 }  // namespace
@@ -115,15 +69,17 @@ void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
 }
 
 std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& format) {
-  const Answer found = answer(options);
+  const UniformCosts costs = costs_of(options);
+  const Schedule compute = schedule_of(options, costs);
+  const ScheduleSimulation found = simulate_schedule(compute, costs, weight_gradient_share_of(options.choice));
   const IterationSummary& summary = found.summary;
   if (format == "json") {
     const nlohmann::ordered_json json = {{"format", "frostpipe.schedule_simulation"},
                                          {"version", 1},
-                                         {"schedule", found.compute.name},
-                                         {"ranks", num_positions(found.compute)},
-                                         {"stages", num_stages(found.compute)},
-                                         {"num_micro_batches", found.compute.num_micro_batches},
+                                         {"schedule", compute.name},
+                                         {"ranks", num_positions(compute)},
+                                         {"stages", num_stages(compute)},
+                                         {"num_micro_batches", compute.num_micro_batches},
                                          {"makespan_ns", summary.makespan_ns},
                                          {"iteration_ns", summary.iteration_ns},
                                          {"longest_rank_span_ns", summary.longest_rank_span_ns},
@@ -146,7 +102,7 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
       "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
       "steady bubble         {:.4f} (idle / ranks x iteration)\n"
       "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
-      found.compute.name, num_positions(found.compute), num_stages(found.compute), found.compute.num_micro_batches,
+      compute.name, num_positions(compute), num_stages(compute), compute.num_micro_batches,
       in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
       in_milliseconds(summary.longest_rank_span_ns), summary.bubble_fraction, summary.bubble_overhead,
       found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));

@@ -1,0 +1,197 @@
+#include "cli/plans/what_if_changes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/shared/usage_error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr double kBytesPerGigabyte = 1e9;
+constexpr double kNanosecondsPerMillisecond = 1e6;
+
+/// "bandwidth=x0.1" in its parts.
+struct Change {
+  std::string text, name, value;
+};
+
+/// "x0.5" or "10".
+struct Amount {
+  bool is_factor = false;
+  double value = 0;
+};
+
+[[noreturn]] void refuse(const Change& change, const std::string& rule) {
+  throw UsageError(fmt::format("--set {}: {}", change.text, rule));
+}
+
+Change parse_change(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos)
+    refuse({.text = text, .name = "", .value = ""}, "must be NAME=VALUE, such as bandwidth=x0.1 or cache=off");
+  return {.text = text, .name = text.substr(0, equals), .value = text.substr(equals + 1)};
+}
+
+Amount amount_in(const Change& change, std::string_view text) {
+  Amount amount{.is_factor = text.starts_with('x')};
+  if (amount.is_factor) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(amount.value) || amount.value < 0)
+    refuse(change, "must be a number such as 10, or a factor such as x0.5");
+  return amount;
+}
+
+double factor_in(const Change& change) {
+  const Amount amount = amount_in(change, change.value);
+  if (!amount.is_factor || amount.value <= 0) refuse(change, "must be a factor such as x0.5");
+  return amount.value;
+}
+
+double number_in(const Change& change, std::string_view text) {
+  const Amount amount = amount_in(change, text);
+  if (amount.is_factor) refuse(change, "must be a number, not a factor");
+  return amount.value;
+}
+
+bool is_on(const Change& change) {
+  if (change.value != "on" && change.value != "off") refuse(change, "must be on or off");
+  return change.value == "on";
+}
+
+void change_bandwidth(Scenario& scenario, const Change& change) {
+  const Amount amount = amount_in(change, change.value);
+  if (amount.value <= 0) refuse(change, "must be more than 0");
+  if (amount.is_factor) return scale_bandwidths(scenario.cluster, amount.value);
+  set_bandwidths(scenario.cluster, kBytesPerGigabyte * amount.value);
+}
+
+void change_latency(Scenario& scenario, const Change& change) {
+  const Amount amount = amount_in(change, change.value);
+  if (amount.is_factor) return scale_latencies(scenario.cluster, amount.value);
+  set_latencies(scenario.cluster, kNanosecondsPerMillisecond * amount.value);
+}
+
+void share_link(Scenario& scenario, const Change& change, double nodes, double gigabytes_per_second) {
+  if (gigabytes_per_second <= 0 || nodes < 1 || nodes > static_cast<double>(scenario.cluster.devices.size()))
+    refuse(change, "must be more than 0, of at least one node");
+  scenario.cluster.shared_links.push_back(
+      {.name = change.name,
+       .nodes = static_cast<int>(nodes),
+       .bandwidth_bytes_per_second = std::llround(kBytesPerGigabyte * gigabytes_per_second)});
+}
+
+void add_card(Scenario& scenario, const Change& change) {
+  share_link(scenario, change, 1, number_in(change, change.value));
+}
+
+void add_switch(Scenario& scenario, const Change& change) {
+  const std::size_t times = change.value.find('x');
+  if (times == std::string::npos || times == 0) refuse(change, "must be NODESxGB/s, such as switch=4x50");
+  const std::string_view value = change.value;
+  const double nodes = number_in(change, value.substr(0, times));
+  share_link(scenario, change, nodes, number_in(change, value.substr(times + 1)));
+}
+
+void choose_all_reduce(Scenario& scenario, const Change& change) {
+  const std::string& value = change.value;
+  if (value != "ring" && value != "tree" && value != "hierarchical" && value != "fastest")
+    refuse(change, "must be ring, tree, hierarchical or fastest");
+  scenario.cluster.communication.all_reduce = value;
+}
+
+void change_overlap(Scenario& scenario, const Change& change) {
+  scenario.cluster.communication.overlap_gradient_reduction = is_on(change);
+}
+
+void change_scatter_gather(Scenario& scenario, const Change& change) {
+  scenario.cluster.communication.scatter_gather = is_on(change);
+}
+
+void change_compute(Scenario& scenario, const Change& change) {
+  const double speed = factor_in(change);
+  for (int rank = 0; rank < static_cast<int>(scenario.cluster.devices.size()); ++rank)
+    change_speed(scenario, rank, speed);
+}
+
+void change_rank(Scenario& scenario, const Change& change) {
+  const std::string_view number = std::string_view(change.name).substr(std::string_view("rank").size());
+  const std::size_t num_ranks = scenario.cluster.devices.size();
+  std::size_t rank = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rank);
+  if (error != std::errc() || end != number.data() + number.size() || rank >= num_ranks)
+    refuse(change, fmt::format("must name a rank below {}", num_ranks));
+  change_speed(scenario, static_cast<int>(rank), factor_in(change));
+}
+
+void change_freezes(Scenario& scenario, const Change& change) { move_freezes(scenario.plan, factor_in(change)); }
+
+void drop_cache(Scenario& scenario, const Change& change) {
+  if (change.value != "off") refuse(change, "must be off (to have a cache where the plan has none, plan again)");
+  for (Phase& phase : scenario.plan.phases) phase.cache = {};
+}
+
+void change_recompute(Scenario& scenario, const Change& change) {
+  const std::vector<std::string>& modes = recompute_modes();
+  if (change.value != "off" && std::find(modes.begin(), modes.end(), change.value) == modes.end())
+    refuse(change, fmt::format("must be one of off, {}", fmt::join(modes, ", ")));
+  for (Phase& phase : scenario.plan.phases)
+    phase.recompute = change.value == "off" ? Recompute() : Recompute(change.value);
+}
+
+void change_jitter(Scenario& scenario, const Change& change) {
+  scenario.jitter = number_in(change, change.value);
+  if (scenario.jitter > 1) refuse(change, "must be a fraction, at most 1");
+}
+
+void change_failures(Scenario& scenario, const Change& change) {
+  scenario.failures.per_day = number_in(change, change.value);
+}
+
+void change_checkpoint(Scenario& scenario, const Change& change) {
+  scenario.failures.checkpoint_seconds = number_in(change, change.value);
+}
+
+using Apply = void (*)(Scenario&, const Change&);
+constexpr std::string_view kAnyRank = "rankN";
+constexpr std::pair<std::string_view, Apply> kChanges[] = {{"bandwidth", change_bandwidth},
+                                                           {"latency", change_latency},
+                                                           {"card", add_card},
+                                                           {"switch", add_switch},
+                                                           {"all-reduce", choose_all_reduce},
+                                                           {"overlap-reduction", change_overlap},
+                                                           {"scatter-gather", change_scatter_gather},
+                                                           {"compute", change_compute},
+                                                           {kAnyRank, change_rank},
+                                                           {"freeze", change_freezes},
+                                                           {"cache", drop_cache},
+                                                           {"recompute", change_recompute},
+                                                           {"jitter", change_jitter},
+                                                           {"failures", change_failures},
+                                                           {"checkpoint", change_checkpoint}};
+
+void apply(Scenario& scenario, const Change& change) {
+  const std::string_view key = change.name.starts_with("rank") ? kAnyRank : std::string_view(change.name);
+  std::vector<std::string_view> names;
+  for (const auto& [name, function] : kChanges) {
+    if (name == key) return function(scenario, change);
+    names.push_back(name);
+  }
+  refuse(change, fmt::format("must be one of {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+void apply_changes(Scenario& scenario, const std::string& text) {
+  for (const std::string& change : CLI::detail::split(text, ',')) apply(scenario, parse_change(change));
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,74 @@
+#include "simulator/predict_phases.h"
+
+#include <fmt/format.h>
+
+#include "plan/transformation.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan,
+                                        const std::vector<RankMemory>& per_position) {
+  std::vector<Bytes> bytes(plan.world_size, 0);
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    Place place;
+    if (find_place(phase.layout, rank, place)) bytes[rank] = per_position[place.position].total();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster) {
+  std::vector<PredictedPhase> predicted;
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    PredictedPhase result;
+    result.simulated = simulate_phase(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+    result.memory = memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+    result.peak_memory_bytes = peak_memory_per_rank(phase, plan, result.memory);
+    if (i > 0) {
+      const Transformation change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);
+      result.transformation_ns = transformation_ns(change, cluster);
+    }
+    predicted.push_back(std::move(result));
+  }
+  return predicted;
+}
+
+TrainingPlan with_predictions(TrainingPlan plan, const std::vector<PredictedPhase>& phases) {
+  for (std::size_t i = 0; i < phases.size(); ++i)
+    plan.phases[i].predicted = {.iteration_ns = phases[i].simulated.summary.iteration_ns,
+                                .transformation_ns = phases[i].transformation_ns,
+                                .peak_memory_bytes = phases[i].peak_memory_bytes};
+  return plan;
+}
+
+void add_predictions(RunSummary& run, const TrainingPlan& executed, const std::string& source, const Profile& profile,
+                     const Cluster& cluster) {
+  if (executed.phases.size() != run.phases.size()) {
+    throw InvalidInput(source + ": phases", fmt::format("must be the {} of the run {}", run.phases.size(), run.name),
+                       std::to_string(executed.phases.size()));
+  }
+  TrainingPlan as_it_was = executed;
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    Phase& phase = as_it_was.phases[i];
+    if (phase.from_step != run.phases[i].from_step) {
+      throw InvalidInput(fmt::format("{}: phases[{}].from_step", source, i),
+                         fmt::format("must be {} as in the run {}", run.phases[i].from_step, run.name),
+                         std::to_string(phase.from_step));
+    }
+    if (run.phases[i].tokens > 0) phase.tokens = run.phases[i].tokens;
+  }
+  std::vector<PredictedPhase> predicted = predict_phases(as_it_was, profile, cluster);
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    PhaseSummary& phase = run.phases[i];
+    phase.predicted_iteration_ns = predicted[i].simulated.summary.iteration_ns;
+    phase.predicted_timeline = std::move(predicted[i].simulated.timeline);
+    phase.predicted_peak_memory_bytes = std::move(predicted[i].peak_memory_bytes);
+    phase.predicted_transformation_ns = predicted[i].transformation_ns;
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,49 @@
+#include "simulator/simulate_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/memory.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kIterations = 4;  // the period is the distance of the last two
+
+Timing simulated_timing(const Schedule& lowered, const CostModel& costs, int iterations) {
+  return simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, costs, iterations);
+}
+
+/// What the last of several iterations adds, where they overlap.
+Nanoseconds overlapping_period_ns(const Schedule& compute, const CostModel& costs) {
+  const auto makespan = [&](int iterations) {
+    return simulated_timing(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front();
+  };
+  return makespan(kIterations) - makespan(kIterations - 1);
+}
+
+double idle_share(Nanoseconds busy, Nanoseconds all) {
+  return all > 0 ? std::max(0.0, static_cast<double>(all - busy) / static_cast<double>(all)) : 0;
+}
+
+}  // namespace
+
+ScheduleSimulation simulate_schedule(const Schedule& compute, const UniformCosts& uniform,
+                                     double weight_gradient_share) {
+  const UniformCostModel costs(uniform);
+  const bool overlap = !compute.epilogue.empty();
+  const Schedule lowered = lower(overlap ? unrolled(compute, 1) : compute);
+  ScheduleSimulation found{.summary = summarize(simulated_timing(lowered, costs, overlap ? 1 : kIterations), lowered),
+                           .engine = engine_of(lowered)};
+  IterationSummary& summary = found.summary;
+  if (overlap) summary.iteration_ns = overlapping_period_ns(compute, costs);
+  summary.peak_in_flight = peak_in_flight(compute, weight_gradient_share);
+  const std::vector<Nanoseconds>& busy = summary.busy_ns;
+  found.span_bubble_fraction = idle_share(*std::max_element(busy.begin(), busy.end()), summary.longest_rank_span_ns);
+  found.steady_bubble_fraction = idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}),
+                                            summary.iteration_ns * num_positions(lowered));
+  return found;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,170 @@
+#include "simulator/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+
+#include "simulator/predict_phases.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kDraws = 200;
+constexpr std::uint64_t kSeed = 1;
+
+template <class Edit>
+void for_each_link(Cluster& cluster, Edit edit) {
+  for (LinkClass* const links : {&cluster.intra_node, &cluster.inter_node})
+    for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
+}
+
+/// Compute times that vary from run to run.
+class JitteredCostModel final : public CostModel {
+ public:
+  JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
+      : costs_(costs), normal_(1, deviation), random_(seed) {}
+  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
+    return costs_.segments(action, position, replica);
+  }
+  Nanoseconds compute_ns(const Action& action, int position, int replica) const override {
+    const double factor = std::max(0.1, normal_(random_));
+    return static_cast<Nanoseconds>(
+        std::llround(factor * static_cast<double>(costs_.compute_ns(action, position, replica))));
+  }
+  TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
+  std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override {
+    return costs_.shared_occupancies(send, replica);
+  }
+  bool shares_links() const override { return costs_.shares_links(); }
+
+ private:
+  const CostModel& costs_;
+  mutable std::normal_distribution<double> normal_;
+  mutable std::mt19937_64 random_;
+};
+
+/// Iteration times of the phase in ascending order.
+std::vector<Nanoseconds> jittered_iterations(const Phase& phase, const Scenario& scenario) {
+  const TrainingPlan& plan = scenario.plan;
+  std::vector<Nanoseconds> draws;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const auto wrap = [&](const CostModel& costs) {
+      return std::make_unique<JitteredCostModel>(costs, scenario.jitter, kSeed * kDraws + draw);
+    };
+    draws.push_back(iteration_ns_with(phase, plan.global_batch_size, plan.optimizer, plan.dtype, scenario.profile,
+                                      scenario.cluster, wrap));
+  }
+  std::sort(draws.begin(), draws.end());
+  return draws;
+}
+
+Nanoseconds mean(const std::vector<Nanoseconds>& draws) {
+  double sum = 0;
+  for (const Nanoseconds draw : draws) sum += static_cast<double>(draw);
+  return static_cast<Nanoseconds>(sum / static_cast<double>(draws.size()));
+}
+
+/// Replaces each phase's iteration time in `predicted` by the mean of many draws.
+IterationSpread apply_jitter(TrainingPlan& predicted, const Scenario& scenario) {
+  IterationSpread spread;
+  int longest = -1;
+  for (std::size_t i = 0; i < predicted.phases.size(); ++i) {
+    Phase& phase = predicted.phases[i];
+    const std::vector<Nanoseconds> draws = jittered_iterations(phase, scenario);
+    phase.predicted.iteration_ns = mean(draws);
+    const int end_step = i + 1 < predicted.phases.size() ? predicted.phases[i + 1].from_step : predicted.num_steps;
+    if (end_step - phase.from_step <= longest) continue;
+    longest = end_step - phase.from_step;
+    const auto at = [&](double share) { return draws[static_cast<std::size_t>(share * (kDraws - 1))]; };
+    spread = {.from_step = phase.from_step, .low_ns = at(0.05), .median_ns = at(0.5), .high_ns = at(0.95)};
+  }
+  return spread;
+}
+
+}  // namespace
+
+void scale_bandwidths(Cluster& cluster, double factor) {
+  for_each_link(cluster, [&](Link& link) {
+    std::int64_t& bandwidth = link.bandwidth_bytes_per_second;
+    if (bandwidth > 0) bandwidth = std::max<std::int64_t>(1, std::llround(static_cast<double>(bandwidth) * factor));
+  });
+}
+
+void set_bandwidths(Cluster& cluster, double bytes_per_second) {
+  for_each_link(cluster, [&](Link& link) {
+    link.bandwidth_bytes_per_second = std::max<std::int64_t>(1, std::llround(bytes_per_second));
+  });
+}
+
+void scale_latencies(Cluster& cluster, double factor) {
+  for_each_link(cluster,
+                [&](Link& link) { link.latency_ns = std::llround(static_cast<double>(link.latency_ns) * factor); });
+}
+
+void set_latencies(Cluster& cluster, double latency_ns) {
+  for_each_link(cluster, [&](Link& link) { link.latency_ns = std::llround(latency_ns); });
+}
+
+void change_speed(Scenario& scenario, int rank, double speed) {
+  Device& device = scenario.cluster.devices.at(rank);
+  const std::string was = device.type;
+  device.type = fmt::format("{} of rank {}", was, rank);
+  const auto scaled = [&](Nanoseconds time) {
+    return static_cast<Nanoseconds>(std::llround(static_cast<double>(time) / speed));
+  };
+  const std::vector<Measurement> measurements = scenario.profile.measurements;
+  for (Measurement one : measurements) {
+    if (one.key.device_type != was) continue;
+    one.key.device_type = device.type;
+    for (Nanoseconds* const time :
+         {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns, &one.cost.frozen_forward_ns})
+      *time = scaled(*time);
+    scenario.profile.measurements.push_back(one);
+  }
+  std::sort(scenario.profile.measurements.begin(), scenario.profile.measurements.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  const std::vector<UpdateMeasurement> updates = scenario.profile.updates;
+  for (UpdateMeasurement one : updates) {
+    if (one.device_type != was) continue;
+    one.device_type = device.type;
+    one.update_ns = scaled(one.update_ns);
+    scenario.profile.updates.push_back(one);
+  }
+}
+
+void move_freezes(TrainingPlan& plan, double factor) {
+  std::vector<Phase> phases;
+  for (Phase phase : plan.phases) {
+    const double step = std::round(phase.from_step * factor);
+    if (step >= plan.num_steps) continue;
+    phase.from_step = static_cast<int>(step);
+    if (!phases.empty() && phases.back().from_step >= phase.from_step) phases.pop_back();
+    phases.push_back(std::move(phase));
+  }
+  plan.phases = std::move(phases);
+}
+
+Outcome evaluate(const Scenario& scenario) {
+  Outcome outcome;
+  const std::vector<PredictedPhase> phases = predict_phases(scenario.plan, scenario.profile, scenario.cluster);
+  for (const PredictedPhase& phase : phases)
+    for (const Bytes bytes : phase.peak_memory_bytes)
+      outcome.peak_memory_bytes = std::max(outcome.peak_memory_bytes, bytes);
+  TrainingPlan predicted = with_predictions(scenario.plan, phases);
+  if (scenario.jitter > 0) outcome.spread = apply_jitter(predicted, scenario);
+  outcome.total_seconds = 1e-9 * static_cast<double>(predicted_run_ns(predicted));
+  if (scenario.failures.per_day > 0) {
+    const ExpectedTime expected = expected_time(outcome.total_seconds, scenario.failures);
+    outcome.total_seconds = expected.seconds;
+    outcome.checkpoint_distance_seconds = expected.checkpoint_distance_seconds;
+  }
+  if (outcome.total_seconds > 0)
+    outcome.samples_per_second = predicted.num_steps * predicted.global_batch_size / outcome.total_seconds;
+  return outcome;
+}
+
+}  // namespace frostpipe
