@@ -9,6 +9,7 @@
 
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
+#include "planner/recorded_forecast.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -41,13 +42,6 @@ LayerPin parse_pin(const std::string& text, const Model& model) {
 }
 
 }  // namespace
-
-Cluster with_memory_reserve(Cluster cluster, double reserve) {
-  for (Device& device : cluster.devices)
-    if (device.memory_limit_bytes)
-      device.memory_limit_bytes = static_cast<Bytes>((1 - reserve) * static_cast<double>(*device.memory_limit_bytes));
-  return cluster;
-}
 
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model) {
   std::vector<std::pair<LayerPin, std::string>> pins;
@@ -95,28 +89,19 @@ std::string check_fixed(const std::string& text) {
 std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,
                                                        const FreezeOptions& options) {
   if (text == "cap") return std::nullopt;
-  std::vector<FreezeEvent> events;
-  if (text.starts_with("fixed:")) {
-    const auto layers = parse_fixed_layers(std::string_view(text).substr(6));
-    if (!layers || layers->back() > num_blocks(model))
-      throw InvalidInput(
-          "--forecast",
-          fmt::format("must be fixed:N,N,... with frozen layers after each decision, ascending, at most {}",
-                      num_blocks(model)),
-          text);
-    events = forecast_fixed(*layers, num_steps, options);
-  } else {
+  if (!text.starts_with("fixed:")) {
     const TrainingPlan recorded = load_plan(text);
     require_same_model(recorded, model, text);
-    for (const Phase& phase : recorded.phases) {
-      const int frozen = frozen_blocks(model, phase.first_trainable_layer);
-      const auto step =
-          static_cast<int>(static_cast<std::int64_t>(phase.from_step) * num_steps / std::max(1, recorded.num_steps));
-      if (frozen > (events.empty() ? 0 : events.back().frozen_blocks))
-        events.push_back({.from_step = step, .frozen_blocks = frozen});
-    }
+    return recorded_forecast(recorded, model, num_steps);
   }
-  return events;
+  const auto layers = parse_fixed_layers(std::string_view(text).substr(std::string_view("fixed:").size()));
+  if (!layers || layers->back() > num_blocks(model))
+    throw InvalidInput(
+        "--forecast",
+        fmt::format("must be fixed:N,N,... with frozen layers after each decision, ascending, at most {}",
+                    num_blocks(model)),
+        text);
+  return forecast_fixed(*layers, num_steps, options);
 }
 
 }  // namespace frostpipe

@@ -14,13 +14,6 @@ struct PlanLimits {
   std::string forecast = "cap";
 };
 
-/// Share of every memory limit that plans leave free: predictions are right within a few per cent, and what exceeds a
-/// limit ends a run.
-constexpr double kMemoryReserve = 0.02;
-
-/// The cluster with its limits smaller by that share.
-Cluster with_memory_reserve(Cluster cluster, double reserve);
-
 /// "block.3.mlp=1" or "8=1" each: a layer by name or number, and its stage. Throws InvalidInput for layers that are not
 /// there, and for pins that no partition can keep because a later layer would be on an earlier stage.
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model);

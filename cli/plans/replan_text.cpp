@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "cli/shared/table.h"
+#include "planner/cache_gain.h"
 
 namespace frostpipe {
 namespace {
@@ -29,40 +30,26 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
 
 /// What filling costs and a hit saves in the layout that the cached way begins with, and after how many hit steps the
 /// fill has paid; empty where that layout was not considered without a cache.
-std::string break_even(const Continuation& cached, const std::vector<Continuation>& ways) {
-  const Phase& fill = cached.phases.front();
-  const Phase& hit = cached.phases.back();
-  for (const Continuation& way : ways) {
-    const Phase& plain = way.phases.front();
-    if (plain.cache.on || plain.partition != fill.partition || plain.num_micro_batches != fill.num_micro_batches ||
-        plain.schedule != fill.schedule)
-      continue;
-    const Nanoseconds extra = fill.predicted.iteration_ns - plain.predicted.iteration_ns;
-    const Nanoseconds saved = plain.predicted.iteration_ns - hit.predicted.iteration_ns;
-    const int fill_steps = cached.parts.front().end_step - cached.parts.front().from_step;
-    const std::string costs = fmt::format("; filling costs {} ms a step over {} steps, a hit saves {} ms",
-                                          in_milliseconds(extra), fill_steps, in_milliseconds(saved));
-    if (saved <= 0) return costs;
-    return costs + fmt::format(": paid back after {:.1f} hit steps",
-                               std::max(0.0, static_cast<double>(extra) * fill_steps / static_cast<double>(saved)));
-  }
-  return {};
+std::string break_even_text(const Continuation& cached, const std::vector<Continuation>& ways) {
+  const std::optional<CacheGain> gain = cache_gain(cached, ways);
+  if (!gain) return {};
+  const std::string costs =
+      fmt::format("; filling costs {} ms a step over {} steps, a hit saves {} ms", in_milliseconds(gain->fill_extra_ns),
+                  gain->fill_steps, in_milliseconds(gain->hit_saved_ns));
+  const std::optional<double> hit_steps = break_even_hit_steps(*gain);
+  return hit_steps ? costs + fmt::format(": paid back after {:.1f} hit steps", *hit_steps) : costs;
 }
 
 /// Whether the chosen way uses the cache, and why: what decides is the predicted time of all that is left.
 std::string cache_text(const ReplanResult& result) {
   if (!result.why_no_cache.empty()) return "no cache: " + result.why_no_cache + "\n";
-  const Continuation *cached = nullptr, *plain = nullptr;  // the best of each
-  for (const Continuation& way : result.candidates) {
-    const Continuation*& best = way.parts.empty() ? plain : cached;
-    if (!best || way.predicted_ns < best->predicted_ns) best = &way;
-  }
+  const Continuation* const cached = best_with_cache(result);
   if (!cached) return "no cache: no layout with it fits\n";
-  const bool is_used = !result.chosen.parts.empty();
+  const Continuation* const plain = best_without_cache(result);
   if (!plain) return "the cache is used: no layout without it fits\n";
-  return fmt::format("the cache is {}: what is left takes {} with it, {} without{}\n", is_used ? "used" : "not used",
-                     format_duration(cached->predicted_ns), format_duration(plain->predicted_ns),
-                     break_even(*cached, result.candidates));
+  return fmt::format("the cache is {}: what is left takes {} with it, {} without{}\n",
+                     result.chosen.parts.empty() ? "not used" : "used", format_duration(cached->predicted_ns),
+                     format_duration(plain->predicted_ns), break_even_text(*cached, result.candidates));
 }
 
 }  // namespace

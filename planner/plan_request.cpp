@@ -1,0 +1,76 @@
+#include "planner/plan_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/make_plan.h"
+#include "profiles/device_type.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+namespace {
+
+std::variant<AutoPlan, Infeasible> as_answer(PlanResult made) {
+  if (auto* const none = std::get_if<Infeasible>(&made)) return std::move(*none);
+  return AutoPlan{.plan = std::get<TrainingPlan>(std::move(made))};
+}
+
+PlannedRun plan_until_deadline(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
+  auto made = plan_for_deadline(profile, cluster, request.options, *request.deadline_ns);
+  if (auto* const none = std::get_if<Infeasible>(&made)) return {.answer = std::move(*none)};
+  DeadlinePlan& late = std::get<DeadlinePlan>(made);
+  return {.answer = AutoPlan{.plan = late.plan}, .late = std::move(late)};
+}
+
+bool is_better(const PlannedRun& one, const PlannedRun& other) {
+  const auto* const plan = std::get_if<AutoPlan>(&one.answer);
+  const auto* const other_plan = std::get_if<AutoPlan>(&other.answer);
+  if (!plan || !other_plan) return plan != nullptr && other_plan == nullptr;
+  const auto delay_steps = [](const PlannedRun& run) { return run.late ? run.late->delay_steps : 0; };
+  if (delay_steps(one) != delay_steps(other)) return delay_steps(one) > delay_steps(other);
+  return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
+}
+
+}  // namespace
+
+PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
+  if (request.deadline_ns) return plan_until_deadline(profile, cluster, request);
+  if (request.options.method == "auto") return {.answer = make_auto_plan(profile, cluster, request.options)};
+  PlannedRun planned;
+  ReplanObserver observe;
+  if (request.keep_replans)
+    observe = [&](const ReplanRequest& freeze, const ReplanResult& result) {
+      planned.replans.push_back({.request = freeze, .result = result});
+    };
+  planned.answer = as_answer(make_plan(profile, cluster, request.options, observe));
+  return planned;
+}
+
+std::vector<int> threads_to_weigh(const PlanOptions& options, const Profile& profile, const Cluster& cluster) {
+  const bool finds_fastest = options.method == "auto" || options.method == "pipetransformer";
+  const bool is_free = options.pipeline_parallel_size == 0 && options.tensor_parallel_size == 1 &&
+                       options.data_parallel_size == 0 && options.max_devices == 0 && options.placement.empty() &&
+                       options.partition.empty() && options.pins.empty();
+  if (!finds_fastest || !is_free) return {1};
+  const std::vector<int> measured = measured_threads(profile, cluster);
+  return measured.empty() ? std::vector<int>{1} : measured;
+}
+
+std::vector<GroupedRun> plan_groupings(const Profile& profile, const Cluster& cluster, const PlanRequest& request,
+                                       const std::vector<int>& thread_counts) {
+  std::vector<GroupedRun> runs;
+  for (const int threads : thread_counts) {
+    Cluster grouped = with_threads_per_rank(cluster, threads);
+    PlannedRun planned = plan_run(profile, grouped, request);
+    runs.push_back({.threads_per_rank = threads, .cluster = std::move(grouped), .planned = std::move(planned)});
+  }
+  return runs;
+}
+
+const GroupedRun& best_grouping(const std::vector<GroupedRun>& runs) {
+  return *std::min_element(runs.begin(), runs.end(), [](const GroupedRun& one, const GroupedRun& other) {
+    return is_better(one.planned, other.planned);
+  });
+}
+
+}  // namespace frostpipe

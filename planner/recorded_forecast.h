@@ -1,0 +1,13 @@
+#pragma once
+#include <vector>
+
+#include "plan/freeze.h"
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// The freezes of a plan, such as that of a run that took place, as the forecast of a run of `num_steps`: at the same
+/// fractions of it, rounded down. Phases that freeze no more than those before them are left out.
+std::vector<FreezeEvent> recorded_forecast(const TrainingPlan& recorded, const Model& model, int num_steps);
+
+}  // namespace frostpipe
