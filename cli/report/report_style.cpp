@@ -1,9 +1,9 @@
 #include "cli/report/report_style.h"
 
 namespace frostpipe {
+namespace {
 
-std::string_view report_style() {
-  return R"css(
+constexpr std::string_view kStyle = R"css(
 :root {
   color-scheme: light dark;
   --page: #f6f7f9; --card: #ffffff; --ink: #1b2129; --muted: #5d6878; --line: #e3e7ed; --lane: #eef1f5;
@@ -126,6 +126,9 @@ footer { margin-top: 26px; color: var(--muted); font-size: .83rem; overflow-wrap
 }
 @media print { body { background: #fff; } .card { break-inside: avoid; } }
 )css";
-}
+
+}  // namespace
+
+std::string_view report_style() { return kStyle; }
 
 }  // namespace frostpipe

@@ -87,9 +87,8 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
   command.add_flag("--flip", train.samples.flip, "Mirror every other picture to train on");
 }
 
-}  // namespace
-
-void add_train_options(CLI::App& command, TrainCommandOptions& options) {
+/// What is trained, on what, for how long, and where to.
+void add_inputs(CLI::App& command, TrainCommandOptions& options) {
   command.add_option("PLAN", options.plan, "Plan to follow")->required()->type_name("");
   command
       .add_option("--data", options.data,
@@ -112,6 +111,9 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   add_seed_option(command, options.train.seed);
+}
+
+void add_freeze_rule(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option(
           "--freeze", options.freeze,
@@ -119,9 +121,9 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
           "adaptive (smoothed gradient norms, at any step), fixed:3,5,6 (so many layers at each decision)")
       ->type_name("RULE")
       ->capture_default_str();
-  add_freeze_options(command, options.freeze_options);
-  add_learning_options(command, options.train);
-  add_sample_options(command, options.samples);
+}
+
+void add_ranks(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--threads-per-rank", options.train.threads_per_rank,
                   "Compute threads of each rank on the CPU; default: as planned")
@@ -132,8 +134,9 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
                   "Ranks to start, with --nodes for each node; in all the plan's world size, which is the default")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  add_safety_options(command, options);
-  add_rehearsal_options(command, options.rehearsal, options.train);
+}
+
+void add_name_and_files(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--name", options.train.name, "Name of the run; default: data_parallel, static_pipeline or elastic")
       ->type_name("NAME");
@@ -145,6 +148,20 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
       ->type_name("FILE");
   command.add_option("--cluster", options.sources.cluster, "Instead of the cluster that the plan names")
       ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& command, TrainCommandOptions& options) {
+  add_inputs(command, options);
+  add_freeze_rule(command, options);
+  add_freeze_options(command, options.freeze_options);
+  add_learning_options(command, options.train);
+  add_sample_options(command, options.samples);
+  add_ranks(command, options);
+  add_safety_options(command, options);
+  add_rehearsal_options(command, options.rehearsal, options.train);
+  add_name_and_files(command, options);
   add_format_option(command, options.format);
   command.footer(
       "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"

@@ -1,0 +1,105 @@
+#include "cli/profiling/profile_text.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "cli/shared/table.h"
+#include "profiles/link_fit.h"
+
+namespace frostpipe {
+namespace {
+
+/// Mean over the layers of one kind.
+class MeanTime {
+ public:
+  void add(Nanoseconds time_ns) {
+    sum_ns_ += time_ns;
+    ++count_;
+  }
+  std::string text() const { return count_ > 0 ? in_milliseconds(sum_ns_ / count_) : "-"; }
+
+ private:
+  Nanoseconds sum_ns_ = 0;
+  int count_ = 0;
+};
+
+/// Rows: device, length, kind of layer, what it does; columns: micro-batch sizes.
+std::string layers_text(const Profile& profile) {
+  const std::string works[] = {
+      "forward", "backward",
+      "frozen forward" + (profile.frozen_dtype ? fmt::format(" in {}", *profile.frozen_dtype) : "")};
+  std::map<std::tuple<std::string, int, LayerKind, int>, std::map<int, MeanTime>> rows;
+  std::set<int> sizes;
+  for (const Measurement& measurement : profile.measurements) {
+    if (measurement.key.tensor_parallel_size != profile.measurements.front().key.tensor_parallel_size) continue;
+    const LayerCost& cost = measurement.cost;
+    const LayerKind kind = profile.model.layers.at(measurement.key.layer).kind;
+    const Nanoseconds times[] = {cost.forward_ns, cost.input_gradient_ns + cost.weight_gradient_ns,
+                                 cost.frozen_forward_ns};
+    const int size = measurement.key.micro_batch_size;
+    sizes.insert(size);
+    for (int work = 0; work < 3; ++work)
+      rows[{measurement.key.device_type, measurement.key.tokens, kind, work}][size].add(times[work]);
+  }
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {
+      {"device", left}, {"tokens", right}, {"layer", left}, {"ms per layer at micro-batch size", left}};
+  for (const int size : sizes) columns.push_back({std::to_string(size), right});
+  Table table(columns);
+  for (auto& [key, times] : rows) {
+    const auto& [device, tokens, kind, work] = key;
+    std::vector<std::string> cells = {device, std::to_string(tokens), std::string(to_string(kind)), works[work]};
+    for (const int size : sizes) cells.push_back(times[size].text());
+    table.add_row(cells);
+  }
+  return table.to_string();
+}
+
+std::string updates_text(const Profile& profile) {
+  std::map<std::tuple<std::string, LayerKind, std::string>, std::pair<int, Nanoseconds>> updates;
+  for (const UpdateMeasurement& update : profile.updates) {
+    auto& [layers, sum] = updates[{update.device_type, profile.model.layers.at(update.layer).kind, update.optimizer}];
+    ++layers;
+    sum += update.update_ns;
+  }
+  using enum Table::Align;
+  Table table({{"device", left}, {"layer", left}, {"optimizer", left}, {"update [ms]", right}});
+  for (const auto& [key, value] : updates) {
+    const auto& [device, kind, optimizer] = key;
+    table.add_row({device, std::string(to_string(kind)), optimizer, in_milliseconds(value.second / value.first)});
+  }
+  return table.to_string();
+}
+
+std::string links_text(const Cluster& cluster) {
+  const bool unsteady = is_unsteady(cluster.intra_node.point_to_point) || is_unsteady(cluster.intra_node.collective);
+  return fmt::format("{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
+                     cluster.devices.size(), to_text(cluster.intra_node.point_to_point),
+                     to_text(cluster.intra_node.collective)) +
+         (unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor of 2; "
+                     "measure again when the machine is quiet\n"
+                   : "");
+}
+
+}  // namespace
+
+std::string profile_text(const Profile& profile, const std::optional<Cluster>& cluster) {
+  std::string text =
+      fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
+                  profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
+  if (profile.workload) {
+    text +=
+        fmt::format("\ndata: {}, {} training samples, {:.1f} tokens on average (longest {}) in mini-batches of {}\n",
+                    profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
+                    profile.workload->longest_tokens, profile.workload->global_batch_size);
+  }
+  if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
+  return text + "\n" +
+         (cluster ? links_text(*cluster)
+                  : "links: measured, but not kept; --cluster FILE writes the file that plan needs\n");
+}
+
+}  // namespace frostpipe
