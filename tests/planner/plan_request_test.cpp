@@ -1,0 +1,115 @@
+#include "planner/plan_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/make_plan.h"
+#include "profiles/device_type.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// As if a rank with two threads took this share of the time of one with a single thread.
+Profile measured_with_two_threads(double share) {
+  Profile profile = test::two_blocks();
+  const auto scaled = [&](Nanoseconds time) { return static_cast<Nanoseconds>(share * static_cast<double>(time)); };
+  const std::string two = device_type_with_threads("cpu", 2);
+  for (Measurement one : std::vector<Measurement>(profile.measurements)) {
+    one.key.device_type = two;
+    one.cost.forward_ns = scaled(one.cost.forward_ns);
+    one.cost.input_gradient_ns = scaled(one.cost.input_gradient_ns);
+    one.cost.weight_gradient_ns = scaled(one.cost.weight_gradient_ns);
+    one.cost.frozen_forward_ns = scaled(one.cost.frozen_forward_ns);
+    profile.measurements.push_back(one);
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  for (UpdateMeasurement one : std::vector<UpdateMeasurement>(profile.updates)) {
+    one.device_type = two;
+    profile.updates.push_back(one);
+  }
+  return profile;
+}
+
+int best_threads(const Profile& profile, const Cluster& cluster, const std::string& method) {
+  return best_grouping(plan_groupings(profile, cluster, {.options = test::options_for(method)}, {1, 2}))
+      .threads_per_rank;
+}
+
+TEST(ThreadsToWeigh, AreAllThatWereMeasuredWhereNothingIsFixed) {
+  const Profile profile = measured_with_two_threads(0.5);
+  const Cluster cluster = test::free_cluster(2);
+  for (const char* const method : {"auto", "pipetransformer"})
+    EXPECT_THAT(threads_to_weigh(test::options_for(method), profile, cluster), ElementsAre(1, 2)) << method;
+  EXPECT_THAT(threads_to_weigh(test::options_for("static"), profile, cluster), ElementsAre(1));
+  PlanOptions fixed = test::options_for("auto");
+  fixed.max_devices = 1;
+  EXPECT_THAT(threads_to_weigh(fixed, profile, cluster), ElementsAre(1));
+  EXPECT_THAT(threads_to_weigh(test::options_for("auto"), test::two_blocks(), cluster), ElementsAre(1));
+}
+
+TEST(BestGrouping, IsTheOneThatEndsFirst) {
+  // Two ranks halve the time, for messages are free: two threads must take less than half of it.
+  EXPECT_EQ(best_threads(measured_with_two_threads(0.4), test::free_cluster(2), "data-parallel"), 2);
+  EXPECT_EQ(best_threads(measured_with_two_threads(0.6), test::free_cluster(2), "data-parallel"), 1);
+}
+
+TEST(BestGrouping, FitsWhereAnotherDoesNot) {
+  // A whole model takes 9600 bytes; two ranks of 5000 have room for it together only.
+  EXPECT_EQ(best_threads(measured_with_two_threads(1), test::free_cluster(2, 5000), "data-parallel"), 2);
+}
+
+TEST(BestGrouping, FreezesLatestWhereThereIsADeadline) {
+  // Both are in time without freezing anything; the slower one would freeze earlier at half its time.
+  const Profile profile = measured_with_two_threads(0.4);
+  const Cluster cluster = test::free_cluster(2);
+  const PlanOptions options = test::options_for("pipetransformer");
+  const auto runs = plan_groupings(profile, cluster, {.options = options, .deadline_ns = Nanoseconds{1} << 40}, {1, 2});
+  ASSERT_TRUE(runs[0].planned.late);
+  EXPECT_EQ(runs[0].planned.late->delay_steps, runs[1].planned.late->delay_steps);
+  EXPECT_EQ(best_grouping(runs).threads_per_rank, 2) << "of equal delays the shorter run";
+  const Nanoseconds in_between = (runs[0].planned.late->predicted_ns + 3 * runs[1].planned.late->predicted_ns) / 4;
+  const auto late = plan_groupings(profile, cluster, {.options = options, .deadline_ns = in_between}, {1, 2});
+  EXPECT_EQ(best_grouping(late).threads_per_rank, 2);
+}
+
+TEST(PlanRun, IsMakePlanOrMakeAutoPlan) {
+  const Profile profile = test::two_blocks();
+  const Cluster cluster = test::free_cluster(2);
+  const PlanOptions options = test::options_for("static");
+  EXPECT_EQ(std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer).plan,
+            std::get<TrainingPlan>(make_plan(profile, cluster, options)));
+  const PlanOptions any = test::options_for("auto");
+  const auto found = std::get<AutoPlan>(plan_run(profile, cluster, {.options = any}).answer);
+  const auto expected = std::get<AutoPlan>(make_auto_plan(profile, cluster, any));
+  EXPECT_EQ(found.plan, expected.plan);
+  EXPECT_EQ(found.lower_bound_ns, expected.lower_bound_ns);
+  EXPECT_EQ(found.alternatives, expected.alternatives);
+}
+
+TEST(PlanRun, KeepsWhatWasWeighedWhereItIsAskedTo) {
+  const Profile profile = test::two_blocks();
+  const Cluster cluster = test::free_cluster(2);
+  const PlanOptions options = test::options_for("pipetransformer");
+  EXPECT_THAT(plan_run(profile, cluster, {.options = options}).replans, IsEmpty());
+  const PlannedRun run = plan_run(profile, cluster, {.options = options, .keep_replans = true});
+  ASSERT_FALSE(run.replans.empty());
+  EXPECT_EQ(run.replans.front().request.from_step, forecast_cap(2, options.num_steps, options.freeze)[0].from_step);
+}
+
+TEST(PlanRun, SaysWhyADeadlineCannotBeKept) {
+  const auto run = plan_run(test::two_blocks(), test::free_cluster(2),
+                            {.options = test::options_for("pipetransformer"), .deadline_ns = 1});
+  EXPECT_FALSE(run.late);
+  EXPECT_THAT(std::get<Infeasible>(run.answer).reason, HasSubstr("as early as the forecast allows"));
+}
+
+}  // namespace
+}  // namespace frostpipe
