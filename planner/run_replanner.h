@@ -17,7 +17,7 @@ namespace frostpipe {
 PlanOptions replan_options(const TrainingPlan& plan, const FreezeOptions& freeze, int steps_per_epoch);
 
 /// Answers the freeze decisions of one run, in the order of their steps: what the activation cache holds is kept from
-/// one to the next.
+/// one to the next. Requires options.steps_per_epoch > 0.
 class RunReplanner {
  public:
   RunReplanner(Profile profile, PlanOptions options);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Phase phase_from(int step, int first_trainable_layer) {
+Phase recorded_phase(int step, int first_trainable_layer) {
   Phase phase;
   phase.from_step = step;
   phase.first_trainable_layer = first_trainable_layer;
@@ -22,7 +22,7 @@ TEST(RecordedForecast, FreezesAtTheSameFractions) {
   // Blocks are layers 1-2, 3-4, ...; the phase from 60 on is another layout with as many frozen.
   TrainingPlan recorded;
   recorded.num_steps = 100;
-  recorded.phases = {phase_from(0, 0), phase_from(41, 3), phase_from(60, 3), phase_from(80, 5)};
+  recorded.phases = {recorded_phase(0, 0), recorded_phase(41, 3), recorded_phase(60, 3), recorded_phase(80, 5)};
   EXPECT_THAT(
       recorded_forecast(recorded, examples::chain_model(4), 50),
       ElementsAre(FreezeEvent{.from_step = 20, .frozen_layers = 1}, FreezeEvent{.from_step = 40, .frozen_layers = 2}));
@@ -31,7 +31,7 @@ TEST(RecordedForecast, FreezesAtTheSameFractions) {
 TEST(RecordedForecast, OfARunThatFreezesNothingIsEmpty) {
   TrainingPlan recorded;
   recorded.num_steps = 100;
-  recorded.phases = {phase_from(0, 0), phase_from(50, 0)};
+  recorded.phases = {recorded_phase(0, 0), recorded_phase(50, 0)};
   EXPECT_THAT(recorded_forecast(recorded, examples::chain_model(4), 1000), IsEmpty());
 }
 

@@ -54,7 +54,7 @@ TEST(WithPredictions, WritesThemIntoThePlan) {
   EXPECT_NE(expected, plan);
 }
 
-RunSummary run_of(const TrainingPlan& plan) {
+RunSummary run_along(const TrainingPlan& plan) {
   RunSummary run;
   run.name = "elastic";
   for (const Phase& phase : plan.phases) {
@@ -69,7 +69,7 @@ TEST(AddPredictions, AreForTheLengthOfTheRealMiniBatches) {
   // The plan was made for a length that nobody has measured; the run had the measured one.
   TrainingPlan plan = test::one_rank_plan_that_freezes();
   for (Phase& phase : plan.phases) phase.tokens = 1000 * test::kSyntheticTokens;
-  RunSummary run = run_of(plan);
+  RunSummary run = run_along(plan);
   for (PhaseSummary& phase : run.phases) phase.tokens = test::kSyntheticTokens;
   add_predictions(run, plan, "executed_plan.json", test::one_block_profile(), test::free_cluster(1));
   EXPECT_EQ(run.phases[0].predicted_iteration_ns, test::kWholeNs);
@@ -87,7 +87,7 @@ TEST(AddPredictions, RefuseThePlanOfAnotherRun) {
       add_predictions(run, plan, "executed_plan.json", test::one_block_profile(), test::free_cluster(1));
     });
   };
-  RunSummary run = run_of(plan);
+  RunSummary run = run_along(plan);
   run.phases[1].from_step = 41;
   EXPECT_THAT(refusal(run), HasSubstr("executed_plan.json: phases[1].from_step: must be 41 as in the run elastic"));
   run.phases.pop_back();

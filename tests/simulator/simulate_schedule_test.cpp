@@ -12,14 +12,15 @@ using ::testing::ElementsAre;
 constexpr UniformCosts kOneMillisecondEach{
     .forward_ns = 1'000'000, .input_gradient_ns = 1'000'000, .weight_gradient_ns = 1'000'000};
 
-ScheduleSimulation simulated(const std::string& name, int ranks, int micro_batches, double weight_gradient_share = 1) {
+ScheduleSimulation simulation_of(const std::string& name, int ranks, int micro_batches,
+                                 double weight_gradient_share = 1) {
   const Schedule schedule = build_schedule(name, {.pipeline_parallel_size = ranks, .num_micro_batches = micro_batches});
   return simulate_schedule(schedule, kOneMillisecondEach, weight_gradient_share);
 }
 
 TEST(SimulateSchedule, GPipeHasItsClosedForms) {
   // (m + p - 1)(F + B) = 11 x 3 ms; (p - 1) / (m + p - 1) of it idle.
-  const ScheduleSimulation found = simulated("GPipe", 4, 8);
+  const ScheduleSimulation found = simulation_of("GPipe", 4, 8);
   EXPECT_EQ(found.summary.makespan_ns, 33'000'000);
   EXPECT_DOUBLE_EQ(found.summary.bubble_fraction, 3.0 / 11);
   EXPECT_DOUBLE_EQ(found.span_bubble_fraction, 3.0 / 11) << "the first rank waits from its last F to its first B";
@@ -29,7 +30,7 @@ TEST(SimulateSchedule, GPipeHasItsClosedForms) {
 
 TEST(SimulateSchedule, DoubleBufferedWeightsLeaveNoBubbleBetweenIterations) {
   // PipeDream-2BW: an iteration costs its work, m (F + B); alone it is 1F1B, (m + p - 1)(F + B).
-  const ScheduleSimulation found = simulated("PipeDream-2BW", 4, 4);
+  const ScheduleSimulation found = simulation_of("PipeDream-2BW", 4, 4);
   EXPECT_EQ(found.summary.makespan_ns, 21'000'000);
   EXPECT_EQ(found.summary.iteration_ns, 12'000'000);
   EXPECT_EQ(found.steady_bubble_fraction, 0);
@@ -38,7 +39,7 @@ TEST(SimulateSchedule, DoubleBufferedWeightsLeaveNoBubbleBetweenIterations) {
 
 TEST(SimulateSchedule, ASteadyBubbleIsWhatTheIterationHasBesideItsWork) {
   for (const char* const name : {"GPipe", "1F1B", "ZB-H1"}) {
-    const ScheduleSimulation found = simulated(name, 4, 8);
+    const ScheduleSimulation found = simulation_of(name, 4, 8);
     const double work_ns = 8 * 3e6;
     EXPECT_NEAR(found.steady_bubble_fraction, 1 - work_ns / static_cast<double>(found.summary.iteration_ns), 1e-12)
         << name;
@@ -47,8 +48,8 @@ TEST(SimulateSchedule, ASteadyBubbleIsWhatTheIterationHasBesideItsWork) {
 
 TEST(SimulateSchedule, AWeightGradientKeepsItsShareInFlight) {
   // ZB-H1 holds p micro-batches on the first rank; some of them wait for their W alone.
-  EXPECT_LT(simulated("ZB-H1", 4, 8, 0.5).summary.peak_in_flight.back(),
-            simulated("ZB-H1", 4, 8, 1).summary.peak_in_flight.back());
+  EXPECT_LT(simulation_of("ZB-H1", 4, 8, 0.5).summary.peak_in_flight.back(),
+            simulation_of("ZB-H1", 4, 8, 1).summary.peak_in_flight.back());
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace frostpipe::test {
+
+/// Parses the words after the program's name; what the parser says of them, empty if nothing is wrong.
+inline std::string parse(CLI::App& app, const std::string& words) {
+  try {
+    app.parse(words);
+    return "";
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace frostpipe::test

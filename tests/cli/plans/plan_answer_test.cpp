@@ -1,0 +1,80 @@
+#include "cli/plans/plan_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace frostpipe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// 12 ms where 10 ms is the bound; the next best takes 15 ms.
+AutoPlan example_answer() {
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 3}, {3, 6}};
+  phase.num_micro_batches = 4;
+  phase.predicted.iteration_ns = 12'000'000;
+  AutoPlan answer;
+  answer.plan.method = "static";
+  answer.plan.phases = {phase};
+  answer.lower_bound_ns = 10'000'000;
+  phase.layout = {.data_parallel_size = 2, .tensor_parallel_size = 3};
+  phase.predicted.iteration_ns = 15'000'000;
+  phase.recompute = "layers";
+  answer.alternatives = {phase};
+  return answer;
+}
+
+TEST(PlanAnswer, SaysHowFarItIsFromTheBound) {
+  const std::string text = plan_answer_text(example_answer());
+  EXPECT_THAT(text, HasSubstr("an iteration below 10.0 ms; the first phase is 20.0 % above\n"));
+  EXPECT_THAT(text, HasSubstr("1 x 2 x 3"));
+  EXPECT_THAT(text, HasSubstr("  layers               15.0        25.0\n")) << "15 ms are 25 % slower than 12";
+}
+
+TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
+  AutoPlan answer = example_answer();
+  answer.lower_bound_ns = 0;
+  answer.alternatives.clear();
+  EXPECT_EQ(plan_answer_text(answer), "");
+}
+
+TEST(PlanAnswer, NamesTheFirstMisses) {
+  AutoPlan answer;
+  answer.misses = {"a", "b", "c", "d", "e", "f", "g"};
+  const std::string text = plan_answer_text(answer);
+  EXPECT_THAT(text, HasSubstr("does not fit: e\n"));
+  EXPECT_THAT(text, Not(HasSubstr("does not fit: f\n")));
+  EXPECT_THAT(text, HasSubstr("2 more layouts do not fit; --format json names them\n"));
+}
+
+TEST(PlanAnswer, IsAddedToThePlansJson) {
+  const auto json = nlohmann::json::parse(plan_answer_json(example_answer(), R"({"kept": 1})"));
+  EXPECT_EQ(json.at("kept"), 1);
+  EXPECT_EQ(json.at("objective"), "iteration time");
+  EXPECT_EQ(json.at("predicted_iteration_ns"), 12'000'000);
+  EXPECT_EQ(json.at("lower_bound_ns"), 10'000'000);
+  EXPECT_NEAR(json.at("gap").get<double>(), 0.2, 1e-12);
+  ASSERT_EQ(json.at("alternatives").size(), 1U);
+  EXPECT_EQ(json.at("alternatives")[0].at("tensor_parallel_size"), 3);
+  EXPECT_EQ(json.at("alternatives")[0].at("partition"), "[0,3) [3,6)");
+  EXPECT_TRUE(json.at("misses").empty());
+}
+
+TEST(PlanAnswer, NamesWhatTheMethodMakesBest) {
+  AutoPlan answer = example_answer();
+  for (const auto& [method, objective] : {std::pair("pipetransformer", "run time"),
+                                          {"exact", "bound of the slowest stage"},
+                                          {"pipedream", "slowest stage"},
+                                          {"pipedream-2bw", "throughput without a bubble"}}) {
+    answer.plan.method = method;
+    EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}")).at("objective"), objective);
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe

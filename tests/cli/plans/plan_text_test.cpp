@@ -1,0 +1,80 @@
+#include "cli/plans/plan_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/plan/examples.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(RanksText, CountsRanksAndThreads) {
+  EXPECT_EQ(ranks_text(1, 1), "1 rank");
+  EXPECT_EQ(ranks_text(1, 8), "1 rank with 8 threads");
+  EXPECT_EQ(ranks_text(4, 1), "4 ranks");
+  EXPECT_EQ(ranks_text(4, 2), "4 ranks with 2 threads each");
+}
+
+/// 40 steps of 100 ms and 60 of 50 ms after a change of 1 s: 8 s for 6,400 samples.
+TrainingPlan example_plan() {
+  TrainingPlan plan = examples::two_phase_plan();
+  plan.phases[0].predicted.iteration_ns = 100'000'000;
+  plan.phases[1].predicted = {.iteration_ns = 50'000'000, .transformation_ns = 1'000'000'000, .peak_memory_bytes = {}};
+  return plan;
+}
+
+TEST(PlanText, AddsUpTheRun) {
+  const Profile profile = examples::flat_profile(examples::chain_model(4), 8, 32);
+  const std::string text =
+      plan_text(example_plan(), profile, examples::cluster_of(4, Bytes{64} << 20), "elastic.json", false);
+  EXPECT_THAT(text, StartsWith("elastic.json: pipetransformer plan of 100 steps of mini-batch 64 on 4 ranks, 32 tokens "
+                               "per sample\n"));
+  EXPECT_THAT(text, HasSubstr("memory limit per rank [MiB]: 64 x4\n"));
+  EXPECT_THAT(text, HasSubstr("predicted training time: 8.00 s, 800.0 samples/s\n"));
+  EXPECT_THAT(text, HasSubstr("640.0")) << "samples/s of the first phase: 64 in 100 ms";
+}
+
+TEST(PlanText, SaysWhatIsRoughOrNotApplied) {
+  Profile profile = examples::flat_profile(examples::chain_model(4), 8, 32);
+  profile.quick = true;
+  TrainingPlan plan = example_plan();
+  plan.memory_limited = false;
+  plan.frozen_dtype = "bfloat16";
+  const std::string text = plan_text(plan, profile, examples::cluster_of(4), "x", false);
+  EXPECT_THAT(text, HasSubstr("none x4 (not applied to this plan)\n"));
+  EXPECT_THAT(text, HasSubstr("samples/s; roughly, since the profile is a quick one\n"));
+  EXPECT_THAT(text, HasSubstr("frozen layers compute in bfloat16\n"));
+}
+
+TEST(DeadlineText, SaysSinceWhenTheRunFreezes) {
+  DeadlinePlan found{.plan = example_plan(), .delay_steps = 6, .trained_share = 0.7};
+  EXPECT_EQ(deadline_text(found, "90s"),
+            "within 90s where the first freeze waits until step 40 (40 % of the run, 6 steps later than forecast); "
+            "70 % of all updates of blocks are still made\n");
+  found.delay_steps = -6;
+  EXPECT_THAT(deadline_text(found, "90s"), HasSubstr("6 steps earlier than forecast"));
+  found.plan.phases.pop_back();
+  EXPECT_EQ(deadline_text(found, "90s"), "within 90s without freezing anything\n");
+}
+
+TEST(TimelyFreezeText, GivesARowForEveryStage) {
+  // Two stages and one micro-batch: neither stage waits for anything but the other, so that leaving out gradients
+  // gains.
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 3}, {3, 6}};
+  phase.tokens = test::kSyntheticTokens;
+  PlanOptions options = test::options_for("timelyfreeze");
+  options.freeze.alpha = 0.5;
+  const std::string text = timely_freeze_text(phase, test::two_blocks(), test::free_cluster(2), options);
+  EXPECT_THAT(text, HasSubstr("at most 50 % of a stage's:\n"));
+  EXPECT_THAT(text, HasSubstr("\n    0        0.50  0.50\n"));
+  EXPECT_THAT(text, HasSubstr("\n    1        0.50  0.50\n"));
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+#include "cli/shared/common_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/command_line.h"
+
+namespace frostpipe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(CommonOptions, TheFirstFormatIsTheDefault) {
+  CLI::App app;
+  std::string format;
+  add_format_option(app, format, {"text", "csv"});
+  EXPECT_EQ(format, "text");
+  EXPECT_EQ(test::parse(app, "--format csv"), "");
+  EXPECT_EQ(format, "csv");
+  EXPECT_THAT(test::parse(app, "--format json"), HasSubstr("json"));
+}
+
+TEST(CommonOptions, CountsAreWholeAndPositive) {
+  CLI::App app;
+  int count = 5;
+  std::vector<int> counts;
+  add_count_option(app, "--count", count, "");
+  add_counts_option(app, "--counts", counts, "");
+  EXPECT_EQ(test::parse(app, "--count 1000000 --counts 1,2,3"), "");
+  EXPECT_EQ(count, kLargestCount);
+  EXPECT_THAT(counts, ElementsAre(1, 2, 3));
+  for (const char* const wrong : {"--count 0", "--count 1000001", "--count 1.5", "--count -1", "--counts 1,0"})
+    EXPECT_NE(test::parse(app, wrong), "") << wrong;
+}
+
+TEST(CommonOptions, FreezeOptionsKeepTheirOpenAndClosedEnds) {
+  CLI::App app;
+  FreezeOptions freeze;
+  add_freeze_options(app, freeze);
+  EXPECT_EQ(test::parse(app, "--freeze-warm-up 0 --freeze-interval 1 --freeze-alpha 0.25 --freeze-threshold 1"), "");
+  EXPECT_EQ(freeze, (FreezeOptions{.warm_up_fraction = 0, .interval_fraction = 1, .alpha = 0.25, .threshold = 1}));
+  EXPECT_THAT(test::parse(app, "--freeze-alpha 1"), HasSubstr("must be a number > 0 and < 1, is 1"));
+  EXPECT_THAT(test::parse(app, "--freeze-interval 0"), HasSubstr("must be a number > 0 and <= 1, is 0"));
+  EXPECT_THAT(test::parse(app, "--freeze-warm-up 1.5"), HasSubstr("must be a number >= 0 and <= 1, is 1.5"));
+  EXPECT_THAT(test::parse(app, "--freeze-threshold nan"), HasSubstr("must be a number"));
+}
+
+TEST(CommonOptions, SizesAndTimesAreChecked) {
+  EXPECT_EQ(check_bytes("384MiB"), "");
+  EXPECT_EQ(check_bytes("0"), "");
+  EXPECT_NE(check_bytes("many"), "");
+  EXPECT_NE(check_bytes("-1"), "");
+  EXPECT_EQ(check_duration("90min"), "");
+  EXPECT_EQ(check_duration("soon"), "must be a time such as 90s, 12min or 1.5h, is soon");
+}
+
+TEST(CommonOptions, CacheLimitsAreSizes) {
+  CLI::App app;
+  CacheLimits limits;
+  add_cache_options(app, limits);
+  EXPECT_EQ(test::parse(app, "--cache-memory 2KiB --cache-disk 1MiB --cache-dtype bfloat16"), "");
+  EXPECT_EQ(limits, (CacheLimits{.dtype = "bfloat16", .memory_bytes = 2048, .disk_bytes = 1 << 20}));
+  EXPECT_NE(test::parse(app, "--cache-memory much"), "");
+  EXPECT_NE(test::parse(app, "--cache-dtype float64"), "");
+}
+
+TEST(CommonOptions, SeedsAreNotNegative) {
+  CLI::App app;
+  std::uint64_t seed = 1;
+  add_seed_option(app, seed);
+  EXPECT_EQ(test::parse(app, "--seed 18446744073709551615"), "");
+  EXPECT_EQ(seed, 18446744073709551615U);
+  EXPECT_THAT(test::parse(app, "--seed -1"), HasSubstr("must be >= 0, is -1"));
+}
+
+TEST(CommonOptions, SamplesThatAPlanKnowsAreGivenOrNot) {
+  CLI::App app;
+  GivenSampleOptions given;
+  add_sample_options(app, given);
+  EXPECT_EQ(test::parse(app, "--max-tokens 48"), "");
+  EXPECT_EQ(given.max_tokens, 48);
+  EXPECT_EQ(given.window_overlap, std::nullopt);
+  EXPECT_NE(test::parse(app, "--max-tokens 1"), "");
+}
+
+}  // namespace
+}  // namespace frostpipe

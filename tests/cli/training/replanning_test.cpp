@@ -1,0 +1,98 @@
+#include "cli/training/replanning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/make_plan.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using ::testing::HasSubstr;
+using Rule = FreezePolicy::Rule;
+
+constexpr int kStepsPerEpoch = 10;
+
+TrainOptions run_of(const std::string& method, Rule rule) {
+  TrainOptions train;
+  train.plan =
+      std::get<TrainingPlan>(make_plan(test::two_blocks(), test::free_cluster(2), test::options_for("static")));
+  train.plan.method = method;
+  train.freeze.rule = rule;
+  return train;
+}
+
+/// The first block freezes at step 10.
+ReplanRequest freeze_of(const TrainOptions& train) {
+  return {.current = train.plan.phases.front(), .first_trainable_layer = 3, .from_step = 10};
+}
+
+TEST(Replanning, AnswersRulesThatDecideInPlansThatChange) {
+  EXPECT_TRUE(replans(run_of("pipetransformer", Rule::cap)));
+  EXPECT_TRUE(replans(run_of("pipetransformer-published", Rule::paper)));
+  EXPECT_FALSE(replans(run_of("pipetransformer", Rule::plan)));
+  EXPECT_FALSE(replans(run_of("static", Rule::cap)));
+}
+
+TEST(Replanning, ExplainsWhatItAnswers) {
+  const TrainOptions train = run_of("pipetransformer", Rule::cap);
+  const Replan replan = make_replan(train, test::two_blocks(), test::free_cluster(2), kStepsPerEpoch);
+  const ReplanAnswer answer = replan(freeze_of(train));
+  ASSERT_FALSE(answer.phases.empty());
+  EXPECT_EQ(answer.phases.front().from_step, 10);
+  EXPECT_EQ(answer.phases.front().first_trainable_layer, 3);
+  EXPECT_THAT(answer.explanation, HasSubstr("step 10: 1 layers frozen; * is done"));
+}
+
+TEST(Replanning, FollowsThePublishedRule) {
+  const TrainOptions train = run_of("pipetransformer-published", Rule::cap);
+  const ReplanAnswer answer =
+      make_replan(train, test::two_blocks(), test::free_cluster(2), kStepsPerEpoch)(freeze_of(train));
+  ASSERT_EQ(answer.phases.size(), 1U);
+  EXPECT_EQ(answer.phases.front().schedule, "GPipe");
+  EXPECT_EQ(answer.explanation, "by the published rule");
+}
+
+TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
+  // A layer that trains takes 1,600 bytes; 100 are left.
+  const TrainOptions train = run_of("pipetransformer", Rule::cap);
+  testing::internal::CaptureStderr();
+  const ReplanAnswer answer =
+      make_replan(train, test::two_blocks(), test::free_cluster(2, 100), kStepsPerEpoch)(freeze_of(train));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("frostpipe: step 10: the layout is kept: "));
+  EXPECT_TRUE(answer.phases.empty());
+  EXPECT_THAT(answer.explanation, HasSubstr("the layout is kept: "));
+}
+
+TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
+  const TrainOptions train = run_of("static", Rule::plan);
+  const Replan recover = make_recovery(
+      train, [] { return test::two_blocks(); }, [] { return test::free_cluster(2); }, kStepsPerEpoch);
+  ReplanRequest request = freeze_of(train);
+  request.layout_is_lost = true;
+  request.seats = {1};
+  const ReplanAnswer answer = recover(request);
+  ASSERT_FALSE(answer.phases.empty());
+  EXPECT_EQ(num_ranks(answer.phases.front().layout), 1);
+  EXPECT_EQ(answer.explanation, "by the planner");
+}
+
+TEST(Replanning, AfterALossLeavesTheReserveFree) {
+  // The whole model trains in 9,600 bytes: 9,700 less 2 % do not do.
+  const TrainOptions train = run_of("static", Rule::plan);
+  const auto phases_within = [&](Bytes limit) {
+    ReplanRequest request = freeze_of(train);
+    request.first_trainable_layer = 0;
+    request.layout_is_lost = true;
+    return make_recovery(
+               train, [] { return test::two_blocks(); }, [=] { return test::free_cluster(1, limit); },
+               kStepsPerEpoch)(request)
+        .phases;
+  };
+  EXPECT_TRUE(phases_within(9'700).empty());
+  EXPECT_FALSE(phases_within(9'900).empty());
+}
+
+}  // namespace
+}  // namespace frostpipe
