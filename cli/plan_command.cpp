@@ -16,6 +16,7 @@
 #include "cli/plans/replan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/run_length.h"
 #include "planner/plan_request.h"
@@ -134,11 +135,13 @@ Inputs read_inputs(PlanCommandOptions& options) {
 /// Fills in what follows from the profile and from the text of options.
 void complete(PlanCommandOptions& options, const Profile& profile) {
   PlanOptions& plan = options.plan;
+  plan.method = find_plan_method(options.method).value();
+  parse_text(options.partitioner, "--partitioner", plan.partitioner);
   plan.num_steps = steps_of(options, profile);
   plan.tokens = tokens_of(options, profile);
   plan.steps_per_epoch = steps_per_epoch_of(options, profile);
   plan.use_cache = options.cache == "auto";
-  if (!options.recompute.empty()) plan.recompute = options.recompute;
+  if (!options.recompute.empty()) plan.recompute = find_recompute(options.recompute);
   plan.pins = parse_pins(options.limits.pins, profile.model);
   apply_fixed(options.limits.fixed, plan);
   plan.forecast = parse_forecast(options.limits.forecast, profile.model, plan.num_steps, plan.freeze);
@@ -147,9 +150,9 @@ void complete(PlanCommandOptions& options, const Profile& profile) {
 PlanRequest request_of(const PlanCommandOptions& options) {
   PlanRequest request{.options = options.plan, .deadline_ns = std::nullopt, .keep_replans = options.explain};
   if (options.deadline.empty()) return request;
-  const std::string& method = options.plan.method;
-  if (method != "freeze-only" && !method.starts_with("pipetransformer"))
-    throw UsageError(fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", method));
+  if (!freezes(options.plan.method))
+    throw UsageError(
+        fmt::format("--deadline: needs a --method that freezes, such as pipetransformer, not {}", options.method));
   request.deadline_ns = parse_duration(options.deadline, "--deadline");
   return request;
 }
@@ -173,7 +176,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
   if (best.planned.late) text += deadline_text(*best.planned.late, options.deadline);
   for (const auto& [request, result] : best.planned.replans) text += explanation_of(request, result, profile.model);
   text += groupings_text(runs);
-  if (options.plan.method == "timelyfreeze") {
+  if (options.plan.method == PlanMethod::timely_freeze) {
     const TrainingPlan& plan = std::get<AutoPlan>(best.planned.answer).plan;
     text += timely_freeze_text(plan.phases.front(), profile, best.cluster, options.plan);
   }
@@ -183,7 +186,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
 /// The planner's answer, completed by what the files and the options say.
 AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, const Inputs& inputs,
                          const Cluster& cluster) {
-  if (options.plan.method != "auto")
+  if (options.plan.method != PlanMethod::automatic)
     answer.lower_bound_ns = iteration_lower_bound_ns(inputs.profile, cluster, options.plan);
   answer.plan.workload = inputs.profile.workload;
   answer.plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
@@ -200,7 +203,7 @@ int run_plan(PlanCommandOptions& options) {
   const std::vector<GroupedRun> runs = plan_groupings(profile, inputs.devices, request_of(options), threads);
   const GroupedRun& best = best_grouping(runs);
   if (const auto* const none = std::get_if<Infeasible>(&best.planned.answer)) {
-    print_note(fmt::format("no {} plan fits: {}{}", options.plan.method, none->reason,
+    print_note(fmt::format("no {} plan fits: {}{}", options.method, none->reason,
                            none->lacks_memory ? "\n" + advice_on_memory(options.memory_reserve) : ""));
     return 1;
   }

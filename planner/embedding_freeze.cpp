@@ -22,8 +22,7 @@ EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, con
   Phase before = plan.phases.front();
   if (tokens > 0) before.tokens = tokens;
   const auto iteration_ns = [&](const Phase& phase) {
-    return simulate_phase(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster)
-        .summary.iteration_ns;
+    return simulate_phase(phase, step_settings(plan), profile, cluster).summary.iteration_ns;
   };
   const PlanOptions options{.method = plan.method,
                             .global_batch_size = plan.global_batch_size,

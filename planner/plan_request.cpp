@@ -35,7 +35,8 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
 
 PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
   if (request.deadline_ns) return plan_until_deadline(profile, cluster, request);
-  if (request.options.method == "auto") return {.answer = make_auto_plan(profile, cluster, request.options)};
+  if (request.options.method == PlanMethod::automatic)
+    return {.answer = make_auto_plan(profile, cluster, request.options)};
   PlannedRun planned;
   ReplanObserver observe;
   if (request.keep_replans)
@@ -47,7 +48,7 @@ PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRe
 }
 
 std::vector<int> threads_to_weigh(const PlanOptions& options, const Profile& profile, const Cluster& cluster) {
-  const bool finds_fastest = options.method == "auto" || options.method == "pipetransformer";
+  const bool finds_fastest = options.method == PlanMethod::automatic || options.method == PlanMethod::pipetransformer;
   const bool is_free = options.pipeline_parallel_size == 0 && options.tensor_parallel_size == 1 &&
                        options.data_parallel_size == 0 && options.max_devices == 0 && options.placement.empty() &&
                        options.partition.empty() && options.pins.empty();

@@ -11,8 +11,8 @@ std::vector<FreezeEvent> recorded_forecast(const TrainingPlan& recorded, const M
     const int frozen = frozen_blocks(model, phase.first_trainable_layer);
     const auto step =
         static_cast<int>(static_cast<std::int64_t>(phase.from_step) * num_steps / std::max(1, recorded.num_steps));
-    if (frozen > (events.empty() ? 0 : events.back().frozen_layers))
-      events.push_back({.from_step = step, .frozen_layers = frozen});
+    if (frozen > (events.empty() ? 0 : events.back().frozen_blocks))
+      events.push_back({.from_step = step, .frozen_blocks = frozen});
   }
   return events;
 }

@@ -12,8 +12,7 @@ std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& 
                                         const std::vector<RankMemory>& per_position) {
   std::vector<Bytes> bytes(plan.world_size, 0);
   for (int rank = 0; rank < plan.world_size; ++rank) {
-    Place place;
-    if (find_place(phase.layout, rank, place)) bytes[rank] = per_position[place.position].total();
+    if (const auto place = find_place(phase.layout, rank)) bytes[rank] = per_position[place->position].total();
   }
   return bytes;
 }
@@ -25,8 +24,8 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
     PredictedPhase result;
-    result.simulated = simulate_phase(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
-    result.memory = memory_of(phase, plan.global_batch_size, plan.optimizer, plan.dtype, profile, cluster);
+    result.simulated = simulate_phase(phase, step_settings(plan), profile, cluster);
+    result.memory = memory_of(phase, step_settings(plan), profile, cluster);
     result.peak_memory_bytes = peak_memory_per_rank(phase, plan, result.memory);
     if (i > 0) {
       const Transformation change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);

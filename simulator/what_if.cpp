@@ -55,8 +55,7 @@ std::vector<Nanoseconds> jittered_iterations(const Phase& phase, const Scenario&
     const auto wrap = [&](const CostModel& costs) {
       return std::make_unique<JitteredCostModel>(costs, scenario.jitter, kSeed * kDraws + draw);
     };
-    draws.push_back(iteration_ns_with(phase, plan.global_batch_size, plan.optimizer, plan.dtype, scenario.profile,
-                                      scenario.cluster, wrap));
+    draws.push_back(iteration_ns_with(phase, step_settings(plan), scenario.profile, scenario.cluster, wrap));
   }
   std::sort(draws.begin(), draws.end());
   return draws;

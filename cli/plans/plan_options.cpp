@@ -35,11 +35,11 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
 }
 
 CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
-  std::vector<std::string> methods = plan_methods();
-  methods.insert(methods.begin(), "auto");
+  std::vector<std::string> methods = {"auto"};
+  for (const PlanMethod method : plan_methods()) methods.emplace_back(to_string(method));
   return command
       .add_option(
-          "--method", options.plan.method,
+          "--method", options.method,
           "auto: the best fixed layout; pipetransformer: the best of the whole run with freezing: when to change "
           "to fewer stages and more replicas, where to use "
           "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, "
@@ -66,7 +66,7 @@ void add_length(CLI::App& command, PlanCommandOptions& options) {
 
 void add_layout(CLI::App& command, PlanCommandOptions& options) {
   command
-      .add_option("--partitioner", options.plan.partitioner,
+      .add_option("--partitioner", options.partitioner,
                   "exact: slowest stage as fast as possible; pipetransformer-greedy: as published, by parameters")
       ->check(CLI::IsMember({"exact", "pipetransformer-greedy"}).description(""))
       ->type_name("NAME")
@@ -89,7 +89,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       .add_option("--recompute", options.recompute,
                   "What a backward computes again instead of keeping it: attention, layers (of which only the inputs "
                   "are kept) or stage (of which only its input is)")
-      ->check(CLI::IsMember(recompute_modes()).description(""))
+      ->check(CLI::IsMember(recompute_words()).description(""))
       ->type_name("WHAT");
 }
 
@@ -158,7 +158,6 @@ void add_memory(CLI::App& command, PlanCommandOptions& options) {
 
 void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
   options.plan.cache.memory_bytes = Bytes{1} << 30;
-  options.plan.method = "auto";
   add_sources(command, options);
   CLI::Option* const method = add_method(command, options);
   command.add_option("-o,--output", options.output, "Plan to write")->required()->type_name("PLAN");

@@ -18,7 +18,7 @@ struct PlanCommandOptions {
   int num_steps = 0;         // 0 = from the epochs
   int tokens = 0;            // 0 = the workload's
   int threads_per_rank = 0;  // 0 = the best of those measured, or 1: threads_to_weigh
-  std::string cache = "auto", recompute, deadline;
+  std::string method = "auto", partitioner = "exact", cache = "auto", recompute, deadline;
   PlanLimits limits;
   double memory_reserve = kMemoryReserve;
   std::string model, hardware;  // in place of a profile

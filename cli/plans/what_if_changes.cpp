@@ -140,11 +140,10 @@ void drop_cache(Scenario& scenario, const Change& change) {
 }
 
 void change_recompute(Scenario& scenario, const Change& change) {
-  const std::vector<std::string>& modes = recompute_modes();
-  if (change.value != "off" && std::find(modes.begin(), modes.end(), change.value) == modes.end())
-    refuse(change, fmt::format("must be one of off, {}", fmt::join(modes, ", ")));
-  for (Phase& phase : scenario.plan.phases)
-    phase.recompute = change.value == "off" ? Recompute() : Recompute(change.value);
+  const Recompute mode = find_recompute(change.value);
+  if (change.value != "off" && !mode)
+    refuse(change, fmt::format("must be one of off, {}", fmt::join(recompute_words(), ", ")));
+  for (Phase& phase : scenario.plan.phases) phase.recompute = mode;
 }
 
 void change_jitter(Scenario& scenario, const Change& change) {

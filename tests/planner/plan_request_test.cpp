@@ -38,7 +38,7 @@ Profile measured_with_two_threads(double share) {
   return profile;
 }
 
-int best_threads(const Profile& profile, const Cluster& cluster, const std::string& method) {
+int best_threads(const Profile& profile, const Cluster& cluster, PlanMethod method) {
   return best_grouping(plan_groupings(profile, cluster, {.options = test::options_for(method)}, {1, 2}))
       .threads_per_rank;
 }
@@ -46,31 +46,31 @@ int best_threads(const Profile& profile, const Cluster& cluster, const std::stri
 TEST(ThreadsToWeigh, AreAllThatWereMeasuredWhereNothingIsFixed) {
   const Profile profile = measured_with_two_threads(0.5);
   const Cluster cluster = test::free_cluster(2);
-  for (const char* const method : {"auto", "pipetransformer"})
-    EXPECT_THAT(threads_to_weigh(test::options_for(method), profile, cluster), ElementsAre(1, 2)) << method;
-  EXPECT_THAT(threads_to_weigh(test::options_for("static"), profile, cluster), ElementsAre(1));
-  PlanOptions fixed = test::options_for("auto");
+  for (const PlanMethod method : {PlanMethod::automatic, PlanMethod::pipetransformer})
+    EXPECT_THAT(threads_to_weigh(test::options_for(method), profile, cluster), ElementsAre(1, 2)) << to_string(method);
+  EXPECT_THAT(threads_to_weigh(test::options_for(PlanMethod::static_pipeline), profile, cluster), ElementsAre(1));
+  PlanOptions fixed = test::options_for(PlanMethod::automatic);
   fixed.max_devices = 1;
   EXPECT_THAT(threads_to_weigh(fixed, profile, cluster), ElementsAre(1));
-  EXPECT_THAT(threads_to_weigh(test::options_for("auto"), test::two_blocks(), cluster), ElementsAre(1));
+  EXPECT_THAT(threads_to_weigh(test::options_for(PlanMethod::automatic), test::two_blocks(), cluster), ElementsAre(1));
 }
 
 TEST(BestGrouping, IsTheOneThatEndsFirst) {
   // Two ranks halve the time, for messages are free: two threads must take less than half of it.
-  EXPECT_EQ(best_threads(measured_with_two_threads(0.4), test::free_cluster(2), "data-parallel"), 2);
-  EXPECT_EQ(best_threads(measured_with_two_threads(0.6), test::free_cluster(2), "data-parallel"), 1);
+  EXPECT_EQ(best_threads(measured_with_two_threads(0.4), test::free_cluster(2), PlanMethod::data_parallel), 2);
+  EXPECT_EQ(best_threads(measured_with_two_threads(0.6), test::free_cluster(2), PlanMethod::data_parallel), 1);
 }
 
 TEST(BestGrouping, FitsWhereAnotherDoesNot) {
   // A whole model takes 9600 bytes; two ranks of 5000 have room for it together only.
-  EXPECT_EQ(best_threads(measured_with_two_threads(1), test::free_cluster(2, 5000), "data-parallel"), 2);
+  EXPECT_EQ(best_threads(measured_with_two_threads(1), test::free_cluster(2, 5000), PlanMethod::data_parallel), 2);
 }
 
 TEST(BestGrouping, FreezesLatestWhereThereIsADeadline) {
   // Both are in time without freezing anything; the slower one would freeze earlier at half its time.
   const Profile profile = measured_with_two_threads(0.4);
   const Cluster cluster = test::free_cluster(2);
-  const PlanOptions options = test::options_for("pipetransformer");
+  const PlanOptions options = test::options_for(PlanMethod::pipetransformer);
   const auto runs = plan_groupings(profile, cluster, {.options = options, .deadline_ns = Nanoseconds{1} << 40}, {1, 2});
   ASSERT_TRUE(runs[0].planned.late);
   EXPECT_EQ(runs[0].planned.late->delay_steps, runs[1].planned.late->delay_steps);
@@ -83,10 +83,10 @@ TEST(BestGrouping, FreezesLatestWhereThereIsADeadline) {
 TEST(PlanRun, IsMakePlanOrMakeAutoPlan) {
   const Profile profile = test::two_blocks();
   const Cluster cluster = test::free_cluster(2);
-  const PlanOptions options = test::options_for("static");
+  const PlanOptions options = test::options_for(PlanMethod::static_pipeline);
   EXPECT_EQ(std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer).plan,
             std::get<TrainingPlan>(make_plan(profile, cluster, options)));
-  const PlanOptions any = test::options_for("auto");
+  const PlanOptions any = test::options_for(PlanMethod::automatic);
   const auto found = std::get<AutoPlan>(plan_run(profile, cluster, {.options = any}).answer);
   const auto expected = std::get<AutoPlan>(make_auto_plan(profile, cluster, any));
   EXPECT_EQ(found.plan, expected.plan);
@@ -97,7 +97,7 @@ TEST(PlanRun, IsMakePlanOrMakeAutoPlan) {
 TEST(PlanRun, KeepsWhatWasWeighedWhereItIsAskedTo) {
   const Profile profile = test::two_blocks();
   const Cluster cluster = test::free_cluster(2);
-  const PlanOptions options = test::options_for("pipetransformer");
+  const PlanOptions options = test::options_for(PlanMethod::pipetransformer);
   EXPECT_THAT(plan_run(profile, cluster, {.options = options}).replans, IsEmpty());
   const PlannedRun run = plan_run(profile, cluster, {.options = options, .keep_replans = true});
   ASSERT_FALSE(run.replans.empty());
@@ -106,7 +106,7 @@ TEST(PlanRun, KeepsWhatWasWeighedWhereItIsAskedTo) {
 
 TEST(PlanRun, SaysWhyADeadlineCannotBeKept) {
   const auto run = plan_run(test::two_blocks(), test::free_cluster(2),
-                            {.options = test::options_for("pipetransformer"), .deadline_ns = 1});
+                            {.options = test::options_for(PlanMethod::pipetransformer), .deadline_ns = 1});
   EXPECT_FALSE(run.late);
   EXPECT_THAT(std::get<Infeasible>(run.answer).reason, HasSubstr("as early as the forecast allows"));
 }

@@ -25,7 +25,7 @@ TEST(RecordedForecast, FreezesAtTheSameFractions) {
   recorded.phases = {recorded_phase(0, 0), recorded_phase(41, 3), recorded_phase(60, 3), recorded_phase(80, 5)};
   EXPECT_THAT(
       recorded_forecast(recorded, examples::chain_model(4), 50),
-      ElementsAre(FreezeEvent{.from_step = 20, .frozen_layers = 1}, FreezeEvent{.from_step = 40, .frozen_layers = 2}));
+      ElementsAre(FreezeEvent{.from_step = 20, .frozen_blocks = 1}, FreezeEvent{.from_step = 40, .frozen_blocks = 2}));
 }
 
 TEST(RecordedForecast, OfARunThatFreezesNothingIsEmpty) {

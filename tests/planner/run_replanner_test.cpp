@@ -30,7 +30,7 @@ class RunReplanning : public ::testing::Test {
                                 .longest_tokens = test::kSyntheticTokens,
                                 .global_batch_size = 64};
     profile.cache = CacheSpeed{.read = {10, 0}, .write = {10, 0}};
-    plan.method = "pipetransformer";
+    plan.method = PlanMethod::pipetransformer;
     plan.world_size = 2;
     plan.global_batch_size = 64;
     plan.num_steps = 60;
@@ -58,17 +58,17 @@ class RunReplanning : public ::testing::Test {
 TEST_F(RunReplanning, AsksForWhatThePlanSays) {
   plan.optimizer = "sgd";
   plan.dtype = "bfloat16";
-  plan.partitioner = "pipetransformer-greedy";
+  plan.partitioner = Partitioner::pipetransformer_greedy;
   plan.memory_limited = false;
-  plan.phases.front().recompute = "layers";
+  plan.phases.front().recompute = RecomputeMode::layers;
   const PlanOptions options = replan_options(plan, {.alpha = 0.25}, 7);
-  EXPECT_EQ(options.method, "pipetransformer");
+  EXPECT_EQ(options.method, PlanMethod::pipetransformer);
   EXPECT_EQ(options.global_batch_size, 64);
   EXPECT_EQ(options.num_steps, 60);
   EXPECT_EQ(options.optimizer, "sgd");
   EXPECT_EQ(options.dtype, "bfloat16");
-  EXPECT_EQ(options.partitioner, "pipetransformer-greedy");
-  EXPECT_EQ(options.recompute, "layers");
+  EXPECT_EQ(options.partitioner, Partitioner::pipetransformer_greedy);
+  EXPECT_EQ(options.recompute, RecomputeMode::layers);
   EXPECT_EQ(options.steps_per_epoch, 7);
   EXPECT_EQ(options.cache, plan.cache);
   EXPECT_TRUE(options.ignore_memory_limit);
@@ -118,7 +118,7 @@ TEST_F(RunReplanning, AfterALossFollowsTheForecastWhereThereIsOne) {
     EXPECT_EQ(num_ranks(phase.layout), 1);
     EXPECT_EQ(phase.first_trainable_layer, 0) << "nothing more freezes";
   }
-  request.forecast = std::vector<FreezeEvent>{{.from_step = 30, .frozen_layers = 2}};
+  request.forecast = std::vector<FreezeEvent>{{.from_step = 30, .frozen_blocks = 2}};
   options.forecast = request.forecast;
   const auto along = std::get<std::vector<Phase>>(replan_after_loss(options, request, profile, one_left));
   EXPECT_EQ(along.front().from_step, 10);

@@ -27,7 +27,7 @@ inline TrainingPlan one_rank_plan() {
   phase.partition = {{0, 4}};
   phase.tokens = kSyntheticTokens;
   TrainingPlan plan;
-  plan.method = "static";
+  plan.method = PlanMethod::static_pipeline;
   plan.global_batch_size = 8;
   plan.num_steps = 100;
   plan.phases = {phase};

@@ -18,7 +18,8 @@ const Holding kLowerHalf{
 constexpr int kNumLayers = 4;
 
 TrainingPlan plan_that_freezes_before(int step) {
-  TrainingPlan plan{.method = "pipetransformer", .world_size = 2, .num_steps = 20, .phases = {Phase{}, Phase{}}};
+  TrainingPlan plan{
+      .method = PlanMethod::pipetransformer, .world_size = 2, .num_steps = 20, .phases = {Phase{}, Phase{}}};
   for (Phase& phase : plan.phases) {
     phase.layout = {.pipeline_parallel_size = 2};
     phase.partition = {{0, 2}, {2, 4}};
