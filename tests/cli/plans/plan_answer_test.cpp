@@ -19,12 +19,12 @@ AutoPlan example_answer() {
   phase.num_micro_batches = 4;
   phase.predicted.iteration_ns = 12'000'000;
   AutoPlan answer;
-  answer.plan.method = "static";
+  answer.plan.method = PlanMethod::static_pipeline;
   answer.plan.phases = {phase};
   answer.lower_bound_ns = 10'000'000;
   phase.layout = {.data_parallel_size = 2, .tensor_parallel_size = 3};
   phase.predicted.iteration_ns = 15'000'000;
-  phase.recompute = "layers";
+  phase.recompute = RecomputeMode::layers;
   answer.alternatives = {phase};
   return answer;
 }
@@ -67,10 +67,10 @@ TEST(PlanAnswer, IsAddedToThePlansJson) {
 
 TEST(PlanAnswer, NamesWhatTheMethodMakesBest) {
   AutoPlan answer = example_answer();
-  for (const auto& [method, objective] : {std::pair("pipetransformer", "run time"),
-                                          {"exact", "bound of the slowest stage"},
-                                          {"pipedream", "slowest stage"},
-                                          {"pipedream-2bw", "throughput without a bubble"}}) {
+  for (const auto& [method, objective] : {std::pair(PlanMethod::pipetransformer, "run time"),
+                                          {PlanMethod::exact, "bound of the slowest stage"},
+                                          {PlanMethod::pipedream, "slowest stage"},
+                                          {PlanMethod::pipedream_2bw, "throughput without a bubble"}}) {
     answer.plan.method = method;
     EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}")).at("objective"), objective);
   }

@@ -62,7 +62,7 @@ TEST_F(ParseForecast, IsTheRulesTheUsersOrAFiles) {
   EXPECT_EQ(forecast("cap"), std::nullopt);
   EXPECT_EQ(forecast("fixed:1,3"), forecast_fixed(std::vector<int>{1, 3}, 100, FreezeOptions{}));
   const auto plan = file("plan.json", to_json(examples::two_phase_plan()));  // 2 blocks frozen from step 40 of 100
-  EXPECT_THAT(forecast(plan.string()).value(), ElementsAre(FreezeEvent{.from_step = 40, .frozen_layers = 2}));
+  EXPECT_THAT(forecast(plan.string()).value(), ElementsAre(FreezeEvent{.from_step = 40, .frozen_blocks = 2}));
   for (const char* const wrong : {"fixed:3,1", "fixed:5", "fixed:", "fixed:x"})
     EXPECT_THAT(message_of([&] { forecast(wrong); }), HasSubstr("ascending, at most 4")) << wrong;
 }

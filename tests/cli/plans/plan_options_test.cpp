@@ -25,7 +25,7 @@ std::pair<PlanCommandOptions, std::string> parsed(const std::string& words) {
 TEST(PlanOptionsOfTheCommand, HaveTheirDefaults) {
   const auto [options, fault] = parsed(kNeeded);
   EXPECT_EQ(fault, "");
-  EXPECT_EQ(options.plan.method, "auto");
+  EXPECT_EQ(options.method, "auto");
   EXPECT_EQ(options.plan.global_batch_size, 8);
   EXPECT_EQ(options.plan.cache.memory_bytes, Bytes{1} << 30);
   EXPECT_EQ(options.memory_reserve, kMemoryReserve);
@@ -41,7 +41,7 @@ TEST(PlanOptionsOfTheCommand, AreRead) {
              "--threads-per-rank 2 --pin 3=0 --pin 5=1 --fix m=4 --deadline 90min --explain "
              "--memory-reserve 0.1 --ignore-memory-limit --freeze-alpha 0.25");
   EXPECT_EQ(fault, "");
-  EXPECT_EQ(options.plan.method, "pipetransformer");
+  EXPECT_EQ(options.method, "pipetransformer");
   EXPECT_EQ(options.num_steps, 100);
   EXPECT_EQ(options.tokens, 32);
   EXPECT_EQ(options.plan.pipeline_parallel_size, 4);

@@ -12,13 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(RanksText, CountsRanksAndThreads) {
-  EXPECT_EQ(ranks_text(1, 1), "1 rank");
-  EXPECT_EQ(ranks_text(1, 8), "1 rank with 8 threads");
-  EXPECT_EQ(ranks_text(4, 1), "4 ranks");
-  EXPECT_EQ(ranks_text(4, 2), "4 ranks with 2 threads each");
-}
-
 /// 40 steps of 100 ms and 60 of 50 ms after a change of 1 s: 8 s for 6,400 samples.
 TrainingPlan example_plan() {
   TrainingPlan plan = examples::two_phase_plan();
@@ -68,7 +61,7 @@ TEST(TimelyFreezeText, GivesARowForEveryStage) {
   phase.layout.pipeline_parallel_size = 2;
   phase.partition = {{0, 3}, {3, 6}};
   phase.tokens = test::kSyntheticTokens;
-  PlanOptions options = test::options_for("timelyfreeze");
+  PlanOptions options = test::options_for(PlanMethod::timely_freeze);
   options.freeze.alpha = 0.5;
   const std::string text = timely_freeze_text(phase, test::two_blocks(), test::free_cluster(2), options);
   EXPECT_THAT(text, HasSubstr("at most 50 % of a stage's:\n"));

@@ -69,7 +69,7 @@ TEST(WhatIfChanges, ThePlanIsEdited) {
   EXPECT_EQ(changed("freeze=x0.5").plan.phases[1].from_step, 20);
   for (const Phase& phase : changed("cache=off,recompute=layers").plan.phases) {
     EXPECT_FALSE(phase.cache.on);
-    EXPECT_EQ(phase.recompute, "layers");
+    EXPECT_EQ(phase.recompute, RecomputeMode::layers);
   }
   for (const Phase& phase : changed("recompute=layers,recompute=off").plan.phases)
     EXPECT_EQ(phase.recompute, std::nullopt) << "in the order in which they are given";

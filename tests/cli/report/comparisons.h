@@ -23,7 +23,7 @@ inline RunSummary run_with_hostile_names(const std::string& name) {
   first.predicted_timeline = two_rank_trace();
   PhaseSummary second = first;
   second.from_step = 2;
-  second.frozen_layers = 1;
+  second.frozen_blocks = 1;
   second.predicted_iteration_ns = second.measured_iteration_ns = 10'000'000;
   second.predicted_timeline = {};
   RunSummary run;
@@ -41,7 +41,7 @@ inline RunSummary run_with_hostile_names(const std::string& name) {
   for (int step = 0; step < 4; ++step)
     run.steps.push_back({.step = step, .loss = 2.0 / (1 + step), .samples = 64, .iteration_ns = 10'000'000});
   run.evaluations = {{.step = 2, .accuracy = 0.5}, {.step = 4, .accuracy = 0.75}};
-  run.decisions = {{.step = 2, .frozen_layers = 1, .explanation = "a <b> & c"}};
+  run.decisions = {{.step = 2, .frozen_blocks = 1, .explanation = "a <b> & c"}};
   run.label_names = {"<script>alert('x')</script>", "Käse & \"Brot\""};
   run.test_items = {0, 1, 2, 3};
   run.test_labels = {0, 0, 0, 1};

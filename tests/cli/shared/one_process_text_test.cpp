@@ -31,7 +31,7 @@ TEST(OneProcessLine, SaysWhatARunDid) {
   run.threads_per_rank = 4;
   run.phases.resize(1);
   EXPECT_EQ(one_process_line(run), "") << "nothing froze";
-  run.phases[0].frozen_layers = 2;
+  run.phases[0].frozen_blocks = 2;
   run.phases[0].first_trainable_layer = 5;
   EXPECT_EQ(one_process_line(run), "One process with 4 threads: the elastic run froze, without a pipeline.\n");
   run.phases[0].cache = true;

@@ -23,6 +23,13 @@ Comparison three_runs() {
   return comparison;
 }
 
+TEST(RanksText, CountsRanksAndThreads) {
+  EXPECT_EQ(ranks_text(1, 1), "1 rank");
+  EXPECT_EQ(ranks_text(1, 8), "1 rank with 8 threads");
+  EXPECT_EQ(ranks_text(4, 1), "4 ranks");
+  EXPECT_EQ(ranks_text(4, 2), "4 ranks with 2 threads each");
+}
+
 TEST(ReportWords, CallRunsByWhatTheyAre) {
   EXPECT_EQ(run_in_words("one_process"), "one process on all cores");
   EXPECT_EQ(run_in_words("data_parallel"), "data parallelism alone");

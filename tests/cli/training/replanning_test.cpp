@@ -14,10 +14,10 @@ using Rule = FreezePolicy::Rule;
 
 constexpr int kStepsPerEpoch = 10;
 
-TrainOptions run_of(const std::string& method, Rule rule) {
+TrainOptions run_of(PlanMethod method, Rule rule) {
   TrainOptions train;
-  train.plan =
-      std::get<TrainingPlan>(make_plan(test::two_blocks(), test::free_cluster(2), test::options_for("static")));
+  train.plan = std::get<TrainingPlan>(
+      make_plan(test::two_blocks(), test::free_cluster(2), test::options_for(PlanMethod::static_pipeline)));
   train.plan.method = method;
   train.freeze.rule = rule;
   return train;
@@ -29,14 +29,14 @@ ReplanRequest freeze_of(const TrainOptions& train) {
 }
 
 TEST(Replanning, AnswersRulesThatDecideInPlansThatChange) {
-  EXPECT_TRUE(replans(run_of("pipetransformer", Rule::cap)));
-  EXPECT_TRUE(replans(run_of("pipetransformer-published", Rule::paper)));
-  EXPECT_FALSE(replans(run_of("pipetransformer", Rule::plan)));
-  EXPECT_FALSE(replans(run_of("static", Rule::cap)));
+  EXPECT_TRUE(replans(run_of(PlanMethod::pipetransformer, Rule::cap)));
+  EXPECT_TRUE(replans(run_of(PlanMethod::pipetransformer_published, Rule::paper)));
+  EXPECT_FALSE(replans(run_of(PlanMethod::pipetransformer, Rule::plan)));
+  EXPECT_FALSE(replans(run_of(PlanMethod::static_pipeline, Rule::cap)));
 }
 
 TEST(Replanning, ExplainsWhatItAnswers) {
-  const TrainOptions train = run_of("pipetransformer", Rule::cap);
+  const TrainOptions train = run_of(PlanMethod::pipetransformer, Rule::cap);
   const Replan replan = make_replan(train, test::two_blocks(), test::free_cluster(2), kStepsPerEpoch);
   const ReplanAnswer answer = replan(freeze_of(train));
   ASSERT_FALSE(answer.phases.empty());
@@ -46,7 +46,7 @@ TEST(Replanning, ExplainsWhatItAnswers) {
 }
 
 TEST(Replanning, FollowsThePublishedRule) {
-  const TrainOptions train = run_of("pipetransformer-published", Rule::cap);
+  const TrainOptions train = run_of(PlanMethod::pipetransformer_published, Rule::cap);
   const ReplanAnswer answer =
       make_replan(train, test::two_blocks(), test::free_cluster(2), kStepsPerEpoch)(freeze_of(train));
   ASSERT_EQ(answer.phases.size(), 1U);
@@ -56,7 +56,7 @@ TEST(Replanning, FollowsThePublishedRule) {
 
 TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
   // A layer that trains takes 1,600 bytes; 100 are left.
-  const TrainOptions train = run_of("pipetransformer", Rule::cap);
+  const TrainOptions train = run_of(PlanMethod::pipetransformer, Rule::cap);
   testing::internal::CaptureStderr();
   const ReplanAnswer answer =
       make_replan(train, test::two_blocks(), test::free_cluster(2, 100), kStepsPerEpoch)(freeze_of(train));
@@ -66,7 +66,7 @@ TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
 }
 
 TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
-  const TrainOptions train = run_of("static", Rule::plan);
+  const TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
   const Replan recover = make_recovery(
       train, [] { return test::two_blocks(); }, [] { return test::free_cluster(2); }, kStepsPerEpoch);
   ReplanRequest request = freeze_of(train);
@@ -80,7 +80,7 @@ TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
 
 TEST(Replanning, AfterALossLeavesTheReserveFree) {
   // The whole model trains in 9,600 bytes: 9,700 less 2 % do not do.
-  const TrainOptions train = run_of("static", Rule::plan);
+  const TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
   const auto phases_within = [&](Bytes limit) {
     ReplanRequest request = freeze_of(train);
     request.first_trainable_layer = 0;

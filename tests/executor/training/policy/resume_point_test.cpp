@@ -22,7 +22,7 @@ class ResumePointTest : public test::ScratchFolderTest {
   /// A whole checkpoint of a model without layers.
   void write(int step, const std::filesystem::path& root) {
     Checkpoint snapshot{.step = step, .settings = kSettings};
-    snapshot.plan.method = "static";
+    snapshot.plan.method = PlanMethod::static_pipeline;
     snapshot.plan.num_steps = 20;
     snapshot.plan.phases = {Phase{}};
     snapshot.plan.phases[0].partition = {{0, 1}};
