@@ -24,7 +24,7 @@ def tests_in_the_tree():
     """Patterns of the names of all tests: Suite.Name in C++, where a macro may put in numbers, test_name in Python."""
     names = {r"Suite\.Name"}  # how the page names them
     for path in ROOT.glob("tests/**/*_test.cpp"):
-        for suite, name in re.findall(r"\bTEST(?:_[FP])?\((\w+),\s*([\w#]+)\)", path.read_text()):
+        for suite, name in re.findall(r"\b(?:RANK_)?TEST(?:_[FP])?\((\w+),\s*([\w#]+)[,)]", path.read_text()):
             names.add(rf"{suite}\." + re.sub(r"##\w##", r"\\d+", name))
     for path in ROOT.glob("tests/**/*_test.py"):
         names |= set(re.findall(r"\b(test_\w+)\(", path.read_text()))
