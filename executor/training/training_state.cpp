@@ -92,6 +92,7 @@ Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
   add_baseline(gate, snapshot);
   snapshot.run = summary;
   snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
+  snapshot.run.evaluation_seconds = clock.evaluation_seconds();
   recorder.history(at_step, round.cache_counts(), snapshot.run, snapshot.plan);
   std::vector<Phase>& executed = snapshot.plan.phases;
   for (const Phase& phase : known_phases) {
