@@ -129,7 +129,7 @@ int run_profile(ProfileOptions& options) {
     for (const std::string& note : check_inputs(options.measure)) print_note(note);
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .needs = {.num_ranks = options.num_ranks},
-                       .work = [&](Membership& membership) { measure(options, membership.form()->self); },
+                       .work = [&](Membership& membership) { measure(options, membership.next_round()->self); },
                        .print_result = [&] { show_written(options); }});
 }
 

@@ -35,14 +35,14 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
   if (options.format == "csv") return to_csv(options.actions == "compute_comms" ? lower(flat) : flat);
   const Trace trace =
-      simulate(lower(flat), {.pipeline_parallel_size = num_positions(flat)}, UniformCostModel(kUnitCosts), 1);
+      simulate(lower(flat), {.pipeline_parallel_size = num_pipeline_ranks(flat)}, UniformCostModel(kUnitCosts), 1);
   return schedule_svg(flat, trace, kOneUnit);
 }
 
 std::string check_verdict(const std::string& file) {
   const Schedule checked = checked_schedule(file);
   std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file,
-                                 has_messages(checked) ? "compute_comms" : "compute_only", num_positions(checked),
+                                 has_messages(checked) ? "compute_comms" : "compute_only", num_pipeline_ranks(checked),
                                  num_stages(checked), checked.num_micro_batches);
   if (checked.num_slices > 1) text += fmt::format(" of {} token slices", checked.num_slices);
   if (checked.first_trainable_stage > 0)

@@ -44,8 +44,8 @@ double run_samples_per_second(const TrainingPlan& plan) {
 std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLayout& layout) {
   std::vector<std::string> cells;
   for (int rank = 0; rank < static_cast<int>(busy_ns.size()); ++rank) {
-    const auto place = find_place(layout, rank);
-    if (place && rank_of(layout, place->position, place->replica) != rank) continue;
+    const auto coordinate = find_coordinate(layout, rank);
+    if (coordinate && rank_of(layout, coordinate->pipeline_rank, coordinate->replica) != rank) continue;
     cells.push_back(in_milliseconds(busy_ns[rank]));
   }
   return side_by_side(cells);
@@ -56,14 +56,19 @@ double device_hours(const TrainingPlan& plan) {
   return 1e-9 * static_cast<double>(predicted_run_ns(plan)) * plan.world_size / 3600;
 }
 
-constexpr std::pair<const char*, Bytes RankMemory::*> kMemoryParts[] = {
-    {"weights", &RankMemory::weights},
-    {"gradients", &RankMemory::gradients},
-    {"optimizer_state", &RankMemory::optimizer_state},
-    {"stash", &RankMemory::stash},
-    {"workspace", &RankMemory::workspace},
-    {"exchange", &RankMemory::exchange},
-    {"cache", &RankMemory::cache}};
+struct MemoryPart {
+  const char* heading;
+  const char* key;
+  Bytes RankMemory::*bytes;
+};
+
+constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory::weights},
+                                       {"gradients", "gradients_bytes", &RankMemory::gradients},
+                                       {"optimizer state", "optimizer_state_bytes", &RankMemory::optimizer_state},
+                                       {"saved activations", "stash_bytes", &RankMemory::saved_activations},
+                                       {"workspace", "workspace_bytes", &RankMemory::workspace},
+                                       {"exchange", "exchange_bytes", &RankMemory::exchange},
+                                       {"cache", "cache_bytes", &RankMemory::cache}};
 
 /// Of every rank that is used, phase by phase.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
@@ -73,16 +78,16 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
     for (int rank = 0; rank < plan.world_size; ++rank) {
-      const auto place = find_place(phase.layout, rank);
-      if (!place) continue;
-      const bool trains = phase.partition[place->position].end > phase.first_trainable_layer;
+      const auto coordinate = find_coordinate(phase.layout, rank);
+      if (!coordinate) continue;
+      const bool trains = phase.partition[coordinate->pipeline_rank].end > phase.first_trainable_layer;
       curves.push_back(
           {.from_step = phase.from_step,
            .rank = rank,
            .iteration_ns = summary.makespan_ns,
            .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[place->position],
-                                       summary.peak_in_flight[place->position], trains)});
+           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[coordinate->pipeline_rank],
+                                       summary.peak_in_flight[coordinate->pipeline_rank], trains)});
     }
   }
   return curves;
@@ -107,18 +112,18 @@ std::string memory_file(const std::string& path, const std::vector<MemoryCurve>&
   return path.ends_with(".csv") ? memory_csv(curves) : memory_svg(curves);
 }
 
-/// What the peak of each position consists of.
+/// What the peak of each pipeline rank consists of.
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
   using enum Table::Align;
-  std::vector<Table::Column> columns = {{"from step", right}, {"position", right}};
-  for (const auto& [name, part] : kMemoryParts) columns.push_back({fmt::format("{} [MiB]", name), right});
+  std::vector<Table::Column> columns = {{"from step", right}, {"pipeline rank", right}};
+  for (const MemoryPart& part : kMemoryParts) columns.push_back({fmt::format("{} [MiB]", part.heading), right});
   columns.push_back({"peak [MiB]", right});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    for (std::size_t position = 0; position < phases[i].memory.size(); ++position) {
-      const RankMemory& memory = phases[i].memory[position];
-      std::vector<std::string> cells = {std::to_string(plan.phases[i].from_step), std::to_string(position)};
-      for (const auto& [name, part] : kMemoryParts) cells.push_back(in_mebibytes(memory.*part));
+    for (std::size_t pipeline_rank = 0; pipeline_rank < phases[i].memory.size(); ++pipeline_rank) {
+      const RankMemory& memory = phases[i].memory[pipeline_rank];
+      std::vector<std::string> cells = {std::to_string(plan.phases[i].from_step), std::to_string(pipeline_rank)};
+      for (const MemoryPart& part : kMemoryParts) cells.push_back(in_mebibytes(memory.*part.bytes));
       cells.push_back(in_mebibytes(memory.total()));
       table.add_row(std::move(cells));
     }
@@ -126,11 +131,11 @@ std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPha
   return table.to_string();
 }
 
-nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_position) {
+nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_pipeline_rank) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const RankMemory& memory : per_position) {
+  for (const RankMemory& memory : per_pipeline_rank) {
     nlohmann::ordered_json parts;
-    for (const auto& [name, part] : kMemoryParts) parts[fmt::format("{}_bytes", name)] = memory.*part;
+    for (const MemoryPart& part : kMemoryParts) parts[part.key] = memory.*part.bytes;
     json.push_back(std::move(parts));
   }
   return json;

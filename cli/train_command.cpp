@@ -60,7 +60,7 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
         {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
 }
 
-/// This process speaks for the run folder: the launcher, which lives as long as the run, or torchrun's rank 0.
+/// This process owns the run folder: the launcher, which lives as long as the run, or torchrun's rank 0.
 bool answers_for_folder() {
   const char* const rank = std::getenv("RANK");
   return !rank || (!std::getenv(kControlVariable) && std::string_view(rank) == "0");
@@ -72,7 +72,7 @@ void take_folder(TrainCommandOptions& options) {
   options.lock.emplace(folder);
   if (!options.overwrite && std::filesystem::exists(folder / "summary.json")) {
     throw InvalidInput(fmt::format(
-        "{}: holds a run that has ended. Give another folder (-o), or begin anew in this one with --overwrite",
+        "{}: holds a run that has ended. Give another folder (-o), or start over in this one with --overwrite",
         folder.string()));
   }
 }

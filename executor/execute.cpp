@@ -16,7 +16,7 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
   FreezePolicy policy{.rule = FreezePolicy::Rule::plan, .options = options, .fixed_layers = {}};
   const std::string
       place = "--freeze",
-      rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen layers after each decision, ascending)";
+      rules = "must be plan, paper, cap, adaptive or fixed:N,N,... (frozen blocks after each decision, ascending)";
   for (const FreezePolicy::Rule rule :
        {FreezePolicy::Rule::plan, FreezePolicy::Rule::paper, FreezePolicy::Rule::cap, FreezePolicy::Rule::adaptive}) {
     if (text != to_string(rule)) continue;

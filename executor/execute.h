@@ -30,7 +30,7 @@ struct FreezePolicy {
   enum class Rule { plan, paper, cap, fixed, adaptive };
   Rule rule = Rule::plan;
   FreezeOptions options;          // paper, cap, fixed: when to ask; adaptive: from when on, and how converged
-  std::vector<int> fixed_layers;  // fixed: frozen layers after the 1st, 2nd, ... decision
+  std::vector<int> fixed_layers;  // fixed: frozen blocks after the 1st, 2nd, ... decision
 };
 
 /// "plan", "paper", "cap", "fixed", "adaptive".
@@ -68,9 +68,10 @@ struct DataSource {
 
 /// How samples are made of the data.
 struct SampleOptions {
-  int max_tokens = 128;  // longer texts are cut; contexts of questions come in windows, plain text in blocks of so many
+  int max_tokens =
+      128;  // longer texts are cut; contexts of questions come in windows, plain text in blocks of that many
   int window_overlap = 32;  // tokens of a context that neighbouring windows share
-  int crop_padding = 0;     // pictures to train on are shifted at random by up to so many pixels
+  int crop_padding = 0;     // pictures to train on are shifted at random by up to this many pixels
   bool flip = false;        // and every other one is mirrored
 };
 
@@ -106,7 +107,7 @@ struct TrainOptions {
   double gradient_clip = 1.0;           // L2 norm over all trainable parameters; 0 = off
   double held_out = 0.2;                // fraction of the data used for testing
   SampleOptions samples;
-  std::string decay = "linear";  // of the learning rate behind the warm-up, to 0: linear or cosine
+  std::string decay = "linear";  // of the learning rate after the warm-up, to 0: linear or cosine
   double dropout = 0;
   double label_smoothing = 0;
   int group_by_length = 0;  // mini-batches of an epoch within which samples are grouped by length; 0 = they are not
@@ -116,19 +117,19 @@ struct TrainOptions {
   std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
   /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":
-  /// begins anew; else a checkpoint, or a folder of them.
+  /// starts over; else a checkpoint, or a folder of them.
   std::string resume = "no";
   /// A freeze after which the test accuracy falls by more than this is taken back. None: it stays.
   std::optional<double> accuracy_tolerance;
-  /// The ranks form so many virtual nodes: each has a cache and a part of the data of its own. 0: one per host.
+  /// The ranks form this many virtual nodes: each has a cache and a part of the data of its own. 0: one per host.
   int num_nodes = 0;
 };
 
-class Subject;
+class TrainingTask;
 
 /// What a look at a run's inputs tells.
 struct InputsFound {
-  std::shared_ptr<const Subject> subject;  // model and data as read, for train()
+  std::shared_ptr<const TrainingTask> training_task;  // model and data as read, for train()
   Nanoseconds reading_ns = 0;
   int num_training_samples = 0;
   int longest_tokens = 0;                     // of those
@@ -148,11 +149,11 @@ InputsFound check_inputs(const TrainOptions& options);
 /// known.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
-/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left form anew and go on, if the
-/// membership allows it: from what they hold in memory where that is whole, else from the newest checkpoint, else from
-/// the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad data or a checkpoint
-/// that does not belong to this run, RuntimeFailure that names rank and action when a device, link or rank fails or a
-/// memory limit is exceeded.
+/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left meet in a new rendezvous round and
+/// go on, if the membership allows it: from what they hold in memory where that is whole, else from the newest
+/// checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad
+/// data or a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link
+/// or rank fails or a memory limit is exceeded.
 ///
 /// `inputs`: what check_inputs found with these options.
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
@@ -167,7 +168,7 @@ struct MeasureOptions {
   double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
   SampleOptions samples;
   bool quick = false;  // one round of fewer sizes: for a first look
-  /// Each rank computes with so many on the CPU. 0: one, and then fewer ranks with several each, so that a plan may
+  /// Each rank computes with this many on the CPU. 0: one, and then fewer ranks with several each, so that a plan may
   /// choose.
   int threads_per_rank = 0;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...

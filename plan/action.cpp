@@ -63,7 +63,7 @@ class ActionText {
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_letter);
     const auto name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
     const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const KindName& k) { return k.name == name; });
-    if (found == kNames.end()) fail("must have a known kind such as F, B, SEND_F or REDUCE_GRAD behind the stage");
+    if (found == kNames.end()) fail("must have a known kind such as F, B, SEND_F or REDUCE_GRAD after the stage");
     rest_.remove_prefix(name.size());
     return found->kind;
   }
@@ -84,7 +84,7 @@ class ActionText {
 
 Action of_kind(Action action, ActionKind kind) {
   action.kind = kind;
-  action.joined_with_next = false;
+  action.overlaps_next = false;
   return action;
 }
 
@@ -124,7 +124,7 @@ Action parse_action(std::string_view text, std::string_view place) {
     if (offset > kMaxIterationOffset) reader.fail("must belong to an iteration at most 100 away");
     action.iteration_offset = static_cast<std::int8_t>(before ? -offset : offset);
   }
-  if (!reader.at_end()) reader.fail("must be an action such as 2F0, 3SEND_F1 or 1REDUCE_GRAD and nothing behind it");
+  if (!reader.at_end()) reader.fail("must be an action such as 2F0, 3SEND_F1 or 1REDUCE_GRAD and nothing after it");
   return action;
 }
 

@@ -46,7 +46,7 @@ class OptionalIndex {
 struct Action {
   ActionKind kind = ActionKind::forward;
   /// This action and the next of the list run as one overlapped pair.
-  bool joined_with_next = false;
+  bool overlaps_next = false;
   /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
   std::int8_t iteration_offset = 0;
   /// Weight version used, printed as "@1" when not 0.
@@ -60,13 +60,14 @@ struct Action {
 };
 static_assert(sizeof(Action) == 16);
 
-/// The action of another kind for the same stage and micro-batch, joined with nothing.
+/// The action of another kind for the same stage and micro-batch, overlapped with nothing.
 Action of_kind(Action action, ActionKind kind);
 
 /// PyTorch's name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
 std::string_view to_string(ActionKind kind);
 
-/// "2F0", "3SEND_F1", "1REDUCE_GRAD", "2F0s3", "2F0@1". Inverse of parse_action for every action that is not joined.
+/// "2F0", "3SEND_F1", "1REDUCE_GRAD", "2F0s3", "2F0@1". Inverse of parse_action for every action that is not overlapped
+/// with the next.
 std::string to_string(const Action& action);
 
 /// Reads one action. Throws InvalidInput that names `place` and the text.

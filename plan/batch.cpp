@@ -77,7 +77,7 @@ std::int64_t longest_mini_batch_tokens(int num_samples, const SampleLengths& len
 
 std::int64_t longest_piece_tokens(int num_samples, std::int64_t tokens, int longest_tokens, int num_parts) {
   FROSTPIPE_CHECK(num_parts >= 1, "a mini-batch is cut into at least one piece");
-  // Fill pieces in turn, each up to c tokens. If samples are left over, each piece and the sample behind it have more
+  // Fill pieces in turn, each up to c tokens. If samples are left over, each piece and the sample after it have more
   // than c, and only the last of these samples is not in a piece too: tokens + (num_parts - 1) longest > num_parts c.
   const std::int64_t filled = (tokens + (num_parts - 1) * std::int64_t{longest_tokens}) / num_parts;
   const std::int64_t most_samples = (std::int64_t{num_samples} + num_parts - 1) / num_parts;

@@ -51,16 +51,16 @@ std::vector<Action> Dependencies::later_slice(Action action) const {
 std::vector<Action> Dependencies::of(const Action& action) const {
   const int stage = action.stage;
   const auto own = [&](ActionKind kind) { return of_kind(action, kind); };
-  const auto same_position = [&](int other) {
-    return schedule_.position_of_stage[stage] == schedule_.position_of_stage[other];
+  const auto same_pipeline_rank = [&](int other) {
+    return schedule_.pipeline_rank_of_stage[stage] == schedule_.pipeline_rank_of_stage[other];
   };
   switch (action.kind) {
     case ActionKind::forward: {
       std::vector<Action> needed = earlier_slice(action);
       if (stage == 0 && schedule_.reads_cache) needed.push_back(own(ActionKind::cache_read));
       if (stage > 0)
-        needed.push_back(same_position(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1)
-                                                  : own(ActionKind::recv_forward));
+        needed.push_back(same_pipeline_rank(stage - 1) ? of_stage(own(ActionKind::forward), stage - 1)
+                                                       : own(ActionKind::recv_forward));
       return needed;
     }
     case ActionKind::backward:
@@ -68,7 +68,8 @@ std::vector<Action> Dependencies::of(const Action& action) const {
       std::vector<Action> needed = later_slice(action);
       needed.push_back(own(ActionKind::forward));
       if (stage + 1 < num_stages(schedule_))
-        needed.push_back(same_position(stage + 1) ? input_gradient(action, stage + 1) : own(ActionKind::recv_backward));
+        needed.push_back(same_pipeline_rank(stage + 1) ? input_gradient(action, stage + 1)
+                                                       : own(ActionKind::recv_backward));
       return needed;
     }
     case ActionKind::weight_gradient:

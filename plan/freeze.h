@@ -36,7 +36,7 @@ int cap_rule(int num_layers, double alpha, int decision);
 /// the lower layer. Monotone: never below `previous`.
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
 
-/// Reads "3,5,6": frozen layers after the 1st, 2nd, ... decision, none below the one before; nothing if the text is
+/// Reads "3,5,6": frozen blocks after the 1st, 2nd, ... decision, none below the one before; nothing if the text is
 /// anything else.
 std::optional<std::vector<int>> parse_fixed_layers(std::string_view text);
 

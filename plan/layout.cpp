@@ -10,14 +10,15 @@ int num_ranks(const ParallelLayout& layout) {
   return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size;
 }
 
-int rank_of(const ParallelLayout& layout, int position, int replica) {
-  FROSTPIPE_CHECK(position >= 0 && position < layout.pipeline_parallel_size, "positions are those of the layout");
+int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica) {
+  FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < layout.pipeline_parallel_size,
+                  "pipeline ranks are those of the layout");
   FROSTPIPE_CHECK(replica >= 0 && replica < layout.data_parallel_size, "replicas are those of the layout");
-  const int place = (position * layout.data_parallel_size + replica) * layout.tensor_parallel_size;
-  return layout.placement.empty() ? place : layout.placement.at(place);
+  const int index = (pipeline_rank * layout.data_parallel_size + replica) * layout.tensor_parallel_size;
+  return layout.placement.empty() ? index : layout.placement.at(index);
 }
 
-std::optional<Place> find_place(const ParallelLayout& layout, int rank) {
+std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int rank) {
   int index = rank;
   if (!layout.placement.empty()) {
     const auto found = std::find(layout.placement.begin(), layout.placement.end(), rank);
@@ -26,20 +27,21 @@ std::optional<Place> find_place(const ParallelLayout& layout, int rank) {
   }
   if (index < 0 || index >= num_ranks(layout)) return std::nullopt;
   index /= layout.tensor_parallel_size;
-  return Place{.position = index / layout.data_parallel_size, .replica = index % layout.data_parallel_size};
+  return MeshCoordinate{.pipeline_rank = index / layout.data_parallel_size,
+                        .replica = index % layout.data_parallel_size};
 }
 
-std::vector<int> replicas_of(const ParallelLayout& layout, int position) {
+std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank) {
   std::vector<int> ranks;
   for (int replica = 0; replica < layout.data_parallel_size; ++replica)
-    ranks.push_back(rank_of(layout, position, replica));
+    ranks.push_back(rank_of(layout, pipeline_rank, replica));
   return ranks;
 }
 
 std::vector<int> pipeline_of(const ParallelLayout& layout, int replica) {
   std::vector<int> ranks;
-  for (int position = 0; position < layout.pipeline_parallel_size; ++position)
-    ranks.push_back(rank_of(layout, position, replica));
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
+    ranks.push_back(rank_of(layout, pipeline_rank, replica));
   return ranks;
 }
 

@@ -4,7 +4,7 @@
 
 namespace frostpipe {
 
-/// How ranks are used: p pipeline positions x d replicas x t tensor ranks.
+/// How ranks are used: p pipeline ranks x d replicas x t tensor ranks.
 struct ParallelLayout {
   int pipeline_parallel_size = 1;
   int data_parallel_size = 1;
@@ -16,20 +16,20 @@ struct ParallelLayout {
 };
 
 /// Where a rank stands in a layout.
-struct Place {
-  int position = 0;
+struct MeshCoordinate {
+  int pipeline_rank = 0;
   int replica = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const MeshCoordinate&) const = default;
 };
 
 /// Ranks that the layout uses: p * d * t. Other ranks of the world are idle.
 int num_ranks(const ParallelLayout& layout);
-int rank_of(const ParallelLayout& layout, int position, int replica);
+int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica);
 /// None if `rank` is idle in the layout.
-std::optional<Place> find_place(const ParallelLayout& layout, int rank);
-/// Ranks of all replicas of one position, replica 0 first.
-std::vector<int> replicas_of(const ParallelLayout& layout, int position);
-/// Ranks of one pipeline, position 0 first.
+std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int rank);
+/// Ranks of all replicas of one pipeline rank, replica 0 first.
+std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank);
+/// Ranks of one pipeline, pipeline rank 0 first.
 std::vector<int> pipeline_of(const ParallelLayout& layout, int replica);
 
 }  // namespace frostpipe

@@ -20,8 +20,8 @@ class Lowering {
     std::vector<Action> lowered;
     lowered.reserve(3 * actions.size() + 2);  // most compute receives and sends
     for (std::size_t begin = 0; begin < actions.size();) {
-      std::size_t end = begin;  // a joined pair is one: receives before both, sends behind both
-      while (end + 1 < actions.size() && actions[end].joined_with_next) ++end;
+      std::size_t end = begin;  // an overlapped pair is one: receives before both, sends after both
+      while (end + 1 < actions.size() && actions[end].overlaps_next) ++end;
       ++end;
       for (std::size_t i = begin; i < end; ++i) append_receive(actions[i], lowered);
       lowered.insert(lowered.end(), actions.begin() + begin, actions.begin() + end);
@@ -31,16 +31,16 @@ class Lowering {
     return lowered;
   }
 
-  void append_end_of_iteration(int position, std::vector<Action>& lowered) const {
+  void append_end_of_iteration(int pipeline_rank, std::vector<Action>& lowered) const {
     for (const auto kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
       for (int stage = schedule_.first_trainable_stage; stage < num_stages(schedule_); ++stage)
-        if (schedule_.position_of_stage[stage] == position) lowered.push_back(of_whole_stage(kind, stage));
+        if (schedule_.pipeline_rank_of_stage[stage] == pipeline_rank) lowered.push_back(of_whole_stage(kind, stage));
   }
 
  private:
   bool message_between(int stage, int other_stage) const {
     if (other_stage < 0 || other_stage >= num_stages(schedule_)) return false;
-    return schedule_.position_of_stage[stage] != schedule_.position_of_stage[other_stage];
+    return schedule_.pipeline_rank_of_stage[stage] != schedule_.pipeline_rank_of_stage[other_stage];
   }
 
   void append_receive(const Action& action, std::vector<Action>& lowered) const {
@@ -73,8 +73,8 @@ Schedule lower(const Schedule& compute_only) {
   for (auto* part : {&lowered.prologue, &lowered.body, &lowered.epilogue})
     for (auto& actions : *part) actions = lowering.lower_list(actions);
   for (auto* part : {&lowered.body, &lowered.epilogue})  // each ends an iteration, where there is one
-    for (std::size_t position = 0; position < part->size(); ++position)
-      lowering.append_end_of_iteration(static_cast<int>(position), (*part)[position]);
+    for (std::size_t pipeline_rank = 0; pipeline_rank < part->size(); ++pipeline_rank)
+      lowering.append_end_of_iteration(static_cast<int>(pipeline_rank), (*part)[pipeline_rank]);
   return lowered;
 }
 

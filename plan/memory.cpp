@@ -26,15 +26,15 @@ int optimizer_moments(std::string_view optimizer) {
 }
 
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share) {
-  std::vector<int> stages_on(num_positions(schedule), 0);
-  for (const int position : schedule.position_of_stage) ++stages_on.at(position);
+  std::vector<int> stages_on(num_pipeline_ranks(schedule), 0);
+  for (const int pipeline_rank : schedule.pipeline_rank_of_stage) ++stages_on.at(pipeline_rank);
   std::vector<double> peaks;
-  for (int position = 0; position < num_positions(schedule); ++position) {
+  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank) {
     int before_backward = 0, before_weights = 0;  // in chunks
     double peak = 0;
     for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
       if (part->empty()) continue;
-      for (const auto& action : (*part)[position]) {
+      for (const auto& action : (*part)[pipeline_rank]) {
         if (action.stage < schedule.first_trainable_stage) continue;
         before_backward += action.kind == ActionKind::forward;
         before_backward -= action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient;
@@ -42,7 +42,7 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
         peak = std::max(peak, before_backward + weight_gradient_share * before_weights);
       }
     }
-    peaks.push_back(peak / (std::max(1, stages_on[position]) * schedule.num_slices));
+    peaks.push_back(peak / (std::max(1, stages_on[pipeline_rank]) * schedule.num_slices));
   }
   return peaks;
 }
@@ -69,15 +69,17 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size) {
   return {.samples = static_cast<int>(samples), .tokens = std::max(phase.tokens, static_cast<int>(tokens))};
 }
 
-StageMemory::StageMemory(const Phase& frame, const Profile& profile, std::string_view optimizer, std::string_view dtype)
-    : frame_(frame),
+StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, std::string_view optimizer,
+                         std::string_view dtype)
+    : unpartitioned_(unpartitioned),
       model_(profile.model),
       kept_bytes_(kept_bytes_per_value(dtype)),
       rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0),
       frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
-      exchange_(tied_gradient_bytes(frame, profile.model, dtype)) {
-  for (const Layer& layer : profile.model.layers) recomputed_.push_back(is_recomputed(frame.recompute, layer.kind));
+      exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)) {
+  for (const Layer& layer : profile.model.layers)
+    recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
 }
 
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype) {
@@ -96,11 +98,11 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
     const Bytes count = model_.layers.at(layer).parameter_count,
-                weights = count * kept_bytes_ / frame_.layout.tensor_parallel_size;
+                weights = count * kept_bytes_ / unpartitioned_.layout.tensor_parallel_size;
     const LayerCost& cost = layers[layer];
-    const bool trains = layer >= frame_.first_trainable_layer;
+    const bool trains = layer >= unpartitioned_.first_trainable_layer;
     const Bytes rounded = count * (trains ? rounded_bytes_ : frozen_rounded_bytes_);
-    memory.weights += weights + rounded / frame_.layout.tensor_parallel_size;
+    memory.weights += weights + rounded / unpartitioned_.layout.tensor_parallel_size;
     if (trains) {
       memory.gradients += weights;
       memory.optimizer_state += weights * moments_;
@@ -110,46 +112,47 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   }
   // 0 in front of the first layer: token ids are next to nothing.
   const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
-  const auto [kept, computed_again] = stash_of_micro_batch(stage, layers);
+  const auto [kept, computed_again] = saved_activations_of_micro_batch(stage, layers);
   transient += computed_again;
-  memory.stash = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
+  memory.saved_activations = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
-  if (stage.begin == 0 && frame_.cache.on)
-    memory.cache = 2 * frame_.num_micro_batches * output_bytes_of(frame_.first_trainable_layer - 1);
+  if (stage.begin == 0 && unpartitioned_.cache.on)
+    memory.cache = 2 * unpartitioned_.num_micro_batches * output_bytes_of(unpartitioned_.first_trainable_layer - 1);
   return memory;
 }
 
-StageMemory::Stash StageMemory::stash_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const {
+StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(LayerRange stage,
+                                                                            std::span<const LayerCost> layers) const {
   const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
-  const int begin = std::max(stage.begin, frame_.first_trainable_layer);
-  Stash stash;
-  if (begin >= stage.end) return stash;
+  const int begin = std::max(stage.begin, unpartitioned_.first_trainable_layer);
+  SavedActivations saved_activations;
+  if (begin >= stage.end) return saved_activations;
   // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
-  stash.kept = output_bytes_of(begin - 1);
+  saved_activations.kept = output_bytes_of(begin - 1);
   Bytes segment = 0;
   for (int layer = begin; layer < stage.end; ++layer) {
-    segment += layers[layer].stashed_bytes;
+    segment += layers[layer].saved_activation_bytes;
     const bool again = recomputed_[layer];
-    if (layer + 1 < stage.end && joins_segment(frame_.recompute, recomputed_[layer + 1], again)) continue;
+    if (layer + 1 < stage.end && joins_segment(unpartitioned_.recompute, recomputed_[layer + 1], again)) continue;
     if (again) {
-      stash.computed_again = std::max(stash.computed_again, segment);
-      if (layer + 1 < stage.end) stash.kept += output_bytes_of(layer);  // the next segment's input
+      saved_activations.computed_again = std::max(saved_activations.computed_again, segment);
+      if (layer + 1 < stage.end) saved_activations.kept += output_bytes_of(layer);  // the next segment's input
     } else {
-      stash.kept += segment;
+      saved_activations.kept += segment;
     }
     segment = 0;
   }
-  return stash;
+  return saved_activations;
 }
 
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches,
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_pipeline_ranks, int num_micro_batches,
                                       int first_trainable_stage) {
   // 1F1B's peak is reached before its steady part, which more micro-batches only lengthen. Messages keep nothing in
   // flight: the schedule need not be lowered.
-  const int m = schedule == "1F1B" ? std::min(num_micro_batches, 2 * num_positions) : num_micro_batches;
-  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_positions,
+  const int m = schedule == "1F1B" ? std::min(num_micro_batches, 2 * num_pipeline_ranks) : num_micro_batches;
+  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_pipeline_ranks,
                                                                .num_micro_batches = m,
                                                                .first_trainable_stage = first_trainable_stage}));
 }
@@ -162,16 +165,16 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
   const StageMemory memory(phase, profile, settings.optimizer, settings.dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
-  std::vector<RankMemory> positions;
-  for (int position = 0; position < static_cast<int>(peaks.size()); ++position) {
-    const int rank = rank_of(phase.layout, position, 0);
+  std::vector<RankMemory> pipeline_ranks;
+  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(peaks.size()); ++pipeline_rank) {
+    const int rank = rank_of(phase.layout, pipeline_rank, 0);
     FROSTPIPE_CHECK(rank < static_cast<int>(cluster.devices.size()), "a layout fits its cluster");
     const std::string& device_type = cluster.devices[rank].type;
     auto& layers = layers_on[device_type];
     if (layers.empty()) layers.resize(profile.model.layers.size());
-    const LayerRange stage = phase.partition.at(position);
+    const LayerRange stage = phase.partition.at(pipeline_rank);
     const int needed_to =
-        position == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
+        pipeline_rank == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
     for (int layer = std::max(0, stage.begin - 1); layer < needed_to; ++layer) {
       layers[layer] = cost_of(profile, {.layer = layer,
                                         .device_type = device_type,
@@ -180,21 +183,22 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
                                         .tokens = largest.tokens,
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size});
     }
-    positions.push_back(memory.of(stage, peaks[position], layers));
+    pipeline_ranks.push_back(memory.of(stage, peaks[pipeline_rank], layers));
   }
-  return positions;
+  return pipeline_ranks;
 }
 
 std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
-  for (int position = 0; position < static_cast<int>(memory.size()); ++position) {
-    const RankMemory& need = memory[position];
-    for (const int rank : replicas_of(phase.layout, position)) {
+  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(memory.size()); ++pipeline_rank) {
+    const RankMemory& need = memory[pipeline_rank];
+    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(
-          "stage {} needs {} (weights {}, gradients {}, optimizer {}, stash {}, workspace {}{}), rank {} has {}",
-          position, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
-          format_bytes(need.optimizer_state), format_bytes(need.stash), format_bytes(need.workspace),
+          "stage {} needs {} (weights {}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
+          "has {}",
+          pipeline_rank, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
+          format_bytes(need.optimizer_state), format_bytes(need.saved_activations), format_bytes(need.workspace),
           need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
           format_bytes(*limit));
     }

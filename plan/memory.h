@@ -14,16 +14,16 @@ namespace frostpipe {
 /// Live tensor bytes of one rank at its peak, by part.
 struct RankMemory {
   Bytes weights = 0;
-  Bytes gradients = 0;        // trainable layers only
-  Bytes optimizer_state = 0;  // trainable layers only: two moments for AdamW, none for SGD
-  Bytes stash = 0;            // activations between forward and backward, peak over the schedule
-  Bytes workspace = 0;        // largest transient inside one action, with its boundary activations
-  Bytes exchange = 0;         // tied gradients as they come from the pipeline's other end, when nothing is in flight
+  Bytes gradients = 0;          // trainable layers only
+  Bytes optimizer_state = 0;    // trainable layers only: two moments for AdamW, none for SGD
+  Bytes saved_activations = 0;  // from forward until backward, peak over the schedule
+  Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
+  Bytes exchange = 0;           // tied gradients as they come from the pipeline's other end, when nothing is in flight
   Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  Bytes total() const { return lasting() + std::max(stash + workspace, exchange); }
+  Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
-  Bytes rising() const { return lasting() + stash; }
+  Bytes rising() const { return lasting() + saved_activations; }
   bool operator==(const RankMemory&) const = default;
 };
 
@@ -31,13 +31,13 @@ Bytes bytes_per_value(std::string_view dtype);       // of activations: float32 
 Bytes kept_bytes_per_value(std::string_view dtype);  // of weights, gradients and moments: bfloat16 keeps float32, 4
 int optimizer_moments(std::string_view optimizer);   // adamw 2, sgd 0
 
-/// Peak micro-batches in flight per pipeline position: stash of one micro-batch lives from its F to its B.
-/// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages stash
+/// Peak micro-batches in flight per pipeline rank: the saved activations of one micro-batch live from its F to its B.
+/// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages save
 /// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
-/// The same for a schedule by name with one stage per position.
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_positions, int num_micro_batches,
+/// The same for a schedule by name with one stage per pipeline rank.
+std::vector<double> peak_in_flight_of(std::string_view schedule, int num_pipeline_ranks, int num_micro_batches,
                                       int first_trainable_stage);
 
 /// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
@@ -58,22 +58,22 @@ struct MicroBatchSize {
 /// of short samples, one with more of them).
 MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 
-/// What any stage needs in a phase like `frame`, whose partition is not looked at. The profile gives model and type of
-/// frozen layers.
+/// What any stage needs in a phase like `unpartitioned`, whose partition is not looked at. The profile gives model and
+/// type of frozen layers.
 class StageMemory {
  public:
-  StageMemory(const Phase& frame, const Profile& profile, std::string_view optimizer, std::string_view dtype);
+  StageMemory(const Phase& unpartitioned, const Profile& profile, std::string_view optimizer, std::string_view dtype);
   /// `layers`: costs of all layers on the stage's device, for planned_micro_batch.
   RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
 
  private:
-  struct Stash {
+  struct SavedActivations {
     Bytes kept = 0;            // from forward until backward
     Bytes computed_again = 0;  // most that lives in a backward beside that
   };
-  Stash stash_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
+  SavedActivations saved_activations_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
 
-  const Phase& frame_;
+  const Phase& unpartitioned_;
   const Model& model_;
   Bytes kept_bytes_;                            // per weight
   Bytes rounded_bytes_, frozen_rounded_bytes_;  // per weight: the copy that bfloat16 computes with
@@ -82,8 +82,8 @@ class StageMemory {
   std::vector<bool> recomputed_;  // by layer
 };
 
-/// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until the tie
-/// is cut; 0 without a tie or a pipeline.
+/// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
+/// untied; 0 without tied embeddings or without a pipeline.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
 
 /// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks
@@ -91,7 +91,7 @@ Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_vi
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
                              std::string_view dtype);
 
-/// Memory of each pipeline position of `phase` with the profile's bytes, for planned_micro_batch.
+/// Memory of each pipeline rank of `phase` with the profile's bytes, for planned_micro_batch.
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                   const Cluster& cluster);
 
@@ -104,10 +104,10 @@ struct MemoryChange {
   bool operator==(const MemoryChange&) const = default;
 };
 
-/// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its position,
-/// `peak_in_flight` the micro-batches that its stash is of, `timeline` the simulated iteration. A micro-batch's
-/// activations live from the begin of its F to the end of its B, and an action's workspace while it runs, an exchange
-/// while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
+/// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its pipeline rank,
+/// `peak_in_flight` the micro-batches that its saved activations are of, `timeline` the simulated iteration. A
+/// micro-batch's activations live from the begin of its F to the end of its B, and an action's workspace while it runs,
+/// an exchange while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
                                            double peak_in_flight, bool trains);
 

@@ -7,7 +7,7 @@ namespace frostpipe {
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
                                            double peak_in_flight, bool trains) {
   const Bytes of_micro_batch =
-      peak_in_flight > 0 ? static_cast<Bytes>(static_cast<double>(peak.stash) / peak_in_flight) : 0;
+      peak_in_flight > 0 ? static_cast<Bytes>(static_cast<double>(peak.saved_activations) / peak_in_flight) : 0;
   std::vector<MemoryChange> changes;
   int in_flight = 0;
   for (const Span& span : timeline.spans) {

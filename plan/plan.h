@@ -35,8 +35,9 @@ struct CacheFound {
 };
 
 /// How a phase uses its node's activation cache, which keeps activations at the frozen boundary (the input of
-/// Phase::first_trainable_layer) by sample. An entry is used by position 0 alone, and only where it was stored at or
-/// before the end of position 0's layers; it is written by the position that holds the layer before the boundary.
+/// Phase::first_trainable_layer) by sample. An entry is used by pipeline rank 0 alone, and only where it was stored at
+/// or before the end of pipeline rank 0's layers; it is written by the pipeline rank that holds the layer before the
+/// boundary.
 struct CacheUse {
   bool on = false;
   /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only
@@ -83,7 +84,7 @@ struct Provenance {
 /// Of the samples found in a cache, those at `layer`.
 double fraction_at(const std::vector<CacheFound>& found, int layer);
 
-/// Of the samples, those whose frozen `layer` position 0 computes if its layers end at `reach`.
+/// Of the samples, those whose frozen `layer` pipeline rank 0 computes if its layers end at `reach`.
 double computed_fraction(const CacheUse& cache, int layer, int reach);
 
 /// Of a phase that starts to train at `boundary`: "-", "fill", "hit", or "57 % hits, 40 % from before".

@@ -42,9 +42,9 @@ bool joins_segment(const Recompute& mode, bool recomputed, bool before_recompute
   return recomputed == before_recomputed && (!recomputed || *mode == RecomputeMode::stage);
 }
 
-std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage,
-                                                   int first_trainable_layer) {
-  std::vector<CheckpointSegment> segments;
+std::vector<RecomputeSegment> recompute_segments(const Recompute& mode, const Model& model, LayerRange stage,
+                                                 int first_trainable_layer) {
+  std::vector<RecomputeSegment> segments;
   for (int layer = std::max(stage.begin, first_trainable_layer); layer < stage.end; ++layer) {
     const bool again = is_recomputed(mode, model.layers.at(layer).kind);
     if (!segments.empty() && joins_segment(mode, again, segments.back().recomputed)) {

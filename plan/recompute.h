@@ -39,14 +39,14 @@ bool is_recomputed(const Recompute& mode, LayerKind kind);
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed);
 
 /// Neighbouring layers that are kept or computed again together.
-struct CheckpointSegment {
+struct RecomputeSegment {
   LayerRange range;
   bool recomputed = false;
-  bool operator==(const CheckpointSegment&) const = default;
+  bool operator==(const RecomputeSegment&) const = default;
 };
 
 /// The trainable layers of a stage, in order; empty for a stage that is frozen as a whole.
-std::vector<CheckpointSegment> checkpoint_segments(const Recompute& mode, const Model& model, LayerRange stage,
-                                                   int first_trainable_layer);
+std::vector<RecomputeSegment> recompute_segments(const Recompute& mode, const Model& model, LayerRange stage,
+                                                 int first_trainable_layer);
 
 }  // namespace frostpipe

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// A freeze rule has decided, and the rest of the run is to be planned anew.
+/// A freeze rule has decided, and the rest of the run is to be re-planned.
 struct ReplanRequest {
   Phase current;
   int first_trainable_layer = 0;  // from `from_step` on
@@ -11,10 +11,10 @@ struct ReplanRequest {
   /// Median of the current phase so far; 0 = unknown.
   Nanoseconds measured_iteration_ns = 0;
   /// Devices of the cluster that the ranks run on, by rank.
-  std::vector<int> seats;
+  std::vector<int> logical_ranks;
   /// Ranks were lost: the current layout (in terms of the cluster's devices) cannot be kept; any other may be taken.
   bool layout_is_lost = false;
-  /// What the plan foresees to freeze behind `from_step`; none: nobody knows.
+  /// What the plan foresees to freeze after `from_step`; none: nobody knows.
   std::optional<std::vector<FreezeEvent>> forecast;
 };
 

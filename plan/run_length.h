@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Optimizer steps of one pass over so many training samples; at least one.
+/// Optimizer steps of one pass over `num_samples` training samples; at least one.
 int steps_per_epoch(int num_samples, int global_batch_size);
 
 /// A plan's steps are its run's steps. Throws InvalidInput that names both numbers and what to do if that contradicts

@@ -57,9 +57,9 @@ Schedule compute_only(const Schedule& schedule) {
   return compute;
 }
 
-int num_stages(const Schedule& schedule) { return static_cast<int>(schedule.position_of_stage.size()); }
+int num_stages(const Schedule& schedule) { return static_cast<int>(schedule.pipeline_rank_of_stage.size()); }
 
-int num_positions(const Schedule& schedule) { return static_cast<int>(schedule.body.size()); }
+int num_pipeline_ranks(const Schedule& schedule) { return static_cast<int>(schedule.body.size()); }
 
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
   for (const auto& builder : kBuilders)

@@ -11,13 +11,13 @@ namespace frostpipe {
 /// What every rank does, in the order in which it does it. The simulator and the executor follow it to the letter: they
 /// may wait, never reorder compute.
 ///
-/// Each part lists the actions per pipeline position; all replicas and tensor ranks of a position share its list.
+/// Each part lists the actions per pipeline rank; all replicas and tensor ranks of a pipeline rank share its list.
 /// The body repeats every iteration (one iteration = one optimizer step). Where iterations overlap (PipeDream-2BW) the
 /// prologue starts the first one and the epilogue ends the last: n iterations are prologue, n - 1 bodies, epilogue, and
 /// a body's actions with iteration_offset 1 belong to the next iteration. All others have only a body, n of them.
-/// Invariants (checked by validate): every stage lives on one position; each trainable stage runs F then B (or I and W)
-/// of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued and
-/// never blocks, a RECV stands before the compute that needs it.
+/// Invariants (checked by validate): every stage lives on one pipeline rank; each trainable stage runs F then B (or I
+/// and W) of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued
+/// and never blocks, a RECV stands before the compute that needs it.
 struct Schedule {
   std::string name;  // PyTorch's where it has one: "GPipe", "1F1B"
   int num_micro_batches = 1;
@@ -32,17 +32,17 @@ struct Schedule {
   int first_trainable_stage = 0;
   /// Stage 0 looks for cached activations: CACHE_READ stands before each of its forwards.
   bool reads_cache = false;
-  /// Stage that stores activations at the frozen boundary: CACHE_WRITE stands behind each of its forwards and the
+  /// Stage that stores activations at the frozen boundary: CACHE_WRITE stands after each of its forwards and the
   /// SEND_F.
   std::optional<int> cache_write_stage = std::nullopt;
-  /// position_of_stage[s] = pipeline position that stage s lives on; size = number of stages.
-  std::vector<int> position_of_stage;
-  std::vector<std::vector<Action>> prologue, body, epilogue;  // [position][index]
+  /// pipeline_rank_of_stage[s] = pipeline rank that stage s lives on; size = number of stages.
+  std::vector<int> pipeline_rank_of_stage;
+  std::vector<std::vector<Action>> prologue, body, epilogue;  // [pipeline_rank][index]
   bool operator==(const Schedule&) const = default;
 };
 
 int num_stages(const Schedule& schedule);
-int num_positions(const Schedule& schedule);
+int num_pipeline_ranks(const Schedule& schedule);
 
 struct ScheduleShape {
   int pipeline_parallel_size = 1;
@@ -56,12 +56,12 @@ struct ScheduleShape {
 /// All forwards, then all backwards, micro-batches in ascending order in both (Huang et al. 2019).
 Schedule gpipe(const ScheduleShape& shape);
 
-/// Position r runs min(p - 1 - r, m) forwards, then alternates one forward and one backward, then drains
+/// Pipeline rank r runs min(p - 1 - r, m) forwards, then alternates one forward and one backward, then drains
 /// (PipeDream-Flush, Narayanan et al. 2021). At most min(p - r, m) micro-batches in flight. Also valid for m < p.
 Schedule one_f_one_b(const ScheduleShape& shape);
 
-/// 1F1B with v stages per rank, stage s on position s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1 groups
-/// of m / rounds and 2 (p - 1 - r) forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
+/// 1F1B with v stages per rank, stage s on pipeline rank s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1
+/// groups of m / rounds and 2 (p - 1 - r) forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
 Schedule interleaved_one_f_one_b(const ScheduleShape& shape);
 
 /// All micro-batches through a rank's first stage, then its second, ...; backwards from the last, micro-batches in
@@ -82,7 +82,7 @@ Schedule zero_bubble_h2(const ScheduleShape& shape);
 /// micro-batches in flight (Qi et al. 2024).
 Schedule zero_bubble_v(const ScheduleShape& shape);
 
-/// DualPipe's order on the V: pairs of a forward and a backward are joined, to be overlapped; needs m >= 2 p
+/// DualPipe's order on the V: pairs of a forward and a backward overlap; needs m >= 2 p
 /// (DeepSeek-AI 2024).
 Schedule dual_pipe_v(const ScheduleShape& shape);
 
@@ -105,7 +105,7 @@ Schedule unrolled(const Schedule& schedule, int iterations);
 
 /// 1F1B with its messages where DeepSpeed's pipeline engine has them: a forward first sends the gradient of the
 /// backward before it, then receives its activation; a backward receives its gradient, then sends the activation of the
-/// forward before it. Lowered. With these neighbours never wait for each other for ever even where every message is a
+/// forward before it. Lowered. With these neighbours never wait for each other forever even where every message is a
 /// rendezvous.
 Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
 
@@ -119,16 +119,16 @@ bool is_runnable(std::string_view name);
 
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between
-/// stages of one position), and after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per
+/// stages of one pipeline rank), and after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per
 /// trainable stage, and the cache's actions where the schedule has them. REDUCE_GRAD stands there for one replica too,
 /// and costs nothing then. The iteration's optimizer step is global: gradient clipping needs the norm over all stages,
-/// so positions meet there.
+/// so pipeline ranks meet there.
 Schedule lower(const Schedule& compute_only);
 
-/// What must have finished before `action` may start, apart from the order of its own position's list: its input (RECV
-/// or the same rank's neighbour stage), its own forward for a backward, all backwards of a stage for REDUCE_GRAD,
-/// REDUCE_GRAD for OPTIMIZER_STEP (of its own stage; that all positions meet there is a collective's business), the
-/// matching SEND for a RECV; of a token slice the ones before it, of its backward the ones behind it. The one
+/// What must have finished before `action` may start, apart from the order of its own pipeline rank's list: its input
+/// (RECV or the same rank's neighbour stage), its own forward for a backward, all backwards of a stage for REDUCE_GRAD,
+/// REDUCE_GRAD for OPTIMIZER_STEP (of its own stage; that all pipeline ranks meet there is a collective's business),
+/// the matching SEND for a RECV; of a token slice the ones before it, of its backward the ones after it. The one
 /// definition that the validator and the event engine use.
 class Dependencies {
  public:
@@ -146,12 +146,13 @@ class Dependencies {
   std::vector<std::vector<Action>> input_gradients_, backwards_;  // [stage]; the former ascend
 };
 
-/// Throws InvalidInput (place: "schedule NAME", position, index) if an invariant above is broken, a RECV has no SEND or
-/// a SEND no RECV, an action that it waits for is missing, or if positions would wait for each other for ever: then the
-/// message prints the cycle of actions. A schedule with a prologue is checked over three iterations, written out.
+/// Throws InvalidInput (place: "schedule NAME", pipeline rank, index) if an invariant above is broken, a RECV has no
+/// SEND or a SEND no RECV, an action that it waits for is missing, or if pipeline ranks would wait for each other
+/// forever: then the message prints the cycle of actions. A schedule with a prologue is checked over three iterations,
+/// written out.
 void validate(const Schedule& lowered);
 
-/// One line per position: "rank 0: 0F0 0F1 0B0 ...".
+/// One line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...".
 std::string to_text(const Schedule& schedule);
 
 /// A picture in unit time (F = I = W = 1, B = 2, no transfers): a line that explains it, a time axis, one row per rank

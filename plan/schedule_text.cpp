@@ -13,8 +13,8 @@ namespace {
 
 std::string lines_of(const std::vector<std::vector<Action>>& lists) {
   std::string text;
-  for (std::size_t position = 0; position < lists.size(); ++position)
-    text += fmt::format("rank {}: {}\n", position, fmt::join(schedule_fields(lists[position]), " "));
+  for (std::size_t pipeline_rank = 0; pipeline_rank < lists.size(); ++pipeline_rank)
+    text += fmt::format("rank {}: {}\n", pipeline_rank, fmt::join(schedule_fields(lists[pipeline_rank]), " "));
   return text;
 }
 
@@ -29,19 +29,19 @@ struct Block {
 
 /// When every compute action runs if F, I and W take one unit, B two, and messages none.
 std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
-  const int positions = num_positions(lowered);
+  const int pipeline_ranks = num_pipeline_ranks(lowered);
   const Dependencies dependencies(lowered);
-  std::vector<std::vector<Block>> blocks(positions);
-  std::vector<std::size_t> next(positions, 0);
-  std::vector<int> free_at(positions, 0);
+  std::vector<std::vector<Block>> blocks(pipeline_ranks);
+  std::vector<std::size_t> next(pipeline_ranks, 0);
+  std::vector<int> free_at(pipeline_ranks, 0);
   std::map<Action, int> end_of;
-  const auto run_next = [&](int position) {
-    const auto& list = lowered.body[position];
-    if (next[position] == list.size()) return false;
-    Action action = list[next[position]];
-    action.joined_with_next = false;
-    // Only compute holds up a position; a message is there when its sender is done.
-    int begin = is_compute(action.kind) ? free_at[position] : 0;
+  const auto run_next = [&](int pipeline_rank) {
+    const auto& list = lowered.body[pipeline_rank];
+    if (next[pipeline_rank] == list.size()) return false;
+    Action action = list[next[pipeline_rank]];
+    action.overlaps_next = false;
+    // Only compute holds up a pipeline rank; a message is there when its sender is done.
+    int begin = is_compute(action.kind) ? free_at[pipeline_rank] : 0;
     for (const auto& needed : dependencies.of(action)) {
       const auto found = end_of.find(needed);
       if (found == end_of.end()) return false;
@@ -49,33 +49,33 @@ std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
     }
     int end = begin;
     if (is_compute(action.kind)) {
-      blocks[position].push_back({action, begin});
-      end = free_at[position] = begin + units_of(action);
+      blocks[pipeline_rank].push_back({action, begin});
+      end = free_at[pipeline_rank] = begin + units_of(action);
     }
     end_of[action] = end;
-    ++next[position];
+    ++next[pipeline_rank];
     return true;
   };
   for (bool progress = true; progress;) {
     progress = false;
-    for (int position = 0; position < positions; ++position)
-      while (run_next(position)) progress = true;
+    for (int pipeline_rank = 0; pipeline_rank < pipeline_ranks; ++pipeline_rank)
+      while (run_next(pipeline_rank)) progress = true;
   }
-  for (int position = 0; position < positions; ++position)
-    if (next[position] != lowered.body[position].size())
-      throw InvalidInput(fmt::format("schedule {}: position {} waits for ever at {}", lowered.name, position,
-                                     to_string(lowered.body[position][next[position]])));
+  for (int pipeline_rank = 0; pipeline_rank < pipeline_ranks; ++pipeline_rank)
+    if (next[pipeline_rank] != lowered.body[pipeline_rank].size())
+      throw InvalidInput(fmt::format("schedule {}: pipeline rank {} waits forever at {}", lowered.name, pipeline_rank,
+                                     to_string(lowered.body[pipeline_rank][next[pipeline_rank]])));
   return blocks;
 }
 
-/// "F3", or "2F3" where positions hold several stages; a frozen forward is "f3".
+/// "F3", or "2F3" where pipeline ranks hold several stages; a frozen forward is "f3".
 std::string label_of(const Schedule& schedule, const Action& action) {
   std::string_view letter = to_string(action.kind);
   if (action.kind == ActionKind::forward && action.stage < schedule.first_trainable_stage) letter = "f";
   if (action.kind == ActionKind::recompute) letter = "R";
   std::string label = fmt::format("{}{}", letter, action.micro_batch.value_or(0));
   if (action.slice) label += fmt::format("s{}", *action.slice);
-  const bool one_stage_each = num_stages(schedule) == num_positions(schedule);
+  const bool one_stage_each = num_stages(schedule) == num_pipeline_ranks(schedule);
   return one_stage_each ? label : fmt::format("{}{}", action.stage, label);
 }
 
@@ -129,20 +129,20 @@ std::string to_grid(const Schedule& schedule) {
     }
   }
 
-  const int positions = num_positions(compute_only);
-  const std::size_t margin = fmt::format("rank {}", positions - 1).size() + 2;
+  const int pipeline_ranks = num_pipeline_ranks(compute_only);
+  const std::size_t margin = fmt::format("rank {}", pipeline_ranks - 1).size() + 2;
   std::string text =
       fmt::format("{}: {} stages, {} micro-batches{}\n{}\n", compute_only.name, num_stages(compute_only),
                   compute_only.num_micro_batches, overlap ? fmt::format(" of {} iterations", kShownIterations) : "",
                   legend(compute_only));
   text += time_axis(margin, makespan, cell_width);
-  for (int position = 0; position < positions; ++position) {
-    std::string line = fmt::format("{:<{}}", fmt::format("rank {}", position), margin);
+  for (int pipeline_rank = 0; pipeline_rank < pipeline_ranks; ++pipeline_rank) {
+    std::string line = fmt::format("{:<{}}", fmt::format("rank {}", pipeline_rank), margin);
     int now = 0;
     const auto idle_until = [&](int then) {
       for (; now < then; ++now) line += fmt::format("{:.<{}} ", "", cell_width - 1);
     };
-    for (const auto& [action, begin] : blocks[position]) {
+    for (const auto& [action, begin] : blocks[pipeline_rank]) {
       idle_until(begin);
       // An action of several units is one block: "B0---".
       const int units = units_of(action);
@@ -155,7 +155,7 @@ std::string to_grid(const Schedule& schedule) {
     line.erase(line.find_last_not_of(' ') + 1);
     text += fmt::format("{}\n", line);
   }
-  const int total = makespan * positions;
+  const int total = makespan * pipeline_ranks;
   text += fmt::format(
       "{} units; idle {} of {} rank units: bubble overhead {:.3f} (idle / busy), bubble fraction {:.3f} (idle / all)\n",
       makespan, total - busy, total, static_cast<double>(total - busy) / busy,

@@ -19,7 +19,7 @@ struct IterationSummary {
   double bubble_overhead = 0;            // idle / ideal, ideal = busy compute: (p - 1) / m for GPipe and 1F1B
   double bubble_fraction = 0;            // idle / (ranks x makespan): (p - 1) / (m + p - 1) there
   std::vector<Nanoseconds> busy_ns;      // compute (F B I W RECOMPUTE) per rank
-  std::vector<double> peak_in_flight;    // per pipeline position
+  std::vector<double> peak_in_flight;    // per pipeline rank
   bool operator==(const IterationSummary&) const = default;
 };
 
@@ -94,18 +94,18 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-/// A return to an earlier moment of the run: after a loss, of a run that was interrupted, or behind a freeze that cost
-/// too much accuracy.
+/// A return to an earlier step of the run: after a loss, of a run that was interrupted, or after a freeze that cost too
+/// much accuracy.
 struct Recovery {
-  int step = 0;                  // training went on with this step
-  int lost_steps = 0;            // done behind it before, and done again
-  int world_size = 1;            // from then on
-  std::string cause;             // "rank 1 (process 7) was killed by signal 9 (Killed)"
-  std::string source;            // "the survivors' memory", "checkpoint step-00000040", "the beginning"
-  Nanoseconds detection_ns = 0;  // from the last sign of life to knowing
-  Nanoseconds forming_ns = 0;    // from then until all ranks were connected again
-  Nanoseconds restoring_ns = 0;  // layers, figures and layout
-  Nanoseconds lost_work_ns = 0;  // that the lost steps had taken; 0 where nobody knows
+  int step = 0;                   // training went on with this step
+  int lost_steps = 0;             // done after it before, and done again
+  int world_size = 1;             // from then on
+  std::string cause;              // "rank 1 (process 7) was killed by signal 9 (Killed)"
+  std::string source;             // "the survivors' memory", "checkpoint step-00000040", "the beginning"
+  Nanoseconds detection_ns = 0;   // from the last sign of life to knowing
+  Nanoseconds rendezvous_ns = 0;  // from then until all ranks were connected again
+  Nanoseconds restoring_ns = 0;   // layers, figures and layout
+  Nanoseconds lost_work_ns = 0;   // that the lost steps had taken; 0 where nobody knows
   bool operator==(const Recovery&) const = default;
 };
 

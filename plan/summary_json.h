@@ -55,7 +55,7 @@ void fields(Archive& archive, json::Value<Archive, Recovery>& recovery) {
   archive("cause", recovery.cause);
   archive("source", recovery.source);
   archive("detection_ns", recovery.detection_ns, json::at_least(0));
-  archive("forming_ns", recovery.forming_ns, json::at_least(0));
+  archive("forming_ns", recovery.rendezvous_ns, json::at_least(0));
   archive("restoring_ns", recovery.restoring_ns, json::at_least(0));
   archive("lost_work_ns", recovery.lost_work_ns, json::at_least(0));
 }

@@ -19,9 +19,9 @@ void fields(Archive& archive, json::Value<Archive, Span>& span) {
   archive("end_ns", span.end_ns, json::at_least(0));
   // The text of an action does not say it.
   std::optional<bool> joined;
-  if (span.action.joined_with_next) joined = true;
+  if (span.action.overlaps_next) joined = true;
   archive("joined_with_next", joined);
-  if constexpr (!std::is_const_v<json::Value<Archive, Span>>) span.action.joined_with_next = joined.value_or(false);
+  if constexpr (!std::is_const_v<json::Value<Archive, Span>>) span.action.overlaps_next = joined.value_or(false);
 }
 
 template <class Archive>

@@ -14,11 +14,11 @@ namespace frostpipe {
 namespace {
 
 struct Spot {
-  int position = 0;
+  int pipeline_rank = 0;
   int index = 0;
 };
 
-/// "positions wait for each other": vertices are actions, an edge leads from an action to what it waits for.
+/// "pipeline ranks wait for each other": vertices are actions, an edge leads from an action to what it waits for.
 using WaitsFor = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 using Vertex = WaitsFor::vertex_descriptor;
 
@@ -44,11 +44,12 @@ class Validator {
 
   void run() {
     require_consistent_shape();
-    for (int position = 0; position < num_positions(schedule_); ++position) enter_list(position);
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule_); ++pipeline_rank)
+      enter_list(pipeline_rank);
     for (int stage = 0; stage < num_stages(schedule_); ++stage) require_complete_stage(stage);
-    for (int position = 0; position < num_positions(schedule_); ++position)
-      for (int index = 0; index < static_cast<int>(schedule_.body[position].size()); ++index)
-        require_dependencies({position, index});
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule_); ++pipeline_rank)
+      for (int index = 0; index < static_cast<int>(schedule_.body[pipeline_rank].size()); ++index)
+        require_dependencies({pipeline_rank, index});
     require_no_cycle();
   }
 
@@ -57,44 +58,46 @@ class Validator {
     throw InvalidInput(fmt::format("schedule {}: {}", schedule_.name, what));
   }
   [[noreturn]] void fail_at(Spot spot, std::string_view what) const {
-    fail(fmt::format("position {}, index {}: {} {}", spot.position, spot.index, to_string(action_at(spot)), what));
+    fail(fmt::format("pipeline rank {}, index {}: {} {}", spot.pipeline_rank, spot.index, to_string(action_at(spot)),
+                     what));
   }
-  const Action& action_at(Spot spot) const { return schedule_.body[spot.position][spot.index]; }
+  const Action& action_at(Spot spot) const { return schedule_.body[spot.pipeline_rank][spot.index]; }
 
   void require_consistent_shape() const {
-    const int stages = num_stages(schedule_), positions = num_positions(schedule_);
+    const int stages = num_stages(schedule_), pipeline_ranks = num_pipeline_ranks(schedule_);
     if (stages == 0) fail("must have at least one stage");
     if (schedule_.num_micro_batches < 1)
       fail(fmt::format("number of micro-batches: must be >= 1, is {}", schedule_.num_micro_batches));
     if (schedule_.first_trainable_stage < 0 || schedule_.first_trainable_stage >= stages)
       fail(fmt::format("first trainable stage: must be >= 0 and < {}, is {}", stages, schedule_.first_trainable_stage));
     for (int stage = 0; stage < stages; ++stage) {
-      const int position = schedule_.position_of_stage[stage];
-      if (position < 0 || position >= positions)
-        fail(fmt::format("stage {}: must live on one of {} positions, is on {}", stage, positions, position));
+      const int pipeline_rank = schedule_.pipeline_rank_of_stage[stage];
+      if (pipeline_rank < 0 || pipeline_rank >= pipeline_ranks)
+        fail(fmt::format("stage {}: must live on one of {} pipeline ranks, is on {}", stage, pipeline_ranks,
+                         pipeline_rank));
     }
     if (schedule_.num_slices < 1)
       fail(fmt::format("number of token slices: must be >= 1, is {}", schedule_.num_slices));
   }
 
-  void enter_list(int position) {
-    const auto& list = schedule_.body[position];
+  void enter_list(int pipeline_rank) {
+    const auto& list = schedule_.body[pipeline_rank];
     for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-      const Spot spot{position, index};
+      const Spot spot{pipeline_rank, index};
       const Action& action = list[index];
       if (action.stage < 0 || action.stage >= num_stages(schedule_))
         fail_at(spot, fmt::format("must be of a stage < {}", num_stages(schedule_)));
-      if (schedule_.position_of_stage[action.stage] != position)
-        fail_at(spot, fmt::format("must stand on position {}, where its stage lives",
-                                  schedule_.position_of_stage[action.stage]));
+      if (schedule_.pipeline_rank_of_stage[action.stage] != pipeline_rank)
+        fail_at(spot, fmt::format("must stand on pipeline rank {}, where its stage lives",
+                                  schedule_.pipeline_rank_of_stage[action.stage]));
       if (action.micro_batch.has_value() != has_micro_batch(action.kind))
         fail_at(spot, action.micro_batch ? "must have no micro-batch" : "must have a micro-batch");
       if (action.micro_batch && (*action.micro_batch < 0 || *action.micro_batch >= schedule_.num_micro_batches))
         fail_at(spot, fmt::format("must be of a micro-batch < {}", schedule_.num_micro_batches));
       if (action.micro_batch && action.slice.value_or(0) >= schedule_.num_slices)
         fail_at(spot, fmt::format("must be of a token slice < {}", schedule_.num_slices));
-      if (action.joined_with_next && index + 1 == static_cast<int>(list.size()))
-        fail_at(spot, "is joined with the next action, but is the last");
+      if (action.overlaps_next && index + 1 == static_cast<int>(list.size()))
+        fail_at(spot, "overlaps the next action, but is the last");
       if (action.stage < schedule_.first_trainable_stage && belongs_to_training(action.kind))
         fail_at(spot, fmt::format("must not be there: stages before {} are frozen and run F only",
                                   schedule_.first_trainable_stage));
@@ -113,7 +116,7 @@ class Validator {
   }
 
   static Action key(Action action) {
-    action.joined_with_next = false;
+    action.overlaps_next = false;
     return action;
   }
 
@@ -123,7 +126,7 @@ class Validator {
   }
 
   void require_complete_stage(int stage) const {
-    const auto place = fmt::format("position {}, stage {}", schedule_.position_of_stage[stage], stage);
+    const auto place = fmt::format("pipeline rank {}, stage {}", schedule_.pipeline_rank_of_stage[stage], stage);
     const auto require = [&](ActionKind kind, OptionalIndex micro_batch, OptionalIndex slice) {
       if (contains(kind, stage, micro_batch, slice)) return;
       const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice};
@@ -157,11 +160,11 @@ class Validator {
         fail_at(spot, fmt::format("waits for {}, which no stage can give", to_string(needed)));
       const auto found = spot_of_.find(key(needed));
       if (found == spot_of_.end())
-        fail_at(spot, fmt::format("waits for {}, which is missing on position {}", to_string(needed),
-                                  schedule_.position_of_stage[needed.stage]));
-      if (found->second.position == spot.position && found->second.index > spot.index)
-        fail_at(spot, fmt::format("waits for {}, which stands behind it at index {}", to_string(needed),
-                                  found->second.index));
+        fail_at(spot, fmt::format("waits for {}, which is missing on pipeline rank {}", to_string(needed),
+                                  schedule_.pipeline_rank_of_stage[needed.stage]));
+      if (found->second.pipeline_rank == spot.pipeline_rank && found->second.index > spot.index)
+        fail_at(spot,
+                fmt::format("waits for {}, which stands after it at index {}", to_string(needed), found->second.index));
     }
     if (!is_send(action.kind)) return;
     if (const int to = matching(action).stage; to < 0 || to >= num_stages(schedule_))
@@ -173,16 +176,16 @@ class Validator {
   void require_no_cycle() const {
     std::vector<int> first_vertex;
     std::vector<Spot> spots;
-    for (int position = 0; position < num_positions(schedule_); ++position) {
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule_); ++pipeline_rank) {
       first_vertex.push_back(static_cast<int>(spots.size()));
-      for (int index = 0; index < static_cast<int>(schedule_.body[position].size()); ++index)
-        spots.push_back({position, index});
+      for (int index = 0; index < static_cast<int>(schedule_.body[pipeline_rank].size()); ++index)
+        spots.push_back({pipeline_rank, index});
     }
-    const auto vertex = [&](Spot spot) { return static_cast<Vertex>(first_vertex[spot.position] + spot.index); };
+    const auto vertex = [&](Spot spot) { return static_cast<Vertex>(first_vertex[spot.pipeline_rank] + spot.index); };
 
     WaitsFor graph(spots.size());
     for (const Spot spot : spots) {
-      if (spot.index > 0) add_edge(vertex(spot), vertex({spot.position, spot.index - 1}), graph);
+      if (spot.index > 0) add_edge(vertex(spot), vertex({spot.pipeline_rank, spot.index - 1}), graph);
       for (const auto& needed : dependencies_.of(action_at(spot)))
         add_edge(vertex(spot), vertex(spot_of_.at(key(needed))), graph);
       if (action_at(spot).kind != ActionKind::optimizer_step) continue;
@@ -194,24 +197,27 @@ class Validator {
     std::vector<Vertex> parents(spots.size()), cycle;
     depth_first_search(graph, boost::visitor(CycleFinder(parents, cycle)));
     if (cycle.empty()) return;
-    fail(fmt::format("positions wait for each other for ever: {}", cycle_text(cycle, spots)));
+    fail(fmt::format("pipeline ranks wait for each other forever: {}", cycle_text(cycle, spots)));
   }
 
-  /// "0SEND_F1 (position 0, index 5) stands behind 0RECV_B0 (position 0, index 3), which waits for 1SEND_B0 (...),
-  /// ...": of a stretch on one position only the two ends.
+  /// "0SEND_F1 (pipeline rank 0, index 5) stands after 0RECV_B0 (pipeline rank 0, index 3), which waits for ...": of a
+  /// stretch on one pipeline rank only the two ends.
   std::string cycle_text(const std::vector<Vertex>& cycle, const std::vector<Spot>& spots) const {
     const std::size_t n = cycle.size();
     const auto spot = [&](std::size_t i) { return spots[cycle[i % n]]; };
-    const auto enters_position = [&](std::size_t i) { return spot(i).position != spot(i + n - 1).position; };
+    const auto enters_pipeline_rank = [&](std::size_t i) {
+      return spot(i).pipeline_rank != spot(i + n - 1).pipeline_rank;
+    };
     std::size_t start = 0;
-    while (start + 1 < n && !enters_position(start)) ++start;
+    while (start + 1 < n && !enters_pipeline_rank(start)) ++start;
     std::string text;
     for (std::size_t i = start; i <= start + n; ++i) {
-      const bool enters = i == start || enters_position(i);
-      const bool leaves = i == start + n || enters_position(i + 1);
+      const bool enters = i == start || enters_pipeline_rank(i);
+      const bool leaves = i == start + n || enters_pipeline_rank(i + 1);
       if (!enters && !leaves) continue;
-      if (i > start) text += fmt::format(" {} ", enters ? "waits for" : "stands behind");
-      text += fmt::format("{} (position {}, index {})", to_string(action_at(spot(i))), spot(i).position, spot(i).index);
+      if (i > start) text += fmt::format(" {} ", enters ? "waits for" : "stands after");
+      text += fmt::format("{} (pipeline rank {}, index {})", to_string(action_at(spot(i))), spot(i).pipeline_rank,
+                          spot(i).index);
       if (i > start && i < start + n) text += ", which";
     }
     return text;
@@ -230,7 +236,7 @@ void validate(const Schedule& lowered) {
   for (const auto* part : {&lowered.prologue, &lowered.epilogue}) {
     if (part->size() != lowered.body.size())
       throw InvalidInput(
-          fmt::format("schedule {}: must have a prologue and an epilogue for each of {} positions, or neither",
+          fmt::format("schedule {}: must have a prologue and an epilogue for each of {} pipeline ranks, or neither",
                       lowered.name, lowered.body.size()));
   }
   constexpr int kIterations = 3;  // the first, one between, the last

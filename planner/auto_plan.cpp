@@ -79,13 +79,13 @@ class AutoSearch {
     for (auto& [order, phase] : found_) phases.push_back(std::move(phase));
     return phases;
   }
-  std::vector<std::string> misses() const {
+  std::vector<std::string> unfit_layouts() const {
     std::vector<std::string> reasons;
-    for (const auto& [missing, reason] : misses_) reasons.push_back(reason);
+    for (const auto& [missing, reason] : unfit_layouts_) reasons.push_back(reason);
     return reasons;
   }
   /// Of a layout that does not fit.
-  bool lacks_memory() const { return !misses_.empty() && misses_.begin()->first < kNoLimit; }
+  bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->first < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
@@ -111,7 +111,7 @@ class AutoSearch {
       reason = fmt::format("p = {}: {}", length, error.what());
     }
     if (!reason.empty())
-      misses_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+      unfit_layouts_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
   }
 
   /// One phase for every length and tensor-parallel size: the best order of unequal devices.
@@ -141,7 +141,7 @@ class AutoSearch {
   std::vector<Layout> layouts_;
   std::map<std::tuple<Nanoseconds, int, int>, Phase> found_;  // by time, then the shorter pipeline
   Nanoseconds lower_bound_ns_ = kNoLimit;
-  std::multimap<Bytes, std::string> misses_;  // by missing bytes
+  std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
 };
 
 AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only) {
@@ -159,23 +159,24 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
   require_meaningful(profile, cluster, options);
   AutoSearch search = searched(profile, cluster, options, /*bound_only=*/false);
   std::vector<Phase> found = search.found();
-  std::vector<std::string> misses = search.misses();
+  std::vector<std::string> unfit_layouts = search.unfit_layouts();
   if (found.empty()) {
-    if (misses.empty())
+    if (unfit_layouts.empty())
       return Infeasible{
           fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})",
                       cluster.devices.size(), options.tensor_parallel_size, options.pipeline_parallel_size)};
-    const std::size_t more = misses.size() > kMostReasons ? misses.size() - kMostReasons : 0;
-    misses.resize(misses.size() - more);
+    const std::size_t more = unfit_layouts.size() > kMostReasons ? unfit_layouts.size() - kMostReasons : 0;
+    unfit_layouts.resize(unfit_layouts.size() - more);
     return Infeasible{
-        fmt::format("{}{}", fmt::join(misses, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
+        fmt::format("{}{}", fmt::join(unfit_layouts, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
         search.lacks_memory()};
   }
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method =
       found.front().layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
-  AutoPlan result{
-      .plan = plan_of(profile, cluster, chosen, {found.front()}), .alternatives = {}, .misses = std::move(misses)};
+  AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front()}),
+                  .alternatives = {},
+                  .unfit_layouts = std::move(unfit_layouts)};
   result.lower_bound_ns = search.lower_bound_ns();
   found.erase(found.begin());
   result.alternatives = std::move(found);

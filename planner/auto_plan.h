@@ -13,8 +13,8 @@ struct AutoPlan {
   Nanoseconds lower_bound_ns = 0;  // of an iteration
   std::vector<Phase>
       alternatives;  // layouts that were not taken, with their predictions: at most five, the fastest first
-  std::vector<std::string>
-      misses;  // layouts that do not fit, each with its first rank that lacks memory; the one that lacks least first
+  std::vector<std::string> unfit_layouts;  // layouts that do not fit, each with its first rank that lacks memory; the
+                                           // one that lacks least first
 };
 
 /// Over every tensor-parallel size that the profile has measured and every pipeline length, such that they divide the

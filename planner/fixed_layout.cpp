@@ -18,18 +18,18 @@ std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cl
                                                 const PlanOptions& options, std::vector<int> lengths) {
   if (options.pipeline_parallel_size > 0) lengths = {options.pipeline_parallel_size};
   std::optional<Phase> best;
-  Infeasible misses;
+  Infeasible infeasible;
   for (const int p : lengths) {
     auto result = best_phase(profile, cluster, options, p, /*first_trainable_layer=*/0);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
-      misses.add(*none);
+      infeasible.add(*none);
       continue;
     }
     Phase& phase = std::get<Phase>(result);
     if (!best || phase.predicted.iteration_ns < best->predicted.iteration_ns) best = std::move(phase);
   }
   if (best) return *best;
-  return misses;
+  return infeasible;
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const Profile& profi
     auto phase = next(profile, cluster, options, phases.back(), first_trainable, window->from_step);
     if (const auto* none = std::get_if<Infeasible>(&phase))
       return Infeasible{
-          fmt::format("with {} frozen layers: {}", frozen_blocks(profile.model, first_trainable), none->reason),
+          fmt::format("with {} frozen blocks: {}", frozen_blocks(profile.model, first_trainable), none->reason),
           none->lacks_memory};
     phases.push_back(std::get<Phase>(std::move(phase)));
   }

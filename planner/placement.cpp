@@ -11,7 +11,7 @@ namespace {
 
 using Kind = std::pair<std::string, std::optional<Bytes>>;
 
-/// Every order of the positions' kinds, or none if there are too many.
+/// Every order of the pipeline ranks' kinds, or none if there are too many.
 std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   std::sort(kinds.begin(), kinds.end());
   std::vector<std::vector<int>> orders;
@@ -32,16 +32,17 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     ranks_of[{cluster.devices[rank].type, cluster.devices[rank].memory_limit_bytes}].push_back(rank);
   PlanOptions with_size = options;
   with_size.tensor_parallel_size = tensor_parallel_size;
-  const int per_position = replicas_of_pipelines(cluster, with_size, pipeline_parallel_size) * tensor_parallel_size;
-  if (ranks_of.size() < 2 || !options.placement.empty() || per_position < 1 ||
-      per_position * pipeline_parallel_size != devices)
+  const int per_pipeline_rank =
+      replicas_of_pipelines(cluster, with_size, pipeline_parallel_size) * tensor_parallel_size;
+  if (ranks_of.size() < 2 || !options.placement.empty() || per_pipeline_rank < 1 ||
+      per_pipeline_rank * pipeline_parallel_size != devices)
     return {options.placement};
-  std::vector<std::vector<int>> ranks;   // by kind
-  std::vector<int> kinds, positions_of;  // of the positions, in the kinds' order; how many each kind fills
+  std::vector<std::vector<int>> ranks;        // by kind
+  std::vector<int> kinds, pipeline_ranks_of;  // of the pipeline ranks, in the kinds' order; how many each kind fills
   for (auto& [kind, of_kind] : ranks_of) {
-    if (of_kind.size() % per_position != 0) return {options.placement};
-    positions_of.push_back(static_cast<int>(of_kind.size()) / per_position);
-    kinds.insert(kinds.end(), positions_of.back(), static_cast<int>(ranks.size()));
+    if (of_kind.size() % per_pipeline_rank != 0) return {options.placement};
+    pipeline_ranks_of.push_back(static_cast<int>(of_kind.size()) / per_pipeline_rank);
+    kinds.insert(kinds.end(), pipeline_ranks_of.back(), static_cast<int>(ranks.size()));
     ranks.push_back(std::move(of_kind));
   }
   std::vector<std::vector<int>> orders = all_orders(kinds);
@@ -50,7 +51,7 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     for (std::size_t kind = 0; kind < kind_order.size(); ++kind) kind_order[kind] = static_cast<int>(kind);
     do {
       std::vector<int> order;
-      for (const int kind : kind_order) order.insert(order.end(), positions_of[kind], kind);
+      for (const int kind : kind_order) order.insert(order.end(), pipeline_ranks_of[kind], kind);
       orders.push_back(std::move(order));
     } while (orders.size() < kMostOrders && std::next_permutation(kind_order.begin(), kind_order.end()));
   }
@@ -59,7 +60,7 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     std::vector<std::size_t> next(ranks.size(), 0);
     std::vector<int> placement;
     for (const int kind : order)
-      for (int i = 0; i < per_position; ++i) placement.push_back(ranks[kind][next[kind]++]);
+      for (int i = 0; i < per_pipeline_rank; ++i) placement.push_back(ranks[kind][next[kind]++]);
     placements.push_back(std::move(placement));
   }
   return placements;

@@ -7,9 +7,9 @@ namespace frostpipe {
 
 /// Which ranks to place where, if devices are unequal: orders of the devices along the pipeline that differ in what
 /// stands where. Two devices are alike if type and memory limit are. Where the devices of every kind fill whole
-/// positions (replicas x tensor ranks), every order of these, ranks of a kind ascending; of more than kMostOrders those
-/// in which each kind stands together. Elsewhere, and where all devices are alike: the ranks' own order alone, which is
-/// the empty placement.
+/// pipeline ranks (replicas x tensor ranks), every order of these, ranks of a kind ascending; of more than kMostOrders
+/// those in which each kind stands together. Elsewhere, and where all devices are alike: the ranks' own order alone,
+/// which is the empty placement.
 std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
                                             int tensor_parallel_size, int pipeline_parallel_size);
 

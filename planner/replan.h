@@ -13,7 +13,7 @@ namespace frostpipe {
 /// One way to go on after a freeze, with its predictions.
 struct Continuation {
   std::vector<Phase> phases;     // from the request's step to the end, as if nothing more froze
-  std::vector<Phase> later;      // what is foreseen behind further freezes
+  std::vector<Phase> later;      // what is foreseen after further freezes
   std::vector<CachePart> parts;  // how `phases` use the cache; empty = they do not
   Nanoseconds predicted_ns = 0;  // of the rest of the run along the forecast: steps x iteration times + transformations
   bool operator==(const Continuation&) const = default;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "plan/memory.h"
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
 #include "profiles/error.h"
@@ -117,8 +117,8 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
   return entry->second;
 }
 
-std::vector<int> RunPlanner::worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows,
-                                          const std::vector<int>& kept) {
+std::vector<int> RunPlanner::layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
+                                                 const std::vector<int>& kept) {
   std::set<int> all(kept.begin(), kept.end());
   for (const RunWindow& other : windows)
     for (const int layout : layouts_for(other.first_trainable_layer)) all.insert(layout);
@@ -193,7 +193,7 @@ Nanoseconds RunPlanner::transition_ns(int layout, int first_trainable_layer, int
   const auto [entry, is_new] =
       transition_ns_.try_emplace({layout, first_trainable_layer, next_layout, next_first_trainable_layer}, 0);
   if (is_new)
-    entry->second = transformation_ns(
+    entry->second = reconfiguration_ns(
         diff(phase_of(layout, first_trainable_layer, {}), phase_of(next_layout, next_first_trainable_layer, {}),
              profile_.model, options_.optimizer, options_.dtype),
         cluster_);
@@ -326,7 +326,7 @@ std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vecto
                   "a window has steps");
   std::vector<std::vector<State>> states = {{first}};
   for (const RunWindow& window : windows) {
-    std::vector<State> next = next_states(window, states.back(), worth_a_look(window, windows, kept), only_best);
+    std::vector<State> next = next_states(window, states.back(), layouts_to_consider(window, windows, kept), only_best);
     if (next.empty()) {
       const auto reason = reasons_.find(window.first_trainable_layer);
       return reason == reasons_.end() ? Infeasible{"no layout that may follow fits"} : reason->second;

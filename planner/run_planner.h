@@ -33,9 +33,9 @@ struct RunPath {
 /// Layouts: for every window the best phase (search_phase) of every pipeline length, without the cache and with all
 /// samples found in it; each of them may be kept in, or taken early for, another window, if it is among the fastest
 /// there. A window takes one layout without the cache, or one with it, or one while the cache fills and one of the
-/// three fastest behind that; the next window's length divides the last's (pipelines shrink, never grow). State: the
+/// three fastest after that; the next window's length divides the last's (pipelines shrink, never grow). State: the
 /// layout and what the cache holds. Of two states with one layout the one that costs more and has no activation cached
-/// behind a later layer is dropped. The cache is used only where samples are found in it before the run ends, and of
+/// after a later layer is dropped. The cache is used only where samples are found in it before the run ends, and of
 /// two ways that cost the same the one that uses it in fewer windows is taken. Exact over these layouts where no window
 /// has more than kMostLayouts of them that are worth a look and no state is dropped for want of room (kMostStates, the
 /// cheapest stay); transitions are priced by the simulator and its transformation costs.
@@ -44,7 +44,7 @@ class RunPlanner {
   RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start);
 
   /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best`
-  /// the first of these alone, which is quicker. Infeasible names the window's frozen layers and what does not fit.
+  /// the first of these alone, which is quicker. Infeasible names the window's frozen blocks and what does not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
   /// Why nothing is cached in a first window like this; empty if something may be.
@@ -60,8 +60,8 @@ class RunPlanner {
   int layout_index(Phase phase);
   std::vector<int> lengths() const;
   const std::vector<int>& layouts_for(int first_trainable_layer);
-  std::vector<int> worth_a_look(const RunWindow& window, const std::vector<RunWindow>& windows,
-                                const std::vector<int>& kept);
+  std::vector<int> layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
+                                       const std::vector<int>& kept);
   /// Empty where nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;

@@ -8,7 +8,7 @@
 #include "planner/replan.h"
 #include "planner/search/plan_options.h"
 
-// Plans a run anew while it goes on: when its freeze rule has decided, or when it has lost ranks. The request says what
+// Re-plans a run while it goes on: when its freeze rule has decided, or when it has lost ranks. The request says what
 // runs, `cluster` holds the devices that the ranks run on.
 
 namespace frostpipe {

@@ -70,7 +70,7 @@ struct Cluster {
   std::vector<Device> devices;
   LinkClass intra_node;
   LinkClass inter_node;
-  /// Measured time to build a phase's process groups anew; none = not measured.
+  /// Measured time to rebuild a phase's process groups; none = not measured.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   std::vector<SharedLink> shared_links;
   Communication communication;
@@ -98,8 +98,8 @@ struct SharedUse {
 std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_rank, int to_rank);
 
 /// All-reduce over `ranks`, ascending, by cluster.communication.all_reduce. 0 for fewer than two ranks. `side_by_side`:
-/// so many such collectives run at the same time over the same shared links, each with its part of them. With d ranks,
-/// n of them in each of N nodes, and the slowest class of link in use:
+/// that many such collectives run at the same time over the same shared links, each with its part of them. With d
+/// ranks, n of them in each of N nodes, and the slowest class of link in use:
 ///   ring          latency + 2 (d - 1) / d x bytes / collective bandwidth
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
 ///   hierarchical  2 (n - 1) / n x bytes within, then n rings of N ranks at once with 1 / n of the bytes each; a ring

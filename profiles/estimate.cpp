@@ -87,7 +87,7 @@ class Estimator {
                   .output_activation_bytes =
                       values(kind == LayerKind::head ? shape_.outputs * (shape_.head_on_every_token ? shape_.tokens : 1)
                                                      : activation),
-                  .stashed_bytes = values(work.kept_values + work.shared_values / tensor_ranks),
+                  .saved_activation_bytes = values(work.kept_values + work.shared_values / tensor_ranks),
                   .workspace_bytes = values(2 * activation)}});
   }
 

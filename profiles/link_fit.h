@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// How long a transfer of so many bytes on the wire took.
+/// How long a transfer of some number of bytes on the wire took.
 struct TransferTime {
   Bytes bytes = 0;
   Nanoseconds time_ns = 0;

@@ -34,8 +34,8 @@ struct Model {
   int hidden_size = 0;
   std::vector<Layer> layers;
   std::vector<Edge> edges;
-  /// So many of the head's parameters are the embedding's (GPT-2): both ends of a pipeline add their gradients until
-  /// something is frozen.
+  /// The number of the head's parameters that are the embedding's (GPT-2): both ends of a pipeline add their gradients
+  /// until something is frozen.
   std::int64_t tied_parameter_count = 0;
   /// Rows of hidden_size parameters that the embedding looks up by token; 0: none, or not known. In a step only the
   /// rows of its tokens have gradients.
@@ -52,10 +52,10 @@ int num_blocks(const Model& model);
 /// together with the first block. The head is never frozen. Requires 0 <= frozen_blocks <= num_blocks.
 int first_trainable_layer(const Model& model, int frozen_blocks);
 
-/// Whole blocks before `first_trainable_layer`: what people call "frozen layers". The embedding alone counts 0.
+/// Whole blocks before `first_trainable_layer`: what is shown as "frozen blocks". The embedding alone counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Parameters of a layer that may have a gradient in a step of so many tokens.
+/// Parameters of a layer that may have a gradient in a step of `tokens` tokens.
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
 
 /// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding,

@@ -34,7 +34,7 @@ void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
   archive("weight_gradient_ns", cost.weight_gradient_ns, json::kDuration);
   archive("frozen_forward_ns", cost.frozen_forward_ns, json::kDuration);
   archive("output_activation_bytes", cost.output_activation_bytes, json::kSize);
-  archive("stashed_bytes", cost.stashed_bytes, json::kSize);
+  archive("stashed_bytes", cost.saved_activation_bytes, json::kSize);
   archive("workspace_bytes", cost.workspace_bytes, json::kSize);
 }
 
@@ -162,7 +162,7 @@ class Grid {
 
 constexpr std::array kCostMembers{
     &LayerCost::forward_ns,        &LayerCost::input_gradient_ns,       &LayerCost::weight_gradient_ns,
-    &LayerCost::frozen_forward_ns, &LayerCost::output_activation_bytes, &LayerCost::stashed_bytes,
+    &LayerCost::frozen_forward_ns, &LayerCost::output_activation_bytes, &LayerCost::saved_activation_bytes,
     &LayerCost::workspace_bytes};
 
 void require_ascending_unique(Profile& profile, std::string_view source) {

@@ -36,7 +36,7 @@ struct LayerCost {
   Nanoseconds frozen_forward_ns = 0;
   Bytes output_activation_bytes = 0;
   /// Kept from forward until backward, the layer's own output included, its input not (the layer before keeps that).
-  Bytes stashed_bytes = 0;
+  Bytes saved_activation_bytes = 0;
   /// Largest extra live bytes at any moment inside forward or backward, beyond what is kept afterwards.
   Bytes workspace_bytes = 0;
   bool operator==(const LayerCost&) const = default;
@@ -111,7 +111,7 @@ struct Profile {
 /// needed, throws InvalidInput that names the key and the measured range (never a silent nearest neighbour).
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 
-/// frozen_forward_ns of so many samples of `key`'s micro-batch, an expected number that need not be whole: linear
+/// frozen_forward_ns of `samples` samples of `key`'s micro-batch, an expected number that need not be whole: linear
 /// between whole numbers, and in proportion below half the smallest measured micro-batch (or below key's own, where
 /// that alone was measured). Fewer samples cost more than their share, as some work does not depend on their number.
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples);

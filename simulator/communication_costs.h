@@ -7,8 +7,8 @@
 
 namespace frostpipe {
 
-/// Prices of an activation from the t tensor ranks of one place to those of another, which differ from `from_rank` and
-/// `to_rank` by the same offset.
+/// Prices of an activation from the t tensor ranks of one mesh coordinate to those of another, which differ from
+/// `from_rank` and `to_rank` by the same offset.
 class Messages {
  public:
   Messages(const Cluster& cluster, int tensor_parallel_size) : cluster_(cluster), t_(tensor_parallel_size) {}

@@ -39,12 +39,12 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
   /// Segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; none = takes no time.
-  virtual std::vector<Segment> segments(const Action& action, int position, int replica) const = 0;
+  virtual std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const = 0;
   /// Of F, B, I, W and RECOMPUTE, which have no collective: the sum of the segments. Override it where that needs no
   /// list.
-  virtual Nanoseconds compute_ns(const Action& action, int position, int replica) const {
+  virtual Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const {
     Nanoseconds sum = 0;
-    for (const Segment& segment : segments(action, position, replica)) sum += segment.duration_ns;
+    for (const Segment& segment : segments(action, pipeline_rank, replica)) sum += segment.duration_ns;
     return sum;
   }
   /// Cost of a SEND from the action's stage to its neighbour.
@@ -67,8 +67,8 @@ struct UniformCosts {
 class UniformCostModel final : public CostModel {
  public:
   explicit UniformCostModel(const UniformCosts& costs) : costs_(costs) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
 
  private:
@@ -87,22 +87,22 @@ class UniformCostModel final : public CostModel {
 /// activation of the layer before the cut; over shared links it competes with those of other ranks. With t tensor ranks
 /// a rank stands for all t: layers cost what was measured with t (their collectives included), gradients and updates
 /// are 1 / t, and a message between nodes is scattered and gathered (Communication). Gradient reductions of one node's
-/// stages run side by side over its shared links; where they overlap, REDUCE_GRAD is what is left behind the last
+/// stages run side by side over its shared links; where they overlap, REDUCE_GRAD is what is left after the last
 /// backward: max over layers, in the order of the backward, of (when its gradient is there) + (the reductions from it
 /// on). A micro-batch without samples costs nothing and sends nothing.
 ///
-/// With a cache, expected times: a frozen layer of position 0 is computed for computed_fraction() of the samples, which
-/// costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to position 0, CACHE_WRITE: what is not at the
-/// boundary, each by the entry and by the byte of a mean sample, both as compute:
-/// reading ahead shares the rank's core. Priced as float32 entries.
+/// With a cache, expected times: a frozen layer of pipeline rank 0 is computed for computed_fraction() of the samples,
+/// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to pipeline rank 0, CACHE_WRITE: what is
+/// not at the boundary, each by the entry and by the byte of a mean sample, both as compute: reading ahead shares the
+/// rank's core. Priced as float32 entries.
 ///
-/// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on position s. Throws
+/// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on pipeline rank s. Throws
 /// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.
 class ProfileCostModel final : public CostModel {
  public:
   ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster);
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
   std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override;
   bool shares_links() const override { return shares_links_; }

@@ -34,8 +34,8 @@ class Simulation {
  public:
   Simulation(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations)
       : schedule_(lowered), layout_(layout), iterations_(iterations), programs_(resolve(lowered)) {
-    for (int position = 0; position < static_cast<int>(programs_.size()); ++position) {
-      for (int replica = 0; replica < layout.data_parallel_size; ++replica) add_runner(position, replica, costs);
+    for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(programs_.size()); ++pipeline_rank) {
+      for (int replica = 0; replica < layout.data_parallel_size; ++replica) add_runner(pipeline_rank, replica, costs);
     }
     lay_out_trace();
   }
@@ -61,10 +61,10 @@ class Simulation {
   }
 
  private:
-  void add_runner(int position, int replica, const CostModel& costs) {
-    const Program& program = programs_[position];
-    EventRunner runner{.rank = rank_of(layout_, position, replica),
-                       .position = position,
+  void add_runner(int pipeline_rank, int replica, const CostModel& costs) {
+    const Program& program = programs_[pipeline_rank];
+    EventRunner runner{.rank = rank_of(layout_, pipeline_rank, replica),
+                       .pipeline_rank = pipeline_rank,
                        .replica = replica,
                        .program = &program,
                        .costs = {},
@@ -72,7 +72,7 @@ class Simulation {
                        .shared = {},
                        .started = std::vector<int>(program.slots.size()),
                        .finished = std::vector<int>(program.slots.size()),
-                       .link_free_at = std::vector<Nanoseconds>(program.link_positions.size()),
+                       .link_free_at = std::vector<Nanoseconds>(program.link_pipeline_ranks.size()),
                        .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
@@ -84,7 +84,7 @@ class Simulation {
         const auto shared = costs.shared_occupancies(slot.action, replica);
         runner.shared.insert(runner.shared.end(), shared.begin(), shared.end());
       } else if (slot.kind == SlotKind::work) {
-        for (const Segment& segment : costs.segments(slot.action, position, replica)) {
+        for (const Segment& segment : costs.segments(slot.action, pipeline_rank, replica)) {
           Work work{.duration_ns = segment.duration_ns};
           if (!segment.collective_ranks.empty()) work.group = group_of(segment.collective_ranks);
           runner.work.push_back(work);
@@ -159,7 +159,7 @@ class Simulation {
     for (int i = slot.first_dependency; i < slot.end_dependency; ++i) {
       const std::optional<SlotAddress>& input = runner.program->dependencies[i];
       if (!input) return false;
-      const EventRunner& holder = runners_[input->position * layout_.data_parallel_size + runner.replica];
+      const EventRunner& holder = runners_[input->pipeline_rank * layout_.data_parallel_size + runner.replica];
       if (holder.finished[input->slot] < needed) return false;
     }
     return true;
@@ -201,7 +201,7 @@ class Simulation {
 
   EventRunner* partner_of(const EventRunner& runner, const Slot& slot) {
     if (!slot.partner) return nullptr;
-    return &runners_[slot.partner->position * layout_.data_parallel_size + runner.replica];
+    return &runners_[slot.partner->pipeline_rank * layout_.data_parallel_size + runner.replica];
   }
 
   bool stands_at(const EventRunner& runner, int slot_index) const {
@@ -226,7 +226,7 @@ class Simulation {
     if (sender.in_rendezvous) return;
     sender.in_rendezvous = true;
     const TransferCost& cost = sender.costs[slot_index].transfer;
-    const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
+    const int sender_index = sender.pipeline_rank * layout_.data_parallel_size + sender.replica;
     const auto [begin, end] = occupy(sender, slot_index, queue_.now());
     queue_.schedule(std::max(begin + cost.occupancy_ns, end) + cost.latency_ns,
                     {.kind = EventKind::end_rendezvous, .index = sender_index, .slot = slot_index});
@@ -246,7 +246,7 @@ class Simulation {
     free_at = begin + cost.occupancy_ns;
     const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
     trace_.spans[sender.next_span++] = {sender.rank, step, slot.action, begin, arrival};
-    const int sender_index = sender.position * layout_.data_parallel_size + sender.replica;
+    const int sender_index = sender.pipeline_rank * layout_.data_parallel_size + sender.replica;
     queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
   }
 
@@ -266,7 +266,7 @@ class Simulation {
     EventRunner& sender = runners_[sender_index];
     ++sender.finished[slot_index];
     const int link = *sender.program->slots[slot_index].link;
-    const int receiver = sender.program->link_positions[link] * layout_.data_parallel_size + sender.replica;
+    const int receiver = sender.program->link_pipeline_ranks[link] * layout_.data_parallel_size + sender.replica;
     if (!runners_[receiver].next_work) advance(receiver);
   }
 
@@ -288,8 +288,8 @@ class Simulation {
   const Schedule& schedule_;
   const ParallelLayout& layout_;
   int iterations_;
-  std::vector<Program> programs_;     // per position
-  std::vector<EventRunner> runners_;  // [position * data_parallel_size + replica]
+  std::vector<Program> programs_;     // per pipeline rank
+  std::vector<EventRunner> runners_;  // [pipeline_rank * data_parallel_size + replica]
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
   std::map<int, Nanoseconds> shared_free_at_;  // by number of the link

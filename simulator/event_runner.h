@@ -24,10 +24,10 @@ struct SlotCost {
   TransferCost transfer;
 };
 
-/// One rank on its way through its position's list.
+/// One rank on its way through its pipeline rank's list.
 struct EventRunner {
   int rank = 0;
-  int position = 0;
+  int pipeline_rank = 0;
   int replica = 0;
   const Program* program = nullptr;
   std::vector<SlotCost> costs;                  // per slot

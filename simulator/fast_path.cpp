@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "simulator/position_program.h"
+#include "simulator/pipeline_rank_program.h"
 
 namespace frostpipe {
 namespace {
@@ -36,7 +36,7 @@ struct Meeting {
 
 /// One rank on its way through its list.
 struct FastRunner {
-  int rank = 0, position = 0, replica = 0;
+  int rank = 0, pipeline_rank = 0, replica = 0;
   int iteration = 0;
   std::size_t next = 0;          // index into the list
   std::size_t next_segment = 0;  // of the action that runs
@@ -55,14 +55,14 @@ class Spans {
     std::size_t num_spans = 0;
     for (const int index : by_rank) {
       next_[index] = num_spans;
-      num_spans += schedule.body[runners[index].position].size() * iterations;
+      num_spans += schedule.body[runners[index].pipeline_rank].size() * iterations;
     }
     trace_.num_ranks = runners[by_rank.back()].rank + 1;
     trace_.spans.resize(num_spans);
   }
   void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
-    trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.position][runner.next], begin,
-                                    end};
+    trace_.spans[next_[index]++] = {runner.rank, runner.iteration, schedule_.body[runner.pipeline_rank][runner.next],
+                                    begin, end};
   }
   Trace take() { return std::move(trace_); }
 
@@ -74,7 +74,7 @@ class Spans {
 
 class Times {
  public:
-  Times(const std::vector<PositionProgram>& programs, const std::vector<FastRunner>& runners, int iterations)
+  Times(const std::vector<PipelineRankProgram>& programs, const std::vector<FastRunner>& runners, int iterations)
       : programs_(programs) {
     for (const FastRunner& runner : runners) timing_.ranks.push_back({.rank = runner.rank});
     has_computed_.assign(runners.size(), false);
@@ -83,7 +83,7 @@ class Times {
   void add(int index, const FastRunner& runner, Nanoseconds begin, Nanoseconds end) {
     Nanoseconds& last = timing_.iteration_end_ns[runner.iteration];
     last = std::max(last, end);
-    if (runner.iteration > 0 || programs_[runner.position].steps[runner.next].kind != StepKind::compute) return;
+    if (runner.iteration > 0 || programs_[runner.pipeline_rank].steps[runner.next].kind != StepKind::compute) return;
     Timing::Rank& rank = timing_.ranks[index];
     if (!has_computed_[index]) rank.compute_begin_ns = begin;
     has_computed_[index] = true;
@@ -96,19 +96,19 @@ class Times {
   }
 
  private:
-  const std::vector<PositionProgram>& programs_;
+  const std::vector<PipelineRankProgram>& programs_;
   std::vector<bool> has_computed_;  // by runner
   Timing timing_;
 };
 
-std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs, const ParallelLayout& layout) {
+std::vector<FastRunner> runners_of(const std::vector<PipelineRankProgram>& programs, const ParallelLayout& layout) {
   std::vector<FastRunner> runners;
-  for (int position = 0; position < static_cast<int>(programs.size()); ++position) {
+  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(programs.size()); ++pipeline_rank) {
     for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
-      runners.push_back({.rank = rank_of(layout, position, replica),
-                         .position = position,
+      runners.push_back({.rank = rank_of(layout, pipeline_rank, replica),
+                         .pipeline_rank = pipeline_rank,
                          .replica = replica,
-                         .link_free_at = std::vector<Nanoseconds>(programs[position].num_links)});
+                         .link_free_at = std::vector<Nanoseconds>(programs[pipeline_rank].num_links)});
     }
   }
   return runners;
@@ -117,8 +117,8 @@ std::vector<FastRunner> runners_of(const std::vector<PositionProgram>& programs,
 template <class Record>
 class Pass {
  public:
-  Pass(const Schedule& schedule, const std::vector<PositionProgram>& programs, const CostModel& costs, int iterations,
-       std::vector<FastRunner>& runners, Record& record)
+  Pass(const Schedule& schedule, const std::vector<PipelineRankProgram>& programs, const CostModel& costs,
+       int iterations, std::vector<FastRunner>& runners, Record& record)
       : schedule_(schedule),
         programs_(programs),
         costs_(costs),
@@ -131,7 +131,7 @@ class Pass {
     for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
   }
 
-  /// False if ranks wait for ever.
+  /// False if ranks wait forever.
   bool run() {
     while (!ready_.empty()) {
       const int index = ready_.back();
@@ -145,14 +145,14 @@ class Pass {
  private:
   void advance(int index) {
     FastRunner& runner = runners_[index];
-    const PositionProgram& program = programs_[runner.position];
-    const std::vector<Action>& actions = schedule_.body[runner.position];
+    const PipelineRankProgram& program = programs_[runner.pipeline_rank];
+    const std::vector<Action>& actions = schedule_.body[runner.pipeline_rank];
     for (; runner.iteration < iterations_; ++runner.iteration, runner.next = 0) {
       for (; runner.next < actions.size(); ++runner.next) {
         const Step& step = program.steps[runner.next];
         switch (step.kind) {
           case StepKind::compute:
-            runner.now += costs_.compute_ns(actions[runner.next], runner.position, runner.replica);
+            runner.now += costs_.compute_ns(actions[runner.next], runner.pipeline_rank, runner.replica);
             break;
           case StepKind::send: {
             const TransferCost cost = costs_.transfer(actions[runner.next], runner.replica);
@@ -223,7 +223,7 @@ class Pass {
 
   /// Goes on with an action that is no compute; false where the rank has to wait for others.
   bool run_segments(int index, FastRunner& runner, const Action& action) {
-    const std::vector<Segment> segments = costs_.segments(action, runner.position, runner.replica);
+    const std::vector<Segment> segments = costs_.segments(action, runner.pipeline_rank, runner.replica);
     while (runner.next_segment < segments.size()) {
       const Segment& segment = segments[runner.next_segment];
       if (!segment.collective_ranks.empty()) {
@@ -253,7 +253,7 @@ class Pass {
   }
 
   const Schedule& schedule_;
-  const std::vector<PositionProgram>& programs_;
+  const std::vector<PipelineRankProgram>& programs_;
   const CostModel& costs_;
   int replicas_, iterations_;
   std::vector<FastRunner>& runners_;
@@ -268,7 +268,7 @@ class Pass {
 
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
                                            const CostModel& costs, int iterations) {
-  const auto programs = position_programs(lowered);
+  const auto programs = pipeline_rank_programs(lowered);
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);
   Spans spans(lowered, runners, iterations);
@@ -278,7 +278,7 @@ std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const Parall
 
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,
                                         int iterations) {
-  const auto programs = position_programs(lowered);
+  const auto programs = pipeline_rank_programs(lowered);
   if (!programs) return std::nullopt;
   std::vector<FastRunner> runners = runners_of(*programs, layout);
   Times times(*programs, runners, iterations);

@@ -20,12 +20,12 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
-/// simulate() in one pass over the lists: what waits for something of its own rank stands behind it in the list, so
+/// simulate() in one pass over the lists: what waits for something of its own rank stands after it in the list, so
 /// that only messages and collectives have to be waited for, and every link serves one rank's messages in the order of
 /// that rank's list. Equal to the event engine to the nanosecond.
 ///
 /// Nothing where it does not apply: a prologue or an epilogue, an action that stands before what it needs, or ranks
-/// that wait for ever.
+/// that wait forever.
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
                                            const CostModel& costs, int iterations);
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,

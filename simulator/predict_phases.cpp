@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
 std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& plan,
-                                        const std::vector<RankMemory>& per_position) {
+                                        const std::vector<RankMemory>& per_pipeline_rank) {
   std::vector<Bytes> bytes(plan.world_size, 0);
   for (int rank = 0; rank < plan.world_size; ++rank) {
-    if (const auto place = find_place(phase.layout, rank)) bytes[rank] = per_position[place->position].total();
+    if (const auto coordinate = find_coordinate(phase.layout, rank))
+      bytes[rank] = per_pipeline_rank[coordinate->pipeline_rank].total();
   }
   return bytes;
 }
@@ -28,8 +29,8 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
     result.memory = memory_of(phase, step_settings(plan), profile, cluster);
     result.peak_memory_bytes = peak_memory_per_rank(phase, plan, result.memory);
     if (i > 0) {
-      const Transformation change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);
-      result.transformation_ns = transformation_ns(change, cluster);
+      const Reconfiguration change = diff(plan.phases[i - 1], phase, profile.model, plan.optimizer, plan.dtype);
+      result.transformation_ns = reconfiguration_ns(change, cluster);
     }
     predicted.push_back(std::move(result));
   }

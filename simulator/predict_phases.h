@@ -16,7 +16,7 @@ namespace frostpipe {
 struct PredictedPhase {
   SimulatedPhase simulated;
   std::vector<Bytes> peak_memory_bytes;  // per rank of the world; 0 for idle ranks
-  std::vector<RankMemory> memory;        // its parts, per pipeline position
+  std::vector<RankMemory> memory;        // its parts, per pipeline rank
   Nanoseconds transformation_ns = 0;     // of the change into the phase; 0 for the first
 };
 

@@ -193,7 +193,7 @@ class ProfileCostModel::Prices {
   const Cluster& cluster_;
   Messages messages_;
   int side_by_side_;
-  int cache_reach_;  // where position 0's layers end
+  int cache_reach_;  // where pipeline rank 0's layers end
   CacheSpeed speed_;
   Bytes entry_bytes_ = 0;  // of a mean sample in the cache
   std::optional<int> writing_stage_;
@@ -205,7 +205,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
                                    const Cluster& cluster)
     : data_parallel_size_(phase.layout.data_parallel_size), num_micro_batches_(phase.num_micro_batches) {
   const int stages = static_cast<int>(phase.partition.size());
-  FROSTPIPE_CHECK(stages == phase.layout.pipeline_parallel_size, "a validated phase has one stage per position");
+  FROSTPIPE_CHECK(stages == phase.layout.pipeline_parallel_size, "a validated phase has one stage per pipeline rank");
   require_devices(cluster, phase.layout);
   for (const SampleRange& range : split_evenly(settings.global_batch_size, data_parallel_size_ * num_micro_batches_))
     micro_batch_sizes_.push_back(range.end - range.begin);
@@ -244,7 +244,7 @@ const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& ac
   return size == smaller_size_ ? cost.smaller : cost.larger;
 }
 
-std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*position*/, int replica) const {
+std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipeline rank*/, int replica) const {
   const auto compute = [](Nanoseconds duration) { return Segment{.duration_ns = duration, .collective_ranks = {}}; };
   if (is_compute(action.kind)) return {compute(compute_ns(action, 0, replica))};
   switch (action.kind) {
@@ -267,7 +267,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*posi
   }
 }
 
-Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*position*/, int replica) const {
+Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*pipeline rank*/, int replica) const {
   const StageCost& cost = stage_cost(action, replica);
   switch (action.kind) {
     case ActionKind::backward:

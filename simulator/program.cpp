@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// An action's name as one number: all of it but iteration_offset and joined_with_next.
+/// An action's name as one number: all of it but iteration_offset and overlaps_next.
 std::uint64_t name_of(const Action& action) {
   const auto kind = static_cast<std::uint64_t>(action.kind), stage = static_cast<std::uint64_t>(action.stage);
   const auto micro_batch = static_cast<std::uint64_t>(action.micro_batch.value_or(-1) + 1),
@@ -21,12 +21,12 @@ std::uint64_t name_of(const Action& action) {
   return kind << 60 | stage << 44 | micro_batch << 24 | slice << 8 | version;
 }
 
-const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part, int position) {
+const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part, int pipeline_rank) {
   static const std::vector<Action> kNone;
-  return part.empty() ? kNone : part.at(position);
+  return part.empty() ? kNone : part.at(pipeline_rank);
 }
 
-/// Distinct actions of one position, numbered as they first appear in its lists.
+/// Distinct actions of one pipeline rank, numbered as they first appear in its lists.
 struct Names {
   std::vector<Action> actions;
   std::vector<std::pair<std::uint64_t, int>> numbers;  // ascending
@@ -51,11 +51,11 @@ std::optional<int> slot_of(const Names& names, const Action& action, int num_sli
   return place != names.numbers.end() && place->first == name ? std::optional(place->second) : std::nullopt;
 }
 
-Names names_of(const Schedule& schedule, int position) {
+Names names_of(const Schedule& schedule, int pipeline_rank) {
   Names names;
   std::vector<const Action*> all;
   for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
-    for (const Action& action : list_of(*part, position)) {
+    for (const Action& action : list_of(*part, pipeline_rank)) {
       names.numbers.emplace_back(name_of(action), static_cast<int>(all.size()));
       all.push_back(&action);
     }
@@ -86,12 +86,12 @@ Names names_of(const Schedule& schedule, int position) {
   return names;
 }
 
-int position_of(const Schedule& schedule, const Action& action) {
+int pipeline_rank_of(const Schedule& schedule, const Action& action) {
   if (action.stage < 0 || action.stage >= num_stages(schedule)) {
     throw InvalidInput("schedule " + schedule.name, "must name stages below " + std::to_string(num_stages(schedule)),
                        to_string(action));
   }
-  return schedule.position_of_stage[action.stage];
+  return schedule.pipeline_rank_of_stage[action.stage];
 }
 
 SlotKind kind_of(ActionKind kind) {
@@ -99,11 +99,11 @@ SlotKind kind_of(ActionKind kind) {
   return is_receive(kind) ? SlotKind::receive : SlotKind::work;
 }
 
-int link_to(Program& program, int position) {
-  auto& links = program.link_positions;
-  const auto place = std::find(links.begin(), links.end(), position);
+int link_to(Program& program, int pipeline_rank) {
+  auto& links = program.link_pipeline_ranks;
+  const auto place = std::find(links.begin(), links.end(), pipeline_rank);
   if (place != links.end()) return static_cast<int>(place - links.begin());
-  links.push_back(position);
+  links.push_back(pipeline_rank);
   return static_cast<int>(links.size()) - 1;
 }
 
@@ -111,42 +111,43 @@ int link_to(Program& program, int position) {
 
 std::vector<Program> resolve(const Schedule& lowered) {
   std::vector<Names> names;
-  for (int position = 0; position < num_positions(lowered); ++position) names.push_back(names_of(lowered, position));
+  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(lowered); ++pipeline_rank)
+    names.push_back(names_of(lowered, pipeline_rank));
 
   const Dependencies dependencies(lowered);
   std::vector<Program> programs(names.size());
-  for (int position = 0; position < static_cast<int>(names.size()); ++position) {
-    Program& program = programs[position];
-    program.slots.reserve(names[position].actions.size());
-    for (const Action& action : names[position].actions) {
+  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(names.size()); ++pipeline_rank) {
+    Program& program = programs[pipeline_rank];
+    program.slots.reserve(names[pipeline_rank].actions.size());
+    for (const Action& action : names[pipeline_rank].actions) {
       Slot slot{.action = action,
                 .kind = kind_of(action.kind),
                 .first_dependency = static_cast<int>(program.dependencies.size())};
-      // A SEND stands behind what it sends, so that the order of the list is enough.
+      // A SEND stands after what it sends, so that the order of the list is enough.
       const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
-        const int holder = position_of(lowered, dependency);
+        const int holder = pipeline_rank_of(lowered, dependency);
         const auto index = slot_of(names[holder], dependency, lowered.num_slices);
         program.dependencies.push_back(index ? std::optional(SlotAddress{holder, *index}) : std::nullopt);
       }
       slot.end_dependency = static_cast<int>(program.dependencies.size());
-      if (slot.kind == SlotKind::send) slot.link = link_to(program, position_of(lowered, matching(action)));
+      if (slot.kind == SlotKind::send) slot.link = link_to(program, pipeline_rank_of(lowered, matching(action)));
       if (slot.kind != SlotKind::work) {
         const Action other = matching(action);
         if (other.stage >= 0 && other.stage < num_stages(lowered)) {
-          const int holder = position_of(lowered, other);
+          const int holder = pipeline_rank_of(lowered, other);
           const auto index = slot_of(names[holder], of_kind(other, other.kind), lowered.num_slices);
           if (index) slot.partner = {holder, *index};
         }
       }
       program.slots.push_back(slot);
     }
-    const auto body =
-        names[position].slots.begin() + static_cast<std::ptrdiff_t>(list_of(lowered.prologue, position).size());
-    const auto epilogue = body + static_cast<std::ptrdiff_t>(list_of(lowered.body, position).size());
-    program.prologue.assign(names[position].slots.begin(), body);
+    const auto body = names[pipeline_rank].slots.begin() +
+                      static_cast<std::ptrdiff_t>(list_of(lowered.prologue, pipeline_rank).size());
+    const auto epilogue = body + static_cast<std::ptrdiff_t>(list_of(lowered.body, pipeline_rank).size());
+    program.prologue.assign(names[pipeline_rank].slots.begin(), body);
     program.body.assign(body, epilogue);
-    program.epilogue.assign(epilogue, names[position].slots.end());
+    program.epilogue.assign(epilogue, names[pipeline_rank].slots.end());
   }
   return programs;
 }

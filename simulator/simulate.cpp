@@ -7,7 +7,7 @@
 #include "plan/memory.h"
 #include "profiles/error.h"
 #include "simulator/event_engine.h"
-#include "simulator/position_program.h"
+#include "simulator/pipeline_rank_program.h"
 
 namespace frostpipe {
 namespace {
@@ -16,14 +16,14 @@ void require_run(const Schedule& lowered, const ParallelLayout& layout, int iter
   if (iterations < 1) throw InvalidInput("iterations", "must be >= 1", std::to_string(iterations));
   if (layout.pipeline_parallel_size < 1 || layout.data_parallel_size < 1) {
     throw InvalidInput(
-        "layout", "must have at least one position and one replica",
+        "layout", "must have at least one pipeline rank and one replica",
         std::to_string(layout.pipeline_parallel_size) + " x " + std::to_string(layout.data_parallel_size));
   }
-  if (num_positions(lowered) != layout.pipeline_parallel_size) {
+  if (num_pipeline_ranks(lowered) != layout.pipeline_parallel_size) {
     throw InvalidInput(
         "schedule " + lowered.name,
-        "must have one list per pipeline position, the layout has " + std::to_string(layout.pipeline_parallel_size),
-        std::to_string(num_positions(lowered)));
+        "must have one list per pipeline rank, the layout has " + std::to_string(layout.pipeline_parallel_size),
+        std::to_string(num_pipeline_ranks(lowered)));
   }
 }
 
@@ -84,6 +84,6 @@ IterationSummary summarize(const Timing& timing, const Schedule& schedule) {
   return summary;
 }
 
-std::string_view engine_of(const Schedule& lowered) { return position_programs(lowered) ? "fast path" : "event"; }
+std::string_view engine_of(const Schedule& lowered) { return pipeline_rank_programs(lowered) ? "fast path" : "event"; }
 
 }  // namespace frostpipe

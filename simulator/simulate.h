@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "plan/plan.h"
+#include "plan/reconfiguration.h"
 #include "plan/summary.h"
 #include "plan/trace.h"
-#include "plan/transformation.h"
 #include "simulator/cost_model.h"
 #include "simulator/fast_path.h"
 
@@ -14,10 +14,10 @@ namespace frostpipe {
 
 /// Interprets a lowered schedule for `iterations` repetitions of its body on every rank of `layout`.
 ///
-/// Each rank runs its position's prologue once, its body `iterations` times, its epilogue once. Deterministic. Each
-/// rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link serves
-/// in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV holds
-/// its rank until the message is there. A collective starts when all its ranks have arrived.
+/// Each rank runs its pipeline rank's prologue once, its body `iterations` times, its epilogue once. Deterministic.
+/// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link
+/// serves in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV
+/// holds its rank until the message is there. A collective starts when all its ranks have arrived.
 ///
 /// On the fast path where it applies, else (also where ranks share links) by events; to the nanosecond the same.
 ///
@@ -57,12 +57,12 @@ using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_p
 Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, const Profile& profile,
                               const Cluster& cluster, const WrapCosts& wrap);
 
-/// What building the process groups anew is taken to cost. An estimate, not a measurement.
+/// What rebuilding the process groups is taken to cost. An estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;
 
 /// Price of a change of layout: groups to build (kRegroupNs when regroup) plus the moves in their order, those into or
 /// out of one rank one after the other.
-Nanoseconds transformation_ns(const Transformation& transformation, const Cluster& cluster);
+Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster);
 
 /// Sum over phases of steps x iteration time plus transformations: the training loop's predicted length.
 Nanoseconds predicted_run_ns(const TrainingPlan& plan);

@@ -8,8 +8,8 @@ namespace frostpipe {
 namespace {
 
 /// A flush schedule starts every iteration from the same state, namely after the meeting at the optimizer step: the
-/// second iteration's period is the period. Positions that are frozen as a whole do not meet and run ahead, so that the
-/// first iterations are a transient.
+/// second iteration's period is the period. Pipeline ranks that are frozen as a whole do not meet and run ahead, so
+/// that the first iterations are a transient.
 int iterations_until_steady(const Schedule& schedule) { return schedule.first_trainable_stage == 0 ? 2 : 5; }
 
 Nanoseconds end_of_step(const Trace& trace, int step) {
@@ -41,16 +41,16 @@ SeveralIterations simulate_until_steady(const Phase& phase, const StepSettings& 
 class FirstReplica final : public CostModel {
  public:
   FirstReplica(const CostModel& all, const ParallelLayout& alone) : all_(all) {
-    for (int position = 0; position < alone.pipeline_parallel_size; ++position)
-      ranks_.push_back(rank_of(alone, position, 0));
+    for (int pipeline_rank = 0; pipeline_rank < alone.pipeline_parallel_size; ++pipeline_rank)
+      ranks_.push_back(rank_of(alone, pipeline_rank, 0));
     std::sort(ranks_.begin(), ranks_.end());
   }
-  std::vector<Segment> segments(const Action& action, int position, int /*replica*/) const override {
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int /*replica*/) const override {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
-      return all_.segments(action, position, 0);
+      return all_.segments(action, pipeline_rank, 0);
     const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may meet
     if (!is_new) return known->second;
-    known->second = all_.segments(action, position, 0);
+    known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {
       std::erase_if(segment.collective_ranks,
                     [&](int rank) { return !std::binary_search(ranks_.begin(), ranks_.end(), rank); });
@@ -58,8 +58,8 @@ class FirstReplica final : public CostModel {
     }
     return known->second;
   }
-  Nanoseconds compute_ns(const Action& action, int position, int /*replica*/) const override {
-    return all_.compute_ns(action, position, 0);
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int /*replica*/) const override {
+    return all_.compute_ns(action, pipeline_rank, 0);
   }
   TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
 

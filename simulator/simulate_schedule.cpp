@@ -12,7 +12,7 @@ namespace {
 constexpr int kIterations = 4;  // the period is the distance of the last two
 
 Timing simulated_timing(const Schedule& lowered, const CostModel& costs, int iterations) {
-  return simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, costs, iterations);
+  return simulate_timing(lowered, {.pipeline_parallel_size = num_pipeline_ranks(lowered)}, costs, iterations);
 }
 
 /// What the last of several iterations adds, where they overlap.
@@ -42,7 +42,7 @@ ScheduleSimulation simulate_schedule(const Schedule& compute, const UniformCosts
   const std::vector<Nanoseconds>& busy = summary.busy_ns;
   found.span_bubble_fraction = idle_share(*std::max_element(busy.begin(), busy.end()), summary.longest_rank_span_ns);
   found.steady_bubble_fraction = idle_share(std::accumulate(busy.begin(), busy.end(), Nanoseconds{0}),
-                                            summary.iteration_ns * num_positions(lowered));
+                                            summary.iteration_ns * num_pipeline_ranks(lowered));
   return found;
 }
 

@@ -4,9 +4,9 @@
 
 namespace frostpipe {
 
-std::vector<Segment> TableCostModel::segments(const Action& action, int position, int replica) const {
+std::vector<Segment> TableCostModel::segments(const Action& action, int pipeline_rank, int replica) const {
   const auto compute = [](Nanoseconds duration) { return Segment{.duration_ns = duration, .collective_ranks = {}}; };
-  if (is_compute(action.kind)) return {compute(compute_ns(action, position, replica))};
+  if (is_compute(action.kind)) return {compute(compute_ns(action, pipeline_rank, replica))};
   if (action.kind == ActionKind::optimizer_step) return {compute(times_.at(action.stage).at(replica).update_ns)};
   if (action.kind != ActionKind::reduce_gradient)
     throw InvalidInput("action " + to_string(action), "must have a cost in a table of stages", "none is defined");
@@ -15,7 +15,7 @@ std::vector<Segment> TableCostModel::segments(const Action& action, int position
   return {reduce};
 }
 
-Nanoseconds TableCostModel::compute_ns(const Action& action, int /*position*/, int replica) const {
+Nanoseconds TableCostModel::compute_ns(const Action& action, int /*pipeline rank*/, int replica) const {
   const StageTimes& times = times_.at(action.stage).at(replica);
   switch (action.kind) {
     case ActionKind::backward:

@@ -17,8 +17,8 @@ class TableCostModel final : public CostModel {
   /// times[stage][replica]; reduce_gradient[stage] starts when all its ranks have arrived.
   TableCostModel(std::vector<std::vector<StageTimes>> times, std::vector<Segment> reduce_gradient)
       : times_(std::move(times)), reduce_gradient_(std::move(reduce_gradient)) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override;
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override;
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override;
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override;
   TransferCost transfer(const Action& send, int replica) const override;
 
  private:

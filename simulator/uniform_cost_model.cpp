@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-std::vector<Segment> UniformCostModel::segments(const Action& action, int /*position*/, int /*replica*/) const {
+std::vector<Segment> UniformCostModel::segments(const Action& action, int /*pipeline rank*/, int /*replica*/) const {
   if (is_compute(action.kind)) return {{.duration_ns = compute_ns(action, 0, 0), .collective_ranks = {}}};
   switch (action.kind) {
     case ActionKind::optimizer_step:
@@ -15,7 +15,7 @@ std::vector<Segment> UniformCostModel::segments(const Action& action, int /*posi
   }
 }
 
-Nanoseconds UniformCostModel::compute_ns(const Action& action, int /*position*/, int /*replica*/) const {
+Nanoseconds UniformCostModel::compute_ns(const Action& action, int /*pipeline rank*/, int /*replica*/) const {
   switch (action.kind) {
     case ActionKind::backward:
       return costs_.input_gradient_ns + costs_.weight_gradient_ns;

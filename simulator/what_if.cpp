@@ -27,13 +27,13 @@ class JitteredCostModel final : public CostModel {
  public:
   JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
       : costs_(costs), normal_(1, deviation), random_(seed) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
-    return costs_.segments(action, position, replica);
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override {
+    return costs_.segments(action, pipeline_rank, replica);
   }
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override {
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override {
     const double factor = std::max(0.1, normal_(random_));
     return static_cast<Nanoseconds>(
-        std::llround(factor * static_cast<double>(costs_.compute_ns(action, position, replica))));
+        std::llround(factor * static_cast<double>(costs_.compute_ns(action, pipeline_rank, replica))));
   }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
   std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override {

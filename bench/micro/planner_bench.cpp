@@ -25,7 +25,7 @@ Profile profile_of(int blocks) {
              .frozen_forward_ns = 900'000,
              .update_ns = 300'000,
              .output_activation_bytes = 98'304,
-             .stashed_bytes = 400'000,
+             .saved_activation_bytes = 400'000,
              .workspace_bytes = 100'000,
              .parameter_count = 900'000};
   }
@@ -64,7 +64,7 @@ BENCHMARK(make_elastic_plan)
     ->ArgsProduct({{6, 12, 24}, {2, 4, 8, 16}})
     ->Unit(benchmark::kMillisecond);
 
-/// A whole elastic run anew after a change: every phase's time and memory.
+/// A whole elastic run again after a change: every phase's time and memory.
 void what_if_on_an_elastic_plan(benchmark::State& state) {
   const int blocks = static_cast<int>(state.range(0)), ranks = static_cast<int>(state.range(1));
   const Profile profile = profile_of(blocks);

@@ -1,7 +1,7 @@
 """From the figures of runs to tables: medians, ratios between runs of one round, and how far rounds are apart."""
 import statistics
 
-COMPARED_STEPS = 10  # behind them rounding has grown into differences that mean nothing
+COMPARED_STEPS = 10  # after them rounding has grown into differences that mean nothing
 LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
 
 

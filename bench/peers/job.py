@@ -25,7 +25,7 @@ def parser(description):
     options.add_argument("--seed", type=int, default=1, help="decides the order of the data [%(default)s]")
     options.add_argument("--learning-rate", type=float, default=2e-4)
     options.add_argument("--group-by-length", type=int, default=1, metavar="N",
-                         help="sort the samples of N mini-batches of an epoch by length, then cut them anew")
+                         help="sort the samples of N mini-batches of an epoch by length, then cut them again")
     return options
 
 
@@ -80,7 +80,7 @@ class Bert:
         self.modules.append([model.bert.pooler, model.classifier])
 
     def run(self, first, end, hidden, mask):
-        """Layers `first` ... `end` - 1; `hidden` are token ids before layer 0, logits behind the last layer."""
+        """Layers `first` ... `end` - 1; `hidden` are token ids before layer 0, logits after the last layer."""
         visible = None if bool(mask.all()) else mask[:, None, None, :].bool()
         for modules in self.modules[first:end]:
             if len(modules) == 2 and modules[1] is self.model.classifier:

@@ -22,7 +22,7 @@ REPETITIONS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """A projection of so many tokens."""
+    """A projection of `tokens` tokens."""
     tokens: int
     inputs: int
     outputs: int

@@ -45,7 +45,7 @@ def evaluated(model, workload):
 def main():
     parser = job.parser(__doc__)
     parser.add_argument("--freeze", type=job.freezing, default={}, metavar="STEP:LAYERS,...",
-                        help="from each step on, so many layers are frozen (texts)")
+                        help="from each step on, that many layers are frozen (texts)")
     parser.add_argument("--cache", action="store_true", help="keep what the frozen layers give, per sample (texts)")
     parser.add_argument("--no-evaluation", action="store_true")
     options = parser.parse_args()

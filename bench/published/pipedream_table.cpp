@@ -36,7 +36,7 @@ PipeDreamChain read_chain(const std::filesystem::path& path) {
   return chain;
 }
 
-/// On a machine whose levels have so many parts each, the innermost first.
+/// On a machine whose levels have this many parts each, the innermost first.
 void add_row(Table& table, const std::string& name, const PipeDreamChain& chain, const std::vector<int>& parts) {
   std::vector<PipeDreamLevel> machine;
   int gpus = 1;

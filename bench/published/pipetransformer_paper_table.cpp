@@ -96,7 +96,7 @@ struct PaperResult {
   double seconds = 0, changes_seconds = 0;
 };
 
-/// What a change of layout took according to the logs: loading the model and building its groups anew.
+/// What a change of layout took according to the logs: loading the model and rebuilding its groups.
 double change_seconds(int length) { return length == 4 ? 9.2 + 23 : 3.8 + 12; }
 
 PaperResult run_as_published(const PaperRun& run) {

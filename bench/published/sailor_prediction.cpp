@@ -80,7 +80,7 @@ class Prediction {
     return two < 1.2 * one;
   }
 
-  /// What crosses the cut behind stage `lower`, from one stage to its neighbour.
+  /// What crosses the cut after stage `lower`, from one stage to its neighbour.
   TransferCost message(int lower, int from, int to, int replica) const {
     const double bytes =
         static_cast<double>(data_.layer_size(run_.model, 1, run_.stages[lower].layers.back()).output_bytes) *

@@ -70,7 +70,7 @@ double reduction_seconds(const Setting& setting) {
   return 2.0 * (setting.replicas - 1) / setting.replicas * 2 * parameters / kDeviceNetworkBytesPerSecond;
 }
 
-/// Work of a slice behind `context` tokens, in that of a whole sequence: products grow with the length, attention with
+/// Work of a slice after `context` tokens, in that of a whole sequence: products grow with the length, attention with
 /// length and context.
 double share_of_work(const Setting& setting, double length, double context) {
   const double six_h = 6.0 * setting.hidden;

@@ -9,7 +9,7 @@ namespace frostpipe {
 namespace {
 
 double rate_of(const Schedule& compute, const zero_bubble::Table5Row& row) {
-  const int p = num_positions(compute), v = num_stages(compute) / p;
+  const int p = num_pipeline_ranks(compute), v = num_stages(compute) / p;
   UniformCosts costs = zero_bubble::costs_of(row);
   for (Nanoseconds* const time : {&costs.forward_ns, &costs.input_gradient_ns, &costs.weight_gradient_ns}) *time /= v;
   const Schedule schedule = lower(compute);

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostMisses = 5;
+constexpr std::size_t kMostUnfitLayouts = 5;
 
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
@@ -52,10 +52,11 @@ std::string plan_answer_text(const AutoPlan& answer) {
     }
     text += "\n" + table.to_string();
   }
-  for (std::size_t i = 0; i < std::min(answer.misses.size(), kMostMisses); ++i)
-    text += "does not fit: " + answer.misses[i] + "\n";
-  if (answer.misses.size() > kMostMisses)
-    text += fmt::format("{} more layouts do not fit; --format json names them\n", answer.misses.size() - kMostMisses);
+  for (std::size_t i = 0; i < std::min(answer.unfit_layouts.size(), kMostUnfitLayouts); ++i)
+    text += "does not fit: " + answer.unfit_layouts[i] + "\n";
+  if (answer.unfit_layouts.size() > kMostUnfitLayouts)
+    text += fmt::format("{} more layouts do not fit; --format json names them\n",
+                        answer.unfit_layouts.size() - kMostUnfitLayouts);
   return text;
 }
 
@@ -76,7 +77,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
                                     {"recompute", phase.recompute ? to_string(*phase.recompute) : ""},
                                     {"predicted_iteration_ns", phase.predicted.iteration_ns}});
   }
-  json["misses"] = answer.misses;
+  json["misses"] = answer.unfit_layouts;
   return json.dump(2) + "\n";
 }
 

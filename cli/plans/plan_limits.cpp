@@ -98,7 +98,7 @@ std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, 
   if (!layers || layers->back() > num_blocks(model))
     throw InvalidInput(
         "--forecast",
-        fmt::format("must be fixed:N,N,... with frozen layers after each decision, ascending, at most {}",
+        fmt::format("must be fixed:N,N,... with frozen blocks after each decision, ascending, at most {}",
                     num_blocks(model)),
         text);
   return forecast_fixed(*layers, num_steps, options);

@@ -24,7 +24,7 @@ void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options);
 /// "" if the text is one of these, else why not.
 std::string check_fixed(const std::string& text);
 
-/// "cap": none, the rule's. "fixed:3,5,6": frozen layers after each decision. A file: the freezes of that plan, such as
+/// "cap": none, the rule's. "fixed:3,5,6": frozen blocks after each decision. A file: the freezes of that plan, such as
 /// a run's executed_plan.json, at the same fractions of this run.
 std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,
                                                        const FreezeOptions& options);

@@ -104,7 +104,7 @@ void add_cache(CLI::App& command, PlanCommandOptions& options) {
 void add_devices(CLI::App& command, PlanCommandOptions& options) {
   command
       .add_option("--threads-per-rank", options.threads_per_rank,
-                  "Compute threads of a rank on the CPU, as measured: the cluster's devices in groups of so many; "
+                  "Compute threads of a rank on the CPU, as measured: the cluster's devices in groups of that many; "
                   "default: the fastest (auto, pipetransformer, where no part of the layout is given), or 1")
       ->check(CLI::Range(1, kMostThreads).description(""))
       ->type_name("N");
@@ -117,7 +117,7 @@ void add_limits(CLI::App& command, PlanCommandOptions& options, CLI::Option* met
   command
       .add_option("--pin", options.limits.pins,
                   "Keep a layer, by name or number, on a stage; may be given several times. The plan keeps it; train "
-                  "--freeze, which plans anew, does not know of it")
+                  "--freeze, which re-plans, does not know of it")
       ->type_name("LAYER=STAGE");
   command
       .add_option("--fix", options.limits.fixed,
@@ -127,13 +127,13 @@ void add_limits(CLI::App& command, PlanCommandOptions& options, CLI::Option* met
       ->type_name("WHAT=N");
   command
       .add_option("--forecast", options.limits.forecast,
-                  "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen layers "
-                  "after each decision), or a plan's or a run's file, such as executed_plan.json")
+                  "What freezes when: cap (the rule that the freeze options shape), fixed:N,N,... (frozen blocks after "
+                  "each decision), or a plan's or a run's file, such as executed_plan.json")
       ->type_name("WHAT")
       ->capture_default_str();
   command
       .add_option("--deadline", options.deadline,
-                  "Freeze as late as possible so that the run takes at most so long, such as 90min; the forecast is "
+                  "Freeze as late as possible so that the run takes at most this long, such as 90min; the forecast is "
                   "moved as a whole")
       ->check(CLI::Validator(check_duration, ""))
       ->type_name("TIME")

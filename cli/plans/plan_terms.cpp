@@ -20,7 +20,7 @@ std::string stage_terms_text(const Phase& phase, const Profile& profile, const C
                {"layers", left},
                {"before [ms]", right},
                {"its work [ms]", right},
-               {"behind [ms]", right},
+               {"after [ms]", right},
                {"norm [ms]", right},
                {"at least [ms]", right},
                {"memory [MiB]", right},
@@ -35,7 +35,7 @@ std::string stage_terms_text(const Phase& phase, const Profile& profile, const C
     std::pair<Bytes, std::string> most = {need.weights, "weights"};
     for (const auto& [bytes, name] : {std::pair(need.gradients, "gradients"),
                                       {need.optimizer_state, "optimizer"},
-                                      {need.stash, "stash"},
+                                      {need.saved_activations, "saved activations"},
                                       {need.workspace, "workspace"},
                                       {need.exchange, "exchange"},
                                       {need.cache, "cache"}})

@@ -31,7 +31,7 @@ Schedule schedule_of(const ScheduleWhatIf& options, const UniformCosts& costs) {
   Schedule schedule = chosen_schedule(options.choice, costs);
   if (!options.split_overlap) return schedule;
   for (auto& list : schedule.body) {
-    for (Action& action : list) action.joined_with_next = false;
+    for (Action& action : list) action.overlaps_next = false;
   }
   return schedule;
 }
@@ -64,7 +64,7 @@ void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
              "Of each direction of each link; 0 = unlimited");
   command
       .add_flag("--split-overlap", options.split_overlap,
-                "Run joined forward-backward pairs (DualPipeV) one after the other")
+                "Run overlapped forward-backward pairs (DualPipeV) one after the other")
       ->needs(schedule);
 }
 
@@ -77,7 +77,7 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
     const nlohmann::ordered_json json = {{"format", "frostpipe.schedule_simulation"},
                                          {"version", 1},
                                          {"schedule", compute.name},
-                                         {"ranks", num_positions(compute)},
+                                         {"ranks", num_pipeline_ranks(compute)},
                                          {"stages", num_stages(compute)},
                                          {"num_micro_batches", compute.num_micro_batches},
                                          {"makespan_ns", summary.makespan_ns},
@@ -102,7 +102,7 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
       "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
       "steady bubble         {:.4f} (idle / ranks x iteration)\n"
       "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
-      compute.name, num_positions(compute), num_stages(compute), compute.num_micro_batches,
+      compute.name, num_pipeline_ranks(compute), num_stages(compute), compute.num_micro_batches,
       in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
       in_milliseconds(summary.longest_rank_span_ns), summary.bubble_fraction, summary.bubble_overhead,
       found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));

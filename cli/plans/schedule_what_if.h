@@ -17,7 +17,7 @@ struct ScheduleWhatIf {
   double latency_ms = 0;
   std::int64_t activation_bytes = 0;       // of a message
   double bandwidth_gbytes_per_second = 0;  // 0 = unlimited
-  bool split_overlap = false;              // joined pairs one after the other
+  bool split_overlap = false;              // overlapped pairs one after the other
 };
 
 /// --schedule, --pp, --micro-batches, --virtual-stages, --forward-ms, ...

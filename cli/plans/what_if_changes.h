@@ -8,7 +8,8 @@ namespace frostpipe {
 /// Changes a scenario as `text` says, one or several of these joined by commas:
 ///   bandwidth=x0.1 or bandwidth=10 (GB/s), latency=x10 or latency=0.5 (ms): of messages and collectives, within and
 ///   between nodes
-///   card=12.5: every node's ranks share a network card of so many GB/s each way; switch=4x50: every 4 nodes an uplink
+///   card=12.5: every node's ranks share a network card of that many GB/s each way
+///   switch=4x50: every 4 nodes share an uplink of that many GB/s
 ///   all-reduce=ring, tree, hierarchical or fastest; overlap-reduction=on; scatter-gather=off
 ///   compute=x2: every device twice as fast; rank3=x0.5: that one half as fast
 ///   freeze=x0.5: every freeze at half its step (x2: later)

@@ -172,7 +172,7 @@ std::string html_report(const HtmlReportInput& input) {
                "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
                "planner's.",
                decisions(comparison));
-  html += card("Lost and taken back", "Where a run went on from an earlier moment, why, and what it took.",
+  html += card("Lost and taken back", "Where a run went on from an earlier step, why, and what it took.",
                recoveries(comparison));
   html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));

@@ -19,7 +19,7 @@ struct MemoryCurve {
 /// where there is one.
 std::string memory_svg(const std::vector<MemoryCurve>& curves);
 
-/// from_step,rank,at_ns,bytes,action: `bytes` hold from then on; "2F0" while it runs, "2F0 ended" behind it.
+/// from_step,rank,at_ns,bytes,action: `bytes` hold from then on; "2F0" while it runs, "2F0 ended" after it.
 std::string memory_csv(const std::vector<MemoryCurve>& curves);
 
 }  // namespace frostpipe

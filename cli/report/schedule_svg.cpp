@@ -43,7 +43,7 @@ std::string action_box(const Schedule& schedule, const Span& span, double x, dou
   // How many stages of its rank come before it: the later, the darker.
   int earlier = 0;
   for (int stage = 0; stage < action.stage; ++stage)
-    earlier += schedule.position_of_stage[stage] == schedule.position_of_stage[action.stage];
+    earlier += schedule.pipeline_rank_of_stage[stage] == schedule.pipeline_rank_of_stage[action.stage];
   std::string svg = fmt::format(
       "<g><title>{} on rank {}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"",
       to_string(action), span.rank, letter_of(action.kind), coordinate(x), coordinate(y), width, kBoxHeight);
@@ -85,7 +85,7 @@ std::string schedule_svg(const Schedule& compute, const Trace& trace, Nanosecond
       coordinate(width), coordinate(bottom + kAxisHeight), coordinate(width), coordinate(bottom + kAxisHeight));
   svg += kSvgStyle;
   svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"15\">{}: {} ranks, {} stages, {} micro-batches</text>\n",
-                     kMarginLeft, escape_html(compute.name), num_positions(compute), num_stages(compute),
+                     kMarginLeft, escape_html(compute.name), num_pipeline_ranks(compute), num_stages(compute),
                      compute.num_micro_batches);
   svg += schedule_legend();
   const std::vector<double> ticks = nice_ticks(0, std::max(units, 1.0), 12);

@@ -25,9 +25,8 @@ CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& 
 }
 
 void add_sample_options(CLI::App& command, SampleOptions& samples) {
-  add_count_option(
-      command, "--max-tokens", samples.max_tokens,
-      "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of so many")
+  add_count_option(command, "--max-tokens", samples.max_tokens,
+                   "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of N")
       ->check(CLI::Range(2, 1 << 20).description(""));
   command.add_option("--window-overlap", samples.window_overlap, "Tokens of a context that neighbouring windows share")
       ->check(CLI::Range(0, 1 << 20).description(""))

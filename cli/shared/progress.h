@@ -10,7 +10,7 @@ namespace frostpipe {
 class ProgressDisplay {
  public:
   explicit ProgressDisplay(std::string job);
-  /// Leaves a clean line behind a bar.
+  /// Leaves a clean line after a bar.
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;

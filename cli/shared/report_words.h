@@ -10,7 +10,7 @@ namespace frostpipe {
 /// elastic run", "the run NAME".
 std::string run_in_words(std::string_view name);
 
-/// ", the fastest of the others" behind the name of the run that is; empty behind any other.
+/// ", the fastest of the others" after the name of the run that is; empty after any other.
 std::string fastest_clause(const Comparison& comparison, std::string_view baseline);
 
 /// One sentence: what the last run brought against each of the others, in speed and in accuracy, the latter with its

@@ -92,9 +92,9 @@ std::string recoveries_text(const RunSummary& run) {
     if (recovery.lost_steps > 0)
       text += fmt::format("{} step{} done again ({}), ", recovery.lost_steps, recovery.lost_steps == 1 ? "" : "s",
                           format_duration(recovery.lost_work_ns));
-    if (recovery.forming_ns > 0)
-      text += fmt::format("noticed in {}, formed anew in {}, ", format_duration(recovery.detection_ns),
-                          format_duration(recovery.forming_ns));
+    if (recovery.rendezvous_ns > 0)
+      text += fmt::format("noticed in {}, reconnected in {}, ", format_duration(recovery.detection_ns),
+                          format_duration(recovery.rendezvous_ns));
     text += fmt::format("restored in {}\n", format_duration(recovery.restoring_ns));
   }
   return text;

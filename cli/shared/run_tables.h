@@ -12,7 +12,7 @@ namespace frostpipe {
 /// What a run did: its phases, throughput and accuracy. `folder` is where it lies.
 std::string run_text(const RunSummary& run, const std::string& folder);
 
-/// Where a run went back to an earlier moment, what it cost and in which parts; empty if it never did.
+/// Where a run went back to an earlier step, what it cost and in which parts; empty if it never did.
 std::string recoveries_text(const RunSummary& run);
 
 /// Predicted against measured, a row per phase of each run.

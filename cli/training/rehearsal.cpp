@@ -50,7 +50,7 @@ void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOp
   command.add_flag("--emulated-links", options.links, "Emulated: messages take the times of the cluster's links");
   command
       .add_option("--nodes", train.num_nodes,
-                  "Group the ranks into so many virtual nodes of equal size, each with its own cache and part of the "
+                  "Group the ranks into N virtual nodes of equal size, each with its own cache and part of the "
                   "data; default: one per host")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");

@@ -6,7 +6,7 @@
 
 #include "cli/plans/replan_text.h"
 #include "cli/shared/output.h"
-#include "executor/elastic/seats.h"
+#include "executor/elastic/logical_ranks.h"
 #include "planner/memory_reserve.h"
 #include "planner/run_replanner.h"
 
@@ -22,7 +22,7 @@ PlanOptions options_of(const TrainOptions& train, int steps_per_epoch) {
 
 /// The devices that the ranks run on.
 Cluster devices_of(const ReplanRequest& request, const Cluster& cluster) {
-  return request.seats.empty() ? cluster : remaining(cluster, request.seats);
+  return request.logical_ranks.empty() ? cluster : remaining(cluster, request.logical_ranks);
 }
 
 /// What the run is told, and the user, where no other layout fits.

@@ -28,13 +28,13 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--resume", options.train.resume,
-                  "auto: go on with the run in RUN if it has not ended; no: begin anew; else from this checkpoint, or "
+                  "auto: go on with the run in RUN if it has not ended; no: start over; else from this checkpoint, or "
                   "the newest in this folder. The plan may be another one, "
                   "for other ranks, schedules or frozen layers")
       ->type_name("WHAT")
       ->capture_default_str();
   command.add_flag("--overwrite", options.overwrite,
-                   "Begin anew in RUN if a run there has ended; without it that is refused");
+                   "Start over in RUN if a run there has ended; without it that is refused");
   command.add_option("--spares", options.num_spares, "Processes that wait to take a lost rank's place")
       ->check(CLI::Range(0, 1024).description(""))
       ->type_name("N")
@@ -48,7 +48,7 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--accuracy-guard", options.accuracy_tolerance,
                   "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
-                  "per cent behind it")
+                  "per cent after it")
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->type_name("X");
 }
@@ -75,12 +75,12 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
              "Fraction of values to drop in layers that train; the same ones in every layout");
   command
       .add_option("--group-by-length", train.group_by_length,
-                  "Mini-batches of samples of similar length: an epoch's order is sorted within so many neighbouring "
+                  "Mini-batches of samples of similar length: an epoch's order is sorted within N neighbouring "
                   "mini-batches, whose order is random. They then consist of other samples than without")
       ->check(CLI::Range(2, kLargestCount).description(""))
       ->type_name("N");
   add_number("--label-smoothing", train.label_smoothing, 0, 0.99,
-             "So much of a target is spread over all classes or tokens");
+             "Part of a target that is spread over all classes or tokens");
   add_count_option(command, "--crop-padding", train.samples.crop_padding,
                    "Shift pictures to train on at random by up to N pixels")
       ->check(CLI::Range(0, 1024).description(""));
@@ -106,7 +106,7 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
       ->type_name("RUN");
   command
       .add_option("--epochs", options.epochs,
-                  "Only checked: a plan's steps are the run's, and must be so many epochs of this data. plan --epochs "
+                  "Only checked: a plan's steps are the run's, and must be N epochs of this data. plan --epochs "
                   "makes a plan of another length")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
@@ -118,7 +118,7 @@ void add_freeze_rule(CLI::App& command, TrainCommandOptions& options) {
       .add_option(
           "--freeze", options.freeze,
           "Who decides what freezes: plan (its phases), paper (gradient norms with the cap), cap (the cap alone), "
-          "adaptive (smoothed gradient norms, at any step), fixed:3,5,6 (so many layers at each decision)")
+          "adaptive (smoothed gradient norms, at any step), fixed:3,5,6 (that many blocks after each decision)")
       ->type_name("RULE")
       ->capture_default_str();
 }

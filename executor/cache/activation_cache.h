@@ -14,7 +14,7 @@ class ActivationStore;
 
 /// Where the frozen prefix ends, and everything else that decides what its output is.
 struct CacheBoundary {
-  int layer = 0;          // the first layer behind the prefix
+  int layer = 0;          // the first layer after the prefix
   std::uint64_t key = 0;  // of the prefix's weights
   bool operator==(const CacheBoundary&) const = default;
 };
@@ -56,7 +56,7 @@ class ActivationCache {
   void forget_boundaries();
   const std::vector<CacheBoundary>& boundaries() const { return boundaries_; }
 
-  /// Starts to read; entries stored behind `deepest_layer` count as not found. A second call replaces what was not
+  /// Starts to read; entries stored after `deepest_layer` count as not found. A second call replaces what was not
   /// taken.
   void read_ahead(std::span<const int> samples, int deepest_layer);
   /// The rows of these samples: as read ahead, or read now where others were.
@@ -64,7 +64,7 @@ class ActivationCache {
   /// Stores the samples' packed rows, [tokens, hidden], at the boundary, but for those that are there.
   void write(std::span<const int> samples, const at::Tensor& activations);
 
-  /// Bytes that a sample of so many tokens takes in a store.
+  /// Bytes that a sample of `tokens` tokens takes in a store.
   static std::int64_t entry_bytes(std::int64_t tokens, std::int64_t hidden_size, at::ScalarType stored);
 
   const CacheCounts& counts() const { return counts_; }

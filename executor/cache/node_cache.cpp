@@ -63,10 +63,10 @@ std::string note_of(const std::vector<NodeReport>& reports) {
   for (const NodeReport& report : reports) nodes.insert(report.node);
   std::vector<std::string> notes;
   for (const int node : nodes) {
-    const auto speaks = [&](const NodeReport& report) {
+    const auto has_note = [&](const NodeReport& report) {
       return report.node == node && !(has_trouble(reports, node) ? report.trouble : report.note).empty();
     };
-    const auto found = std::find_if(reports.begin(), reports.end(), speaks);
+    const auto found = std::find_if(reports.begin(), reports.end(), has_note);
     if (found == reports.end()) continue;
     const std::string where = nodes.size() > 1 ? fmt::format("node {}: ", node) : "";
     notes.push_back(where + (found->trouble.empty() ? found->note

@@ -27,7 +27,7 @@ struct NodeCacheOptions {
 /// all is computed.
 class NodeCache {
  public:
-  /// `all_samples`: by number, those of other nodes too. `earlier`: this process's, of an earlier forming of the job,
+  /// `all_samples`: by number, those of other nodes too. `earlier`: this process's, of an earlier rendezvous round,
   /// or null: its store is used on, by new ranks of the node too. Throws InvalidInput for a disk folder that is none.
   NodeCache(const NodeCacheOptions& options, std::vector<CacheableSample> all_samples, Communicator& communicator,
             std::unique_ptr<NodeCache> earlier = nullptr);
@@ -38,7 +38,7 @@ class NodeCache {
   const std::string& note() const { return note_; }
 
   /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank
-  /// that speaks for each layer.
+  /// that answers for each layer.
   void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
                     const std::vector<int>& holders);
   /// Layers may train again: what is stored counts only where the same weights freeze again.

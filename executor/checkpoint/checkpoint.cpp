@@ -245,20 +245,20 @@ void keep_newest_checkpoints(const std::filesystem::path& root, int count, int h
   }
 }
 
-void remove_checkpoints_behind(const std::filesystem::path& root, int step) {
+void remove_checkpoints_after(const std::filesystem::path& root, int step) {
   for (const std::filesystem::path& folder : checkpoints_in(root)) {
     if (folder.filename() > checkpoint_path(root, step).filename()) remove_checkpoint(folder);
   }
 }
 
-std::string attempt_name(int forming, int number) { return fmt::format("{}-{}", forming, number); }
+std::string attempt_name(int round, int number) { return fmt::format("{}-{}", round, number); }
 
-void remove_attempts_before(const std::filesystem::path& root, int forming) {
+void remove_attempts_before(const std::filesystem::path& root, int round) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
     const std::string name = entry.path().filename();
     std::smatch parts;
-    if (std::regex_match(name, parts, kUnfinishedName) && std::atoi(parts.str(1).c_str()) < forming)
+    if (std::regex_match(name, parts, kUnfinishedName) && std::atoi(parts.str(1).c_str()) < round)
       std::filesystem::remove_all(entry.path(), ignored);
   }
 }

@@ -45,7 +45,7 @@ struct CheckpointFile {
   bool operator==(const CheckpointFile&) const = default;
 };
 
-/// A moment of a run: `step` optimizer steps are done. On disk it is a folder:
+/// A snapshot of a run: `step` optimizer steps are done. On disk it is a folder:
 ///   checkpoint.json          this struct but for plan and run, with a hash of itself; written last
 ///   plan.json                the phases as they were executed, the running one, and those decided but not begun
 ///   run.json                 the summary of the steps so far
@@ -81,7 +81,7 @@ CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<Checkpo
 /// with it.
 Checkpoint read_checkpoint(const std::filesystem::path& folder);
 
-/// A moment without files, as one text and back: what ranks tell each other after a loss. Throws InvalidInput.
+/// A snapshot without files, as one text and back: what ranks tell each other after a loss. Throws InvalidInput.
 std::string to_text(const Checkpoint& checkpoint);
 Checkpoint checkpoint_from_text(const std::string& text);
 
@@ -102,14 +102,14 @@ NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root);
 
 /// Removes all but the newest `count`, and that of step `held`.
 void keep_newest_checkpoints(const std::filesystem::path& root, int count, int held);
-/// Removes those behind `step`: the run has gone back to it.
-void remove_checkpoints_behind(const std::filesystem::path& root, int step);
+/// Removes those after `step`: the run has gone back to it.
+void remove_checkpoints_after(const std::filesystem::path& root, int step);
 /// Removes what writers that were interrupted have left.
 void remove_unfinished_checkpoints(const std::filesystem::path& root);
 
-/// An attempt to write a checkpoint, for CheckpointPart::attempt: the `number`th of a forming of the job.
-std::string attempt_name(int forming, int number);
-/// Removes what attempts of the formings before `forming` have left. Nobody may write to them any more.
-void remove_attempts_before(const std::filesystem::path& root, int forming);
+/// An attempt to write a checkpoint, for CheckpointPart::attempt: the `number`th of rendezvous round `round`.
+std::string attempt_name(int round, int number);
+/// Removes what attempts of the rounds before `round` have left. Nobody may write to them any more.
+void remove_attempts_before(const std::filesystem::path& root, int round);
 
 }  // namespace frostpipe

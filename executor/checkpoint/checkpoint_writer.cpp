@@ -127,7 +127,7 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
     synchronize_folder(folder);
-    if (given_up) throw RuntimeFailure("the job forms anew");
+    if (given_up) throw RuntimeFailure("a new rendezvous round begins");
     std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
     std::filesystem::rename(folder, whole);
     synchronize_folder(root);
@@ -162,7 +162,7 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path root, int rank, int kee
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  give_up("the job ends, or forms anew");
+  give_up("the job ends, or a new rendezvous round begins");
   if (state_->thread.joinable()) state_->thread.join();
 }
 

@@ -45,21 +45,21 @@ struct Communicator::State {
   c10::intrusive_ptr<c10d::Store> store;   // by which other groups find their ranks
   std::unique_ptr<Heartbeat> heartbeat;
   std::filesystem::path store_folder;  // of a store in a file; empty on all ranks but the first
-  bool through_host = false;
+  bool host_staging = false;
   int num_groups = 0;
-  Group everyone, movers;
+  Group control_group, weight_transfer_group;
   std::string posted;                // by this rank
   std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
   /// schedule can turn into a deadlock. Cheap elsewhere. Both ends of the pipeline may have tied parameters.
-  void connect_pairs(const ParallelLayout& layout, const Place& place, ActiveGroups& groups) {
+  void connect_pairs(const ParallelLayout& layout, const MeshCoordinate& coordinate, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
     const int last = layout.pipeline_parallel_size - 1;
     const auto connect = [&](int lower, int upper) {
-      const int below = rank_of(layout, lower, place.replica), above = rank_of(layout, upper, place.replica);
-      if (place.position == lower) {
+      const int below = rank_of(layout, lower, coordinate.replica), above = rank_of(layout, upper, coordinate.replica);
+      if (coordinate.pipeline_rank == lower) {
         groups.forward.send(one, above, 0, what).wait();
         groups.backward.receive(one, above, 0, what).wait();
       } else {
@@ -67,9 +67,9 @@ struct Communicator::State {
         groups.backward.send(one, below, 0, what).wait();
       }
     };
-    for (const int lower : {place.position - 1, place.position})
+    for (const int lower : {coordinate.pipeline_rank - 1, coordinate.pipeline_rank})
       if (lower >= 0 && lower < last) connect(lower, lower + 1);
-    if (last > 1 && (place.position == 0 || place.position == last)) connect(0, last);
+    if (last > 1 && (coordinate.pipeline_rank == 0 || coordinate.pipeline_rank == last)) connect(0, last);
     groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
     groups.replicas.all_reduce_sum({one}, "connecting replicas");
     device->synchronize();
@@ -88,7 +88,7 @@ struct Communicator::State {
     store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
     store->wait(arrivals);
     for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals))
-      through_host = through_host || shares.at(0) != 0;
+      host_staging = host_staging || shares.at(0) != 0;
   }
 
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making
@@ -98,8 +98,8 @@ struct Communicator::State {
     const auto found = std::find(ranks.begin(), ranks.end(), self.rank);
     if (found == ranks.end()) return {};
     const int size = static_cast<int>(ranks.size()), index = static_cast<int>(found - ranks.begin());
-    if (size < 2) return Group(self.rank, std::move(ranks), nullptr, /*through_host=*/false);
-    const bool in_host_memory = host_memory || through_host;
+    if (size < 2) return Group(self.rank, std::move(ranks), nullptr, /*host_staging=*/false);
+    const bool in_host_memory = host_memory || host_staging;
     c10::intrusive_ptr<c10d::Backend> backend;
     if (peers && (in_host_memory || device->torch_device().is_cpu())) {
       backend = make_local_group(peers, static_cast<std::uint32_t>(number), ranks, index);
@@ -110,7 +110,7 @@ struct Communicator::State {
         return in_host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size);
       });
     }
-    Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && through_host);
+    Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
     if (!host_memory) group.pace(pacer.get());
     return group;
   }
@@ -134,12 +134,12 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.heartbeat = std::make_unique<Heartbeat>(self);
     guarded(self.rank, "waiting for all ranks", [&] { state.meet_at_store(); });
   }
-  state.everyone = state.make_group(all, /*host_memory=*/true);
+  state.control_group = state.make_group(all, /*host_memory=*/true);
   if (state.peers) {
-    state.through_host = communicator->sum({device.is_shared() ? 1.0 : 0.0}).front() > 0;
-    if (!device.torch_device().is_cpu() && !state.through_host) communicator->open_store_in_file();
+    state.host_staging = communicator->sum({device.is_shared() ? 1.0 : 0.0}).front() > 0;
+    if (!device.torch_device().is_cpu() && !state.host_staging) communicator->open_store_in_file();
   }
-  state.movers = state.make_group(all, /*host_memory=*/false);
+  state.weight_transfer_group = state.make_group(all, /*host_memory=*/false);
   return communicator;
 }
 
@@ -161,9 +161,9 @@ void Communicator::open_store_in_file() {
 
 int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
-bool Communicator::talks_through_host() const { return state_->through_host; }
-Group& Communicator::everyone() { return state_->everyone; }
-Group& Communicator::movers() { return state_->movers; }
+bool Communicator::uses_host_staging() const { return state_->host_staging; }
+Group& Communicator::control_group() { return state_->control_group; }
+Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }
 
 void Communicator::sever() {
   if (state_->peers) state_->peers->sever();
@@ -171,41 +171,41 @@ void Communicator::sever() {
 
 void Communicator::pace(const Cluster& cluster, int shrink) {
   state_->pacer = std::make_unique<LinkPacer>(cluster, shrink, rank());
-  state_->movers.pace(state_->pacer.get());
+  state_->weight_transfer_group.pace(state_->pacer.get());
 }
 
-ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainable_position) {
+ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainable_pipeline_rank) {
   State& state = *state_;
   const RankEnvironment& self = state.self;
   std::vector<int> active, training;
-  for (int position = 0; position < layout.pipeline_parallel_size; ++position) {
-    for (const int rank : replicas_of(layout, position)) {
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+    for (const int rank : replicas_of(layout, pipeline_rank)) {
       active.push_back(rank);
-      if (position >= first_trainable_position) training.push_back(rank);
+      if (pipeline_rank >= first_trainable_pipeline_rank) training.push_back(rank);
     }
   }
-  everyone().barrier();
+  control_group().barrier();
   ActiveGroups groups;
   if (layout.pipeline_parallel_size > 1) {
     groups.forward = state.make_group(active, false);
     groups.backward = state.make_group(active, false);
     groups.norm = state.make_group(training, false);
   }
-  for (int position = 0; position < layout.pipeline_parallel_size; ++position) {
-    Group group = state.make_group(replicas_of(layout, position), false);
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+    Group group = state.make_group(replicas_of(layout, pipeline_rank), false);
     if (!group.ranks().empty()) groups.replicas = std::move(group);
   }
-  if (const auto place = find_place(layout, self.rank)) state.connect_pairs(layout, *place, groups);
+  if (const auto coordinate = find_coordinate(layout, self.rank)) state.connect_pairs(layout, *coordinate, groups);
   return groups;
 }
 
 std::string Communicator::broadcast(const std::string& text, int from_rank) {
   if (world_size() < 2) return text;
   at::Tensor size = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
-  everyone().broadcast(size, from_rank, "broadcast of a decision");
+  control_group().broadcast(size, from_rank, "broadcast of a decision");
   at::Tensor bytes = at::empty({size.item<std::int64_t>()}, at::kByte);
   if (rank() == from_rank) std::copy(text.begin(), text.end(), bytes.data_ptr<std::uint8_t>());
-  everyone().broadcast(bytes, from_rank, "broadcast of a decision");
+  control_group().broadcast(bytes, from_rank, "broadcast of a decision");
   const auto* data = reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>());
   return {data, data + bytes.numel()};
 }
@@ -236,7 +236,7 @@ std::string Communicator::posted() {
 std::vector<double> Communicator::sum(std::vector<double> values) {
   if (world_size() < 2 || values.empty()) return values;
   at::Tensor tensor = at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kDouble);
-  everyone().all_reduce_sum({tensor}, "sum over all ranks");
+  control_group().all_reduce_sum({tensor}, "sum over all ranks");
   return values;
 }
 

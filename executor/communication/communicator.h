@@ -11,11 +11,11 @@
 
 namespace frostpipe {
 
-/// The groups of the ranks that train in a phase; built anew at each transformation.
+/// The groups of the ranks that train in a phase; rebuilt at each reconfiguration.
 struct ActiveGroups {
-  Group forward;   // activations, between pipeline positions
+  Group forward;   // activations, between pipeline ranks
   Group backward;  // gradients of activations: its own group, so that both directions keep their order
-  Group replicas;  // of this rank's position
+  Group replicas;  // of the ranks that hold this rank's stage
   Group norm;      // all ranks that train: the global gradient norm
 };
 
@@ -31,18 +31,18 @@ class Communicator {
 
   int rank() const;
   int world_size() const;
-  /// Some rank shares its device with another one: messages between devices go through host memory.
-  bool talks_through_host() const;
-  /// All ranks, host memory: decisions, figures. The message group.
-  Group& everyone();
+  /// Some rank shares its device with another one: messages between devices are staged in host memory.
+  bool uses_host_staging() const;
+  /// All ranks, host memory: decisions and figures.
+  Group& control_group();
   /// All ranks, device memory: weights that move.
-  Group& movers();
+  Group& weight_transfer_group();
   /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the
   /// times of `cluster`'s links for `shrink` times their bytes, where the real links are faster.
   void pace(const Cluster& cluster, int shrink);
-  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_position`: positions
-  /// before it have no part in the gradient norm.
-  ActiveGroups form(const ParallelLayout& layout, int first_trainable_position);
+  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_pipeline_rank`: pipeline
+  /// ranks before it have no part in the gradient norm.
+  ActiveGroups form(const ParallelLayout& layout, int first_trainable_pipeline_rank);
   /// Text from `from_rank` to all.
   std::string broadcast(const std::string& text, int from_rank);
   /// A text of every rank, to all; by rank.

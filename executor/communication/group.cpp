@@ -61,8 +61,8 @@ void Transfer::wait() {
 
 const at::Tensor& Transfer::tensor() const { return state_->tensor; }
 
-Group::Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool through_host)
-    : self_(self), through_host_(through_host), ranks_(std::move(ranks)) {
+Group::Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool host_staging)
+    : self_(self), host_staging_(host_staging), ranks_(std::move(ranks)) {
   if (backend) link_ = std::make_shared<Link>(Link{std::move(backend)});
 }
 
@@ -76,7 +76,7 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
   what += fmt::format(" to rank {}", to_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
-    const at::Tensor contiguous = through_host_ ? host_copy_of(tensor) : tensor.contiguous();
+    const at::Tensor contiguous = host_staging_ ? host_copy_of(tensor) : tensor.contiguous();
     const auto send_now = [link = link_, contiguous, to = index_of(to_rank), tag] {
       std::vector<at::Tensor> list{contiguous};
       return link->backend->send(list, to, tag);
@@ -96,8 +96,8 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   what += fmt::format(" from rank {}", from_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
-    const at::Tensor received = through_host_ ? host_memory_for(into) : at::Tensor();
-    std::vector<at::Tensor> list{through_host_ ? received : into};
+    const at::Tensor received = host_staging_ ? host_memory_for(into) : at::Tensor();
+    std::vector<at::Tensor> list{host_staging_ ? received : into};
     return std::make_shared<Transfer::State>(
         Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, link_->longest_wait(), self_,
                         what, received});
@@ -110,18 +110,18 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
   guarded(self_, what, [&] {
     if (pacer_) return paced_all_reduce(tensors);
     std::vector<at::Tensor> summed = tensors;
-    if (through_host_) std::transform(tensors.begin(), tensors.end(), summed.begin(), host_copy_of);
+    if (host_staging_) std::transform(tensors.begin(), tensors.end(), summed.begin(), host_copy_of);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     for (at::Tensor& tensor : summed) {
       std::vector<at::Tensor> list{tensor};
       works.push_back(link_->backend->allreduce(list));
     }
     for (auto& work : works) work->wait();
-    for (std::size_t i = 0; through_host_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
+    for (std::size_t i = 0; host_staging_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
   });
 }
 
-/// All in one buffer, and behind it when each rank came: microseconds of the hosts' common clock in two halves that a
+/// All in one buffer, and after it when each rank came: microseconds of the hosts' common clock in two halves that a
 /// float holds exactly.
 void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
   using std::chrono::microseconds;
@@ -156,11 +156,11 @@ void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
 void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what) {
   if (ranks_.size() < 2) return;
   guarded(self_, what, [&] {
-    std::vector<at::Tensor> list{through_host_ ? host_copy_of(tensor) : tensor};
+    std::vector<at::Tensor> list{host_staging_ ? host_copy_of(tensor) : tensor};
     c10d::BroadcastOptions options;
     options.rootRank = index_of(from_rank);
     link_->backend->broadcast(list, options)->wait();
-    if (through_host_ && from_rank != self_) tensor.copy_(list[0]);
+    if (host_staging_ && from_rank != self_) tensor.copy_(list[0]);
   });
 }
 

@@ -34,8 +34,8 @@ class Group {
  public:
   Group() = default;
   /// Of this rank, `self`, with the others in `ranks`. `backend`: theirs, in that order; null for a group of one.
-  /// `through_host`: tensors of the device are copied to host memory and back.
-  Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool through_host);
+  /// `host_staging`: tensors of the device are copied to host memory and back.
+  Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool host_staging);
   /// Messages and reductions take the pacer's times from now on; null: as fast as it goes. It must outlive the group.
   void pace(LinkPacer* pacer) { pacer_ = pacer; }
   const std::vector<int>& ranks() const { return ranks_; }
@@ -52,7 +52,7 @@ class Group {
   int index_of(int rank) const;
   void paced_all_reduce(const std::vector<at::Tensor>& tensors);
   int self_ = 0;
-  bool through_host_ = false;
+  bool host_staging_ = false;
   std::vector<int> ranks_;
   struct Link;  // LibTorch's process group, kept out of this header
   std::shared_ptr<Link> link_;

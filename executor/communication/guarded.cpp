@@ -33,7 +33,7 @@ void rethrow_from_c10d(int self, const std::string& what) {
   } catch (const std::system_error&) {
     throw;  // no more threads: this rank's own failure
   } catch (const std::exception& error) {
-    wait_for_the_culprit();
+    wait_for_failed_peer();
     throw PeerLost(fmt::format("rank {}: {}: {}", self, what, first_line(error)));
   }
 }

@@ -24,7 +24,7 @@ namespace frostpipe {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-/// Once a connection is lost, a rank that is silent for so long is the reason.
+/// Once a connection is lost, a rank that is silent for this long is the reason.
 constexpr int kSilenceAfterLossSeconds = 3;
 // Process-wide, as the heartbeat is.
 std::atomic<bool> peer_was_lost{false};
@@ -178,7 +178,7 @@ Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<Stat
 
 Heartbeat::~Heartbeat() = default;
 
-void wait_for_the_culprit() {
+void wait_for_failed_peer() {
   peer_was_lost = true;
   if (someone_watches) std::this_thread::sleep_for(std::chrono::seconds(kSilenceAfterLossSeconds + 2));
 }

@@ -34,6 +34,6 @@ class Heartbeat {
 /// Called where a connection to a peer has broken: gives the watch time to name the rank that fell silent, and to end
 /// this process with its message. Returns where our launcher does that, and where no rank is silent (then the peer
 /// ended by an error of its own).
-void wait_for_the_culprit();
+void wait_for_failed_peer();
 
 }  // namespace frostpipe

@@ -17,7 +17,7 @@ class LinkPacer {
   /// Drops what has not left.
   ~LinkPacer();
 
-  /// Calls `leave` from the pacer's thread when a message of so many (shrunk) bytes, handed over now, would have
+  /// Calls `leave` from the pacer's thread when a message of `bytes` (shrunk) bytes, handed over now, would have
   /// arrived.
   void send(int to_rank, Bytes bytes, std::function<void()> leave);
   /// Time of an all-reduce over `ranks`, from the last of them on.

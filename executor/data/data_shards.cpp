@@ -7,9 +7,9 @@
 
 namespace frostpipe {
 
-std::vector<int> nodes_of_seats(std::span<const int> seats, int num_seats, int num_nodes) {
+std::vector<int> nodes_of_logical_ranks(std::span<const int> logical_ranks, int num_logical_ranks, int num_nodes) {
   std::vector<int> nodes;
-  for (const int seat : seats) nodes.push_back(seat * num_nodes / num_seats);
+  for (const int logical_rank : logical_ranks) nodes.push_back(logical_rank * num_nodes / num_logical_ranks);
   return nodes;
 }
 

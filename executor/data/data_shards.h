@@ -6,15 +6,16 @@
 
 namespace frostpipe {
 
-/// Node of every rank where `num_seats` seats (a multiple) form `num_nodes` contiguous groups of equal size. `seats`:
-/// by rank. Whoever is left after a loss stays on its node, as on a host; a node may then be without ranks.
-std::vector<int> nodes_of_seats(std::span<const int> seats, int num_seats, int num_nodes);
+/// Node of every rank where `num_logical_ranks` logical ranks (a multiple) form `num_nodes` contiguous groups of equal
+/// size. `logical_ranks`: by rank. Whoever is left after a loss stays on its node, as on a host; a node may then be
+/// without ranks.
+std::vector<int> nodes_of_logical_ranks(std::span<const int> logical_ranks, int num_logical_ranks, int num_nodes);
 
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
 
 /// Groups samples by length: within every `num_mini_batches` neighbouring mini-batches, each shard's samples are dealt
-/// out anew, so that each mini-batch holds samples of similar length; which of them gets the short ones is random, a
+/// out again, so that each mini-batch holds samples of similar length; which of them gets the short ones is random, a
 /// function of seed and epoch. Mini-batches keep their sizes, and each shard its places in them.
 void group_by_length(std::vector<int>& order, int global_batch_size, int num_shards, int num_mini_batches,
                      std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of);

@@ -36,11 +36,11 @@ std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, st
 void mark_answer(Window& window, int answer_begin, int answer_end) {
   const std::vector<TokenSpan>& spans = window.spans;
   if (spans.empty() || spans.front().begin > answer_begin || spans.back().end < answer_end) return;
-  const auto behind_first = std::upper_bound(spans.begin(), spans.end(), answer_begin,
-                                             [](int position, const TokenSpan& span) { return position < span.begin; });
+  const auto after_first = std::upper_bound(spans.begin(), spans.end(), answer_begin,
+                                            [](int position, const TokenSpan& span) { return position < span.begin; });
   const auto last = std::lower_bound(spans.begin(), spans.end(), answer_end,
                                      [](const TokenSpan& span, int position) { return span.end < position; });
-  const int first = static_cast<int>(behind_first - spans.begin()) - 1;
+  const int first = static_cast<int>(after_first - spans.begin()) - 1;
   window.start_position = window.num_question_tokens + first;
   window.end_position = window.num_question_tokens + std::max(first, static_cast<int>(last - spans.begin()));
 }
@@ -57,7 +57,7 @@ Window window_of(int question, std::span<const std::int32_t> question_ids, const
   append(window.ids, tokenizer.between);
   window.num_question_tokens = static_cast<int>(window.ids.size());
   append(window.ids, std::span(context.ids).subspan(part.begin, part.end - part.begin));
-  append(window.ids, tokenizer.behind);
+  append(window.ids, tokenizer.after);
   const auto spans = std::span(context.spans).subspan(part.begin, part.end - part.begin);
   window.spans.assign(spans.begin(), spans.end());
   return window;
@@ -70,7 +70,7 @@ PairTokenizer pair_tokenizer(WordPiece tokenizer) {
   return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); },
           .before = {shared->classification_id()},
           .between = {shared->separator_id()},
-          .behind = {shared->separator_id()}};
+          .after = {shared->separator_id()}};
 }
 
 PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
@@ -79,8 +79,7 @@ PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
 }
 
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {
-  const int num_special =
-      static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.behind.size());
+  const int num_special = static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.after.size());
   if (stride < 0) throw InvalidInput("stride of windows", "must be >= 0", std::to_string(stride));
   if (std::int64_t{max_tokens} <= std::int64_t{stride} + num_special)
     throw InvalidInput("tokens of a window",

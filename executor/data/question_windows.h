@@ -13,16 +13,16 @@
 
 namespace frostpipe {
 
-/// How a family's tokenizer makes one sequence of a question and a context: before question between context behind.
+/// How a family's tokenizer makes one sequence of a question and a context: before question between context after.
 struct PairTokenizer {
   std::function<SpannedTokens(std::string_view)> encode;
-  std::vector<std::int32_t> before{}, between{}, behind{};
+  std::vector<std::int32_t> before{}, between{}, after{};
 };
 
 /// BERT's: [CLS] question [SEP] context [SEP].
 PairTokenizer pair_tokenizer(WordPiece tokenizer);
 
-/// GPT-2's: nothing stands between, before or behind them.
+/// GPT-2's: nothing stands between, before or after them.
 PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer);
 
 /// A question with as much of its context as the model can see at once, as PairTokenizer has it.
@@ -30,7 +30,7 @@ struct Window {
   /// An index into QuestionSet::questions.
   int question = 0;
   std::vector<std::int32_t> ids;
-  /// With what stands before and behind it: the position of the first token of the context.
+  /// With what stands before and after it: the position of the first token of the context.
   int num_question_tokens = 0;
   /// Where the tokens of the context stand in it; spans[0] is that of ids[num_question_tokens].
   std::vector<TokenSpan> spans;
@@ -53,7 +53,7 @@ struct Window {
 /// - Questions keep the spaces they begin with (run_qa strips them, which a byte-level tokenizer sees).
 /// - A question that leaves no room for stride + 1 tokens of a context that does not fit (transformers fails) is cut to
 ///   its first max_tokens / 2 tokens, or to fewer, so that this room is there.
-/// - An answer that begins in the last token of a window starts there (run_qa: at the [SEP] behind it, or at the last
+/// - An answer that begins in the last token of a window starts there (run_qa: at the [SEP] after it, or at the last
 ///   [PAD]).
 /// - An answer that is one of several pieces of one character (a Hangul syllable) never ends before it starts.
 ///

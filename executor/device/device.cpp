@@ -160,7 +160,7 @@ std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::ma
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   using c10d::ProcessGroupGloo;
-  // While ranks connect, Gloo waits for one that has died: so long for its address, five times as long for its
+  // While ranks connect, Gloo waits for one that has died: this long for its address, five times as long for its
   // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
   options->devices.push_back(gloo_device());

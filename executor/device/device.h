@@ -27,7 +27,7 @@ class ComputeDevice {
   virtual at::Device torch_device() const = 0;
   /// Compute threads from now on, and with them the type. Only on CPUs.
   virtual void set_num_threads(int threads) = 0;
-  /// Another rank computes on it too, which NCCL does not serve: then all ranks talk through host memory.
+  /// Another rank computes on it too, which NCCL does not serve: then all ranks use host staging.
   virtual bool is_shared() const = 0;
   /// A process group over `size` ranks, called by all of them with a store that only they share.
   virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,

@@ -23,7 +23,7 @@ class MemoryMeter {
   static void reset_peak();
 };
 
-/// While one lives, this thread's allocations are host memory that is not the device's: parked moments, files,
+/// While one lives, this thread's allocations are host memory that is not the device's: offloaded moments, files,
 /// evaluation results. They are neither counted nor limited.
 class UncountedMemory {
  public:

@@ -27,7 +27,7 @@ class ControlChannel {
   ControlChannel& operator=(ControlChannel&& other) noexcept;
 
   int descriptor() const { return socket_.number(); }
-  /// Never blocks. False if the other end is gone, or has not read for so long that there is no room. `descriptor` goes
+  /// Never blocks. False if the other end is gone, or has read so little that there is no room. `descriptor` goes
   /// along if it is >= 0: the other end gets one of its own for the same thing.
   bool send(const std::string& text, int descriptor = -1);
   /// The next text, if one is there or comes in time; nothing either if the other end is gone, see closed().

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/elastic/forming.h"
 #include "executor/elastic/membership.h"
 #include "executor/elastic/rank_process.h"
+#include "executor/elastic/rendezvous.h"
 
 namespace frostpipe {
 namespace {
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_epoch() / std::chrono::nanoseconds(1); }
 
-/// Ranks that were asked to end may take so long beyond their longest step, to write a checkpoint.
+/// Ranks that were asked to end may take this long beyond their longest step, to write a checkpoint.
 constexpr int kEndLimitSeconds = 120;
 
 volatile std::sig_atomic_t received_signal = 0, num_signals = 0;
@@ -47,9 +47,9 @@ class Launcher {
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads what is printed may leave; the job goes on
     for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
       processes_.push_back(start_rank_process(options_, id));
-      if (id < options_.num_ranks) processes_.back().rank = processes_.back().seat = id;
+      if (id < options_.num_ranks) processes_.back().rank = processes_.back().logical_rank = id;
     }
-    form();
+    start_round();
     for (;;) {
       look();
       if (received_signal) {
@@ -70,7 +70,7 @@ class Launcher {
   std::optional<int> obey_signal() {
     if (!asked_to_end_) {
       asked_to_end_ = Clock::now();
-      if (options_.ends_with_checkpoint && cause_.empty()) ask_to_end();  // else once the job has formed anew
+      if (options_.ends_with_checkpoint && cause_.empty()) ask_to_end();  // else in the next round
     }
     // Some send a signal to a process and to its group at once.
     if (Clock::now() < *asked_to_end_ + 500ms) num_signals = 1;
@@ -154,7 +154,7 @@ class Launcher {
   /// The exit code, once there is one.
   std::optional<int> judge() {
     forget_lost_spares();
-    if (const RankProcess* const culprit = failed_rank()) return fail(*culprit);
+    if (const RankProcess* const failed = failed_rank()) return fail(*failed);
     if (RankProcess* const lost = lost_process()) {
       if (cause_.empty() && num_restarts_ == options_.max_restarts) return fail(*lost);
       const auto finished = [](const RankProcess& process) {
@@ -209,13 +209,12 @@ class Launcher {
     };
     // The rank at fault may still be on its way out, or stopped: its peers see the broken connection first.
     const auto until = Clock::now() + 1s;
-    const RankProcess* culprit = find();
-    for (; culprit && culprit->lost_its_peer() && is_any_running(processes_) && Clock::now() < until;
-         culprit = find()) {
+    const RankProcess* failed = find();
+    for (; failed && failed->lost_its_peer() && is_any_running(processes_) && Clock::now() < until; failed = find()) {
       std::this_thread::sleep_for(10ms);
       reap(processes_);
     }
-    return culprit;
+    return failed;
   }
 
   void begin_to_re_form(RankProcess& lost) {
@@ -236,7 +235,7 @@ class Launcher {
     if (asked_to_end_) tell_ranks(messages::end_after(std::numeric_limits<int>::max()));
   }
 
-  /// Forms the job anew once all that are left have stopped.
+  /// Starts a new round once all that are left have stopped.
   std::optional<int> wait_for_survivors() {
     const bool too_late = Clock::now() - noticed_at_ > std::chrono::seconds(kStopLimitSeconds);
     bool all_stopped = true;
@@ -257,18 +256,18 @@ class Launcher {
       if (process.rank >= 0 && !process.running && !process.named && !process.stuck)
         cause_ += fmt::format(", {} {}", name_of(process), how_it_ended(process));
     }
-    const std::string who_goes_on = fill_seats(processes_);
+    const std::string who_goes_on = assign_ranks(processes_);
     if (who_goes_on.empty()) return fail(cause_ + "; no rank is left", 1);
     std::fprintf(stderr, "frostpipe: %s; %s (restart %d of %d)\n", cause_.c_str(), who_goes_on.c_str(), num_restarts_,
                  options_.max_restarts);
     ++generation_;
-    form();
+    start_round();
     cause_.clear();
     first_stop_.reset();
     return std::nullopt;
   }
 
-  void form() {
+  void start_round() {
     announce(processes_, {.generation = generation_,
                           .cause = cause_,
                           .lost_ns = nanoseconds_of(lost_at_),
@@ -279,11 +278,11 @@ class Launcher {
   const LaunchOptions& options_;
   std::vector<RankProcess> processes_;
   int generation_ = 0, num_restarts_ = 0;
-  std::string cause_;  // why the job is being formed anew; empty while it is not
+  std::string cause_;  // why a new round is under way; empty while none is
   Clock::time_point lost_at_{}, noticed_at_{};
-  std::optional<Clock::time_point> first_stop_;    // of a survivor, in this forming
+  std::optional<Clock::time_point> first_stop_;    // of a survivor, in this round
   std::optional<Clock::time_point> asked_to_end_;  // by a signal
-  bool end_is_settled_ = false;                    // the ranks of this forming know before which step
+  bool end_is_settled_ = false;                    // the ranks of this round know before which step
   bool was_interrupted_ = false;                   // they have ended there
   Clock::time_point last_look_ = Clock::now(), look_before_ = Clock::now();
 };

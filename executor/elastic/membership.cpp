@@ -87,42 +87,41 @@ std::optional<int> parse_end_after(const std::string& text) {
   return std::atoi(text.c_str() + 10);
 }
 
-std::string form(const Formation& formation) {
-  return nlohmann::json{
-      {"generation", formation.generation}, {"rank", formation.self.rank}, {"world_size", formation.self.world_size},
-      {"seats", formation.seats},           {"cause", formation.cause},    {"lost_ns", formation.lost_ns},
-      {"noticed_ns", formation.noticed_ns}}
+std::string start_round(const RendezvousInfo& info) {
+  return nlohmann::json{{"generation", info.generation}, {"rank", info.self.rank}, {"world_size", info.self.world_size},
+                        {"seats", info.logical_ranks},   {"cause", info.cause},    {"lost_ns", info.lost_ns},
+                        {"noticed_ns", info.noticed_ns}}
       .dump();
 }
 
-std::optional<Formation> parse_form(const std::string& text) {
+std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
-  Formation formation;
-  formation.generation = json.at("generation");
-  formation.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
-  formation.seats = json.at("seats").get<std::vector<int>>();
-  formation.cause = json.at("cause");
-  formation.lost_ns = json.at("lost_ns");
-  formation.noticed_ns = json.at("noticed_ns");
-  return formation;
+  RendezvousInfo info;
+  info.generation = json.at("generation");
+  info.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
+  info.logical_ranks = json.at("seats").get<std::vector<int>>();
+  info.cause = json.at("cause");
+  info.lost_ns = json.at("lost_ns");
+  info.noticed_ns = json.at("noticed_ns");
+  return info;
 }
 
 }  // namespace messages
 
 struct Membership::State {
-  std::optional<RankEnvironment> fixed;  // where somebody else launched: one forming
+  std::optional<RankEnvironment> fixed;  // where somebody else launched: one round
   std::optional<ControlChannel> channel;
-  bool may_re_form = false;
+  bool may_rendezvous_again = false;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Formation> formations;
-  std::map<int, Descriptor> sockets;  // of the forming to come, by rank
+  std::deque<RendezvousInfo> infos;
+  std::map<int, Descriptor> sockets;  // of the round to come, by rank
   bool ended = false, leaving = false;
-  messages::Progress progress;  // of this forming
+  messages::Progress progress;  // of this round
   std::optional<std::chrono::steady_clock::time_point> step_began;
   bool is_asked_to_end = false;
-  std::optional<int> end_after;  // steps of this forming; known soon after it is asked
+  std::optional<int> end_after;  // steps of this round; known soon after it is asked
   std::thread thread;
 
   void serve() {
@@ -145,19 +144,19 @@ struct Membership::State {
       if (const auto num_steps = messages::parse_end_after(said->text)) end_after = num_steps;
       if (const int rank = messages::parse_peer(said->text); rank >= 0)
         sockets.insert_or_assign(rank, std::move(said->descriptor));
-      if (auto formation = messages::parse_form(said->text)) add(std::move(*formation));
+      if (auto info = messages::parse_start_round(said->text)) add(std::move(*info));
       changed.notify_all();
     }
   }
 
-  void add(Formation formation) {
-    auto by_rank = std::make_shared<std::vector<Descriptor>>(formation.self.world_size);
+  void add(RendezvousInfo info) {
+    auto by_rank = std::make_shared<std::vector<Descriptor>>(info.self.world_size);
     for (auto& [rank, socket] : sockets) {
-      if (rank < formation.self.world_size) (*by_rank)[rank] = std::move(socket);
+      if (rank < info.self.world_size) (*by_rank)[rank] = std::move(socket);
     }
     sockets.clear();
-    formation.self.peer_sockets = std::move(by_rank);
-    formations.push_back(std::move(formation));
+    info.self.peer_sockets = std::move(by_rank);
+    infos.push_back(std::move(info));
     progress = {};
     step_began.reset();
     is_asked_to_end = false;
@@ -177,7 +176,7 @@ std::unique_ptr<Membership> Membership::join() {
   State& state = *membership->state_;
   if (std::getenv(kControlVariable)) {
     state.channel.emplace(integer_variable(kControlVariable));
-    state.may_re_form = std::getenv(kMayReFormVariable) != nullptr;
+    state.may_rendezvous_again = std::getenv(kMayRendezvousAgainVariable) != nullptr;
     state.thread = std::thread([&state] { state.serve(); });
     return membership;
   }
@@ -196,25 +195,25 @@ Membership::~Membership() {
   state_->send_surely(messages::kDone);
 }
 
-std::optional<Formation> Membership::form() {
+std::optional<RendezvousInfo> Membership::next_round() {
   if (!state_->channel) {
-    Formation formation;
-    formation.self = *state_->fixed;
-    for (int rank = 0; rank < formation.self.world_size; ++rank) formation.seats.push_back(rank);
-    return formation;
+    RendezvousInfo info;
+    info.self = *state_->fixed;
+    for (int rank = 0; rank < info.self.world_size; ++rank) info.logical_ranks.push_back(rank);
+    return info;
   }
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [&] { return state_->ended || !state_->formations.empty(); });
-  if (state_->formations.empty()) return std::nullopt;
-  Formation formation = std::move(state_->formations.front());
-  state_->formations.pop_front();
-  formation.self.local_rank = local_rank();
-  return formation;
+  state_->changed.wait(lock, [&] { return state_->ended || !state_->infos.empty(); });
+  if (state_->infos.empty()) return std::nullopt;
+  RendezvousInfo info = std::move(state_->infos.front());
+  state_->infos.pop_front();
+  info.self.local_rank = local_rank();
+  return info;
 }
 
 int Membership::local_rank() const { return integer_variable("LOCAL_RANK"); }
 
-bool Membership::may_re_form() const { return state_->may_re_form; }
+bool Membership::may_rendezvous_again() const { return state_->may_rendezvous_again; }
 
 void Membership::stop(int generation) { state_->send_surely(messages::stopped(generation)); }
 

@@ -16,7 +16,7 @@ struct RankEnvironment {
   int local_rank = 0;
   std::string master_address = "127.0.0.1";
   int master_port = 0;
-  /// How often whoever launched has started the ranks anew (torchrun --max-restarts): its store still holds what
+  /// How often whoever launched has restarted the ranks (torchrun --max-restarts): its store still holds what
   /// earlier ones wrote.
   int attempt = 0;
   /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
@@ -28,9 +28,9 @@ struct RankEnvironment {
   std::shared_ptr<std::vector<Descriptor>> peer_sockets;
 };
 
-/// A process that has been silent for so long is dead or stuck.
+/// A process that has been silent for this long is dead or stuck.
 inline constexpr int kSilenceLimitSeconds = 10;
-/// A survivor that has not stopped for so long after a loss is stuck.
+/// A survivor that has not stopped for this long after a loss is stuck.
 inline constexpr int kStopLimitSeconds = 15;
 /// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
 inline constexpr int kPeerLostExitCode = 3;
@@ -40,19 +40,18 @@ inline constexpr int kPeerLostExitCode = 3;
 /// that is missing or not a number.
 std::optional<RankEnvironment> rank_environment();
 
-/// A forming of the job: who is who until somebody is lost.
-struct Formation {
+/// Of a rendezvous round: who is who until somebody is lost.
+struct RendezvousInfo {
   int generation = 0;  // 0 = the first
   RankEnvironment self;
-  std::vector<int>
-      seats;  // by rank: the rank that this place had in the first forming; says which device of the cluster it is
-  std::string cause;           // why the job forms anew: "rank 1 was killed by signal 9"; empty for the first
-  Nanoseconds lost_ns = 0;     // on the machine's steady clock: when whoever was lost last showed a sign of life,
-  Nanoseconds noticed_ns = 0;  // and when the launcher knew
+  std::vector<int> logical_ranks;  // by rank: the rank in the first round; says which device of the cluster it is
+  std::string cause;               // why there is a new round: "rank 1 was killed by signal 9"; empty for the first
+  Nanoseconds lost_ns = 0;         // on the machine's steady clock: when whoever was lost last showed a sign of life,
+  Nanoseconds noticed_ns = 0;      // and when the launcher knew
 };
 
-/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and its place in each
-/// forming.
+/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and who it is in each
+/// rendezvous round.
 class Membership {
  public:
   /// Null in a process that is no rank.
@@ -61,11 +60,11 @@ class Membership {
   ~Membership();
   /// Number of this process on its machine: which GPU it takes.
   int local_rank() const;
-  /// The next forming; waits for it. Nothing if this process is a spare that was not needed.
-  std::optional<Formation> form();
-  /// After a loss the job may form anew: its survivors stop() and form().
-  bool may_re_form() const;
-  /// Tells the launcher that this process has given up all its connections of that forming.
+  /// The next rendezvous round; waits for it. Nothing if this process is a spare that was not needed.
+  std::optional<RendezvousInfo> next_round();
+  /// After a loss there may be another round: the survivors call stop() and next_round().
+  bool may_rendezvous_again() const;
+  /// Tells the launcher that this process has given up all its connections of that round.
   void stop(int generation);
   /// To be asked before every step, on all ranks equally often: true where the launcher wants the run to end, at the
   /// same step on all ranks. Waits for nobody as long as it does not, and then no longer than until the launcher knows
@@ -88,28 +87,29 @@ inline constexpr const char* kEnd = "end";
 inline constexpr const char* kInterrupt = "interrupt";      // how far are you?
 inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before that step
 std::string stopped(int generation);
-/// With a socket that leads to that rank, before the forming that it is for.
+/// With a socket that leads to that rank, before the round that it is for.
 std::string peer(int rank);
-/// The answer to kInterrupt: steps that the rank has begun in this forming, and the longest of them.
+/// The answer to kInterrupt: steps that the rank has begun in this round, and the longest of them.
 struct Progress {
   int num_steps = 0;
   Nanoseconds longest_step_ns = 0;
 };
 std::string progress(const Progress& progress);
 std::optional<Progress> parse_progress(const std::string& text);
-/// What a rank does then: no more than so many steps of this forming.
+/// What a rank does then: no more than `num_steps` steps of this round.
 std::string end_after(int num_steps);
 std::optional<int> parse_end_after(const std::string& text);
-std::string form(const Formation& formation);
+std::string start_round(const RendezvousInfo& info);
 /// The generation of stopped(); -1 if the text is something else.
 int parse_stopped(const std::string& text);
 /// The rank of peer(); -1 if the text is something else.
 int parse_peer(const std::string& text);
-std::optional<Formation> parse_form(const std::string& text);
+std::optional<RendezvousInfo> parse_start_round(const std::string& text);
 }  // namespace messages
 
-/// Variables of a member's environment: its end of the line to the launcher, and whether the job may form anew.
+/// Variables of a member's environment: its end of the line to the launcher, and whether the job may have another
+/// rendezvous round.
 inline constexpr const char* kControlVariable = "FROSTPIPE_CONTROL";
-inline constexpr const char* kMayReFormVariable = "FROSTPIPE_MAY_RE_FORM";
+inline constexpr const char* kMayRendezvousAgainVariable = "FROSTPIPE_MAY_RENDEZVOUS_AGAIN";
 
 }  // namespace frostpipe

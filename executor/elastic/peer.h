@@ -41,7 +41,7 @@ struct MessageState {
 
 enum class FrameKind : std::uint32_t { ready, data, line };
 
-/// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: so many
+/// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: this many
 /// follow.
 struct FrameHeader {
   FrameKind kind = FrameKind::ready;

@@ -39,7 +39,7 @@ RankProcess start_rank_process(const LaunchOptions& options, int id) {
                                                {"WORLD_SIZE", std::to_string(options.num_ranks)},
                                                {"FROSTPIPE_LAUNCHER", std::to_string(getpid())},
                                                {kControlVariable, std::to_string(theirs.descriptor())}};
-  if (options.max_restarts > 0) variables[kMayReFormVariable] = "1";
+  if (options.max_restarts > 0) variables[kMayRendezvousAgainVariable] = "1";
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;

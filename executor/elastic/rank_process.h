@@ -12,26 +12,26 @@
 
 namespace frostpipe {
 
-/// A process may take so long until its first heartbeat: it loads its libraries. Not while it is stopped (SIGSTOP):
+/// A process may take this long until its first heartbeat: it loads its libraries. Not while it is stopped (SIGSTOP):
 /// that is known, and kSilenceLimitSeconds holds.
 inline constexpr int kStartLimitSeconds = 60;
 
-/// A process of the job as its launcher sees it: a rank of the running forming, or a spare.
+/// A process of the job as its launcher sees it: a rank of the running rendezvous round, or a spare.
 struct RankProcess {
   pid_t pid;
   ControlChannel channel;
   int rank = -1;  // -1 = a spare
-  int seat = -1;
+  int logical_rank = -1;
   bool running = true;
   int status = 0;       // waitpid's, once it no longer runs
   bool silent = false;  // killed because it was
   bool stuck = false;   // killed because it did not stop
-  bool named = false;   // in the cause of the forming that is under way
+  bool named = false;   // in the cause of the round that is under way
   bool has_beaten = false;
   bool suspended = false;                      // by SIGSTOP or its like, and not continued
-  bool stopped = false;                        // has given up its connections, to form anew
+  bool stopped = false;                        // has given up its connections, for the next round
   bool done = false;                           // has ended its work
-  std::optional<messages::Progress> progress;  // of this forming, once it was asked to end
+  std::optional<messages::Progress> progress;  // of this round, once it was asked to end
   std::chrono::steady_clock::time_point last_beat = std::chrono::steady_clock::now();
 
   /// A signal has ended it, ours too if it was silent.
@@ -39,7 +39,7 @@ struct RankProcess {
   /// It ended by itself, with an exit code other than 0.
   bool failed() const;
   bool lost_its_peer() const;
-  /// It is lost once it has sent nothing for so long.
+  /// It is lost once it has sent nothing for this long.
   std::chrono::seconds silence_limit() const;
 };
 
@@ -55,7 +55,7 @@ std::string how_it_ended(const RankProcess& process);
 
 /// Notes who has ended, was suspended or was continued, without waiting.
 void reap(std::vector<RankProcess>& processes);
-/// Reaps until none runs any more, but no longer than so long.
+/// Reaps until none runs any more, but no longer than `limit`.
 void wait_for_end(std::vector<RankProcess>& processes, std::chrono::milliseconds limit);
 /// Kills every process that still runs.
 void end_all(std::vector<RankProcess>& processes);

@@ -36,24 +36,24 @@ class Deadline {
 class EmulatedStage final : public StageCompute {
  public:
   EmulatedStage(const Profile& profile, const MeasurementKey& key, const std::string& optimizer, int shrink,
-                at::TensorOptions options, ActivationCache* cache, const Phase& phase, const Place& place)
+                at::TensorOptions options, ActivationCache* cache, const Phase& phase, const MeshCoordinate& coordinate)
       : profile_(profile),
         key_(key),
         shrink_(shrink),
         options_(options),
-        range_(phase.partition[place.position]),
+        range_(phase.partition[coordinate.pipeline_rank]),
         first_trainable_layer_(phase.first_trainable_layer),
-        is_last_(place.position + 1 == phase.layout.pipeline_parallel_size) {
-    segments_ = checkpoint_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
+        is_last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size) {
+    segments_ = recompute_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
-    trains_ = place.position >= first_trainable_stage;
-    sends_backward_ = place.position > first_trainable_stage;
+    trains_ = coordinate.pipeline_rank >= first_trainable_stage;
+    sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       update_ns_ += update_cost_of(profile, layer, key.device_type, key.dtype, optimizer);
     }
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
-    if (place.position == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
+    if (coordinate.pipeline_rank == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
@@ -81,17 +81,17 @@ class EmulatedStage final : public StageCompute {
     const std::vector<LayerCost>& costs = costs_of(size);
     Bytes kept = 0, workspace = 0;
     for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
-    for (const CheckpointSegment& segment : segments_) {
+    for (const RecomputeSegment& segment : segments_) {
       if (segment.recomputed) {
         kept += costs[segment.range.end - 1 - range_.begin].output_activation_bytes;
       } else {
-        kept += stashed_bytes(segment, costs);
+        kept += saved_activation_bytes(segment, costs);
       }
     }
-    const at::Tensor stash = trains_ ? shrunk_bytes(kept) : at::Tensor();
+    const at::Tensor saved_activations = trains_ ? shrunk_bytes(kept) : at::Tensor();
     { const at::Tensor transient = shrunk_bytes(workspace); }
-    if (trains_) in_flight_[micro_batch] = {size, std::move(input), stash};
-    at::Tensor output = is_last_ ? at::Tensor() : output_of(stash, size);
+    if (trains_) in_flight_[micro_batch] = {size, std::move(input), saved_activations};
+    at::Tensor output = is_last_ ? at::Tensor() : output_of(saved_activations, size);
     deadline.wait();
     return output;
   }
@@ -114,9 +114,9 @@ class EmulatedStage final : public StageCompute {
       deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
     }
     Bytes computed_again = 0;
-    for (const CheckpointSegment& segment : segments_) {
+    for (const RecomputeSegment& segment : segments_) {
       if (!segment.recomputed) continue;
-      computed_again = std::max(computed_again, stashed_bytes(segment, costs));
+      computed_again = std::max(computed_again, saved_activation_bytes(segment, costs));
       for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
         deadline.extend(costs[layer - range_.begin].forward_ns);
     }
@@ -151,24 +151,24 @@ class EmulatedStage final : public StageCompute {
   /// Made-up samples are equally long.
   std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
 
-  /// A part of the stash, as a layer's output is, where it has room.
-  at::Tensor output_of(const at::Tensor& stash, int size) const {
+  /// A part of the saved activations, as a layer's output is, where it has room.
+  at::Tensor output_of(const at::Tensor& saved_activations, int size) const {
     const std::int64_t tokens = size * tokens_per_sample(), hidden = shrunk_hidden_size(profile_.model, shrink_);
     const std::int64_t bytes = tokens * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
-    if (!stash.defined() || stash.numel() < bytes) return make_activation(tokens);
-    return stash.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
+    if (!saved_activations.defined() || saved_activations.numel() < bytes) return make_activation(tokens);
+    return saved_activations.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
   }
 
-  Bytes stashed_bytes(const CheckpointSegment& segment, const std::vector<LayerCost>& costs) const {
+  Bytes saved_activation_bytes(const RecomputeSegment& segment, const std::vector<LayerCost>& costs) const {
     Bytes bytes = 0;
     for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
-      bytes += costs[layer - range_.begin].stashed_bytes;
+      bytes += costs[layer - range_.begin].saved_activation_bytes;
     return bytes;
   }
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
-  /// Of the stage's layers, for a micro-batch of so many samples.
+  /// Of the stage's layers, for a micro-batch of `size` samples.
   const std::vector<LayerCost>& costs_of(int size) {
     const int tokens = static_cast<int>(tokens_per_sample());
     auto [found, is_new] = costs_.try_emplace({size, tokens});
@@ -218,7 +218,7 @@ class EmulatedStage final : public StageCompute {
   LayerRange range_;
   int first_trainable_layer_;
   bool is_last_;
-  std::vector<CheckpointSegment> segments_;
+  std::vector<RecomputeSegment> segments_;
   bool trains_ = false, sends_backward_ = false;
   Nanoseconds update_ns_ = 0;
   CachedShare cached_share_{nullptr, 0};
@@ -261,10 +261,10 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   return state;
 }
 
-std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const Place& place,
+std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                                                std::map<int, LayerState>&) const {
   const MeasurementKey key{.device_type = device_type_, .dtype = dtype_};
-  return std::make_unique<EmulatedStage>(profile_, key, optimizer_, shrink_, options_, cache_, phase, place);
+  return std::make_unique<EmulatedStage>(profile_, key, optimizer_, shrink_, options_, cache_, phase, coordinate);
 }
 
 }  // namespace frostpipe

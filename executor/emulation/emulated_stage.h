@@ -18,7 +18,7 @@ class EmulatedStageFactory final : public StageFactory {
                        int shrink, at::TensorOptions options, ActivationCache* cache);
   /// Weights hold the layer's number, so that layers differ.
   LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                            std::map<int, LayerState>& layers) const override;
 
  private:

@@ -216,7 +216,8 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
 }
 
 /// Of one source, or of one to train and one to test on.
-Dataset pictures(std::vector<ImageData> parts, const SampleOptions& options, std::uint64_t seed, ModelFolder& folder) {
+Dataset image_dataset(std::vector<ImageData> parts, const SampleOptions& options, std::uint64_t seed,
+                      ModelFolder& folder) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   for (const ImageData& part : parts) {
     for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
@@ -231,14 +232,14 @@ Dataset pictures(std::vector<ImageData> parts, const SampleOptions& options, std
   return dataset;
 }
 
-Dataset labelled_pictures(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+Dataset labelled_image_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   std::vector<ImageData> parts{open_images(source.data)};
   if (const std::vector<std::string> ordered = in_order_of(folder, parts.front().label_names());
       ordered != parts.front().label_names())
     parts = {open_images(source.data, ordered)};
   const int num_train = parts.front().size();
   if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
-  Dataset dataset = pictures(std::move(parts), options, source.seed, folder);
+  Dataset dataset = image_dataset(std::move(parts), options, source.seed, folder);
   split_by_label(source, num_train, dataset);
   return dataset;
 }
@@ -277,7 +278,7 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
       dataset = plain_text(source, options, folder);
       break;
     case Task::image_classification:
-      dataset = labelled_pictures(source, options, folder);
+      dataset = labelled_image_dataset(source, options, folder);
       break;
   }
   dataset.test_by_length = dataset.split.test;
@@ -298,7 +299,7 @@ Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& op
     dataset.items = std::move(texts);
   } else if (task == Task::image_classification) {
     const ImageData images = open_images(data, labels_to_score(folder));
-    dataset = pictures({images}, options, /*seed=*/0, folder);
+    dataset = image_dataset({images}, options, /*seed=*/0, folder);
     for (int i = 0; i < images.size(); ++i) dataset.items.push_back(images.place(i));
   } else {
     return load_dataset({.data = data, .test_data = {}, .held_out = 0}, options, folder);

@@ -33,7 +33,7 @@ struct Dataset {
 Task task_of(const std::filesystem::path& data);
 
 /// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
-/// Test data's samples are numbered behind the others. Throws InvalidInput that names the file; also where the folder's
+/// Test data's samples are numbered after the others. Throws InvalidInput that names the file; also where the folder's
 /// vocabulary has more tokens than its config says.
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 

@@ -15,7 +15,7 @@ struct ImageInput {
   std::uint64_t seed = 1;
 };
 
-/// Labelled pictures, the test's behind those to train on.
+/// Labelled pictures, the test's after those to train on.
 class ImageSamples final : public Samples {
  public:
   ImageSamples(std::vector<ImageData> parts, ImageInput input);

@@ -5,7 +5,7 @@
 #include "executor/models/attention.h"
 #include "executor/models/families.h"
 
-// Devlin et al. 2019: norms stand behind each half of a block.
+// Devlin et al. 2019: norms stand after each half of a block.
 
 namespace frostpipe {
 namespace {
@@ -50,14 +50,14 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
   const at::Tensor types = batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
   const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device())) + types;
-  return drop(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
+  return apply_dropout(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined = self_attention(c, layer, x, p[0], p[2], batch, needed, /*is_causal=*/false);
-  const at::Tensor added = drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
+  const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
   return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }
 
@@ -65,14 +65,14 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
                const MicroBatch& batch) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x), added = project(at::gelu(project(from, p[0], p[2])), p[1], p[3]);
-  return needed.spread(layer_norm(c, drop(c, layer, DropoutSite::output, added, batch) + from, p[4], p[5]));
+  return needed.spread(layer_norm(c, apply_dropout(c, layer, DropoutSite::output, added, batch) + from, p[4], p[5]));
 }
 
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                 const MicroBatch& batch) {
   if (c.task == Task::question_answering) return project(x, p[0], p[1]);
   const at::Tensor pooled = at::tanh(project(class_tokens(c, x, batch), p[0], p[2]));
-  return project(drop(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
+  return project(apply_dropout(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// How one family does what transformer.h speaks of: the blocks' halves, and what stands before and behind them.
+/// How one family does what transformer.h declares: the blocks' halves, and what stands before and after them.
 struct FamilyOfModels {
   const char* prefix;  // of the base model's tensors in a file: "bert."
   std::vector<ParameterSpec> (*embedding_parameters)(const TransformerConfig&);

@@ -166,8 +166,8 @@ at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, co
   return x.index_select(0, class_rows(config, batch).to(x.device()));
 }
 
-at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
-                const MicroBatch& batch) {
+at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
+                         const MicroBatch& batch) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
   const std::int64_t row = x.numel() / std::max<std::int64_t>(1, x.size(0));
   std::vector<std::int64_t> counts(batch.size(), row);

@@ -50,8 +50,8 @@ enum class DropoutSite { attention = 0, output = 1 };
 /// Zeroes values at random and scales the others up, if the batch says so: which ones depends on nothing but the
 /// sample's key, the layer, the site and the value's place in the sample, so that every layout drops the same. `x` has
 /// a row for each token, or one for each sample: [tokens or samples, ...]
-at::Tensor drop(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
-                const MicroBatch& batch);
+at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
+                         const MicroBatch& batch);
 
 /// The same of attention's weights, [samples, heads, queries, tokens]. `keys`: one of each sample.
 at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,

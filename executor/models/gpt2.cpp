@@ -66,7 +66,7 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
   const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device()));
-  return drop(c, 0, DropoutSite::output, sum.to(batch.type), batch);
+  return apply_dropout(c, 0, DropoutSite::output, sum.to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -74,7 +74,7 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined =
       self_attention(c, layer, layer_norm(c, x, p[4], p[5]), p[0], p[2], batch, needed, /*is_causal=*/true);
-  return needed.spread(needed.of(x) + drop(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch));
+  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -82,7 +82,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x);
   const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2]), "tanh"), p[1], p[3]);
-  return needed.spread(from + drop(c, layer, DropoutSite::output, added, batch));
+  return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,

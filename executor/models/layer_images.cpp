@@ -41,16 +41,16 @@ LayerImage image_of(int layer, const LayerState& state) {
   return image;
 }
 
-LayerImage image_of(int layer, const ParkedMoments& parked) {
+LayerImage image_of(int layer, const OffloadedMoments& offloaded) {
   return {.layer = layer,
           .frozen = true,
-          .tensors = {image_tensor("weights", parked.weights, false),
-                      image_tensor("first_moment", parked.first_moment, false),
-                      image_tensor("second_moment", parked.second_moment, false)}};
+          .tensors = {image_tensor("weights", offloaded.weights, false),
+                      image_tensor("first_moment", offloaded.first_moment, false),
+                      image_tensor("second_moment", offloaded.second_moment, false)}};
 }
 
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
-                   std::map<int, ParkedMoments>& parked) {
+                   std::map<int, OffloadedMoments>& offloaded) {
   const at::NoGradGuard no_grad;
   const SafetensorsFile file = open_layer(checkpoint, layer);
   const std::string place = (checkpoint.folder / layer_file_name(layer)).string();
@@ -63,8 +63,9 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
     return;
   }
   const UncountedMemory outside_the_device;
-  parked[layer] = {stored(file, place, "first_moment", state.weights),
-                   stored(file, place, "second_moment", state.weights), stored(file, place, "weights", state.weights)};
+  offloaded[layer] = {stored(file, place, "first_moment", state.weights),
+                      stored(file, place, "second_moment", state.weights),
+                      stored(file, place, "weights", state.weights)};
 }
 
 }  // namespace frostpipe

@@ -9,11 +9,11 @@ namespace frostpipe {
 
 /// A layer as a checkpoint keeps it. Tensors that training changes are copied, the others shared.
 LayerImage image_of(int layer, const LayerState& state);
-LayerImage image_of(int layer, const ParkedMoments& parked);
+LayerImage image_of(int layer, const OffloadedMoments& offloaded);
 
-/// Fills the layer's weights, and its moments where it trains; moments that it does not use now are parked.
+/// Fills the layer's weights, and its moments where it trains; moments that it does not use now are offloaded.
 /// `num_moments`: optimizer_moments. Throws InvalidInput if the file lacks a tensor or has it in another size or type.
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
-                   std::map<int, ParkedMoments>& parked);
+                   std::map<int, OffloadedMoments>& offloaded);
 
 }  // namespace frostpipe

@@ -112,13 +112,13 @@ std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vect
   return views(state.weights, specs);
 }
 
-ParkedMoments freeze(LayerState& state) {
-  ParkedMoments parked;
+OffloadedMoments freeze(LayerState& state) {
+  OffloadedMoments offloaded;
   if (state.first_moment.defined()) {
     const UncountedMemory outside_the_device;
-    parked = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-              state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-              state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
+    offloaded = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+                 state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+                 state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
   }
   for (Parameter& parameter : state.parameters) {
     parameter.value.requires_grad_(false);
@@ -126,7 +126,7 @@ ParkedMoments freeze(LayerState& state) {
     parameter.gradient = at::Tensor();
   }
   state.gradients = state.first_moment = state.second_moment = at::Tensor();
-  return parked;
+  return offloaded;
 }
 
 void update(LayerState& state, const UpdateRule& rule) {

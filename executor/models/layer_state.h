@@ -17,7 +17,7 @@ struct LayerState {
   at::Tensor weights;                      // [n]
   at::Tensor gradients;                    // [n]; undefined while frozen
   at::Tensor first_moment, second_moment;  // [n]; undefined while frozen, and for SGD
-  std::int64_t num_decayed = 0;            // the first so many values get weight decay
+  std::int64_t num_decayed = 0;            // the leading values that get weight decay
   at::Tensor rounded;  // projections' matrices in the compute type, see round_weights; undefined where that is the
                        // weights' own
   std::vector<Parameter> parameters;
@@ -26,7 +26,7 @@ struct LayerState {
 
 /// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and
 /// the device's memory is free.
-struct ParkedMoments {
+struct OffloadedMoments {
   at::Tensor first_moment, second_moment;
   at::Tensor weights;
 };
@@ -56,7 +56,7 @@ void round_weights(LayerState& state);
 std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs);
 
 /// Drops gradients and returns the moments.
-ParkedMoments freeze(LayerState& state);
+OffloadedMoments freeze(LayerState& state);
 
 struct UpdateRule {
   std::string optimizer = "adamw";

@@ -6,8 +6,8 @@
 namespace frostpipe {
 
 /// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends;
-/// the mean over a text's tokens but the first. `label_smoothing`: so much of the target is spread over all classes or
-/// tokens (not over an answer's ends).
+/// the mean over a text's tokens but the first. `label_smoothing`: the part of the target that is spread over all
+/// classes or tokens (not over an answer's ends).
 at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch, double label_smoothing);
 
 /// Values that an answer consists of.

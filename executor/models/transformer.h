@@ -59,7 +59,7 @@ struct ParameterSpec {
 /// Parameters of layer `layer` of model_of(config), matrices first.
 std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer);
 
-/// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties none.
+/// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties no embeddings.
 std::int64_t tied_parameter_count(const TransformerConfig& config);
 
 /// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block,
@@ -115,7 +115,7 @@ struct Parameter {
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch);
 
-/// Tokens of a sample with so many tokens of input, as layers see them: an image's patches and the class token.
+/// Tokens of a sample with `tokens` tokens of input, as layers see them: an image's patches and the class token.
 std::int64_t image_tokens(const TransformerConfig& config);
 
 }  // namespace frostpipe

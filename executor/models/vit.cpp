@@ -5,7 +5,7 @@
 #include "executor/models/attention.h"
 #include "executor/models/families.h"
 
-// Dosovitskiy et al. 2021: patches of an image as tokens behind a class token; norms stand before each half of a block.
+// Dosovitskiy et al. 2021: patches of an image as tokens after a class token; norms stand before each half of a block.
 
 namespace frostpipe {
 namespace {
@@ -57,7 +57,7 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
                                  .reshape({samples, side * side, -1});
   const at::Tensor tokens = at::cat(
       {p[2].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}), project(patches, p[0], p[3])}, 1);
-  return drop(c, 0, DropoutSite::output, (tokens + p[1].value).flatten(0, 1).to(batch.type), batch);
+  return apply_dropout(c, 0, DropoutSite::output, (tokens + p[1].value).flatten(0, 1).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -66,7 +66,7 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined =
       self_attention(c, layer, layer_norm(c, x, p[3], p[4]), p[0], bias, batch, needed, /*is_causal=*/false);
-  return needed.spread(needed.of(x) + drop(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
+  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
@@ -74,7 +74,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x);
   const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2])), p[1], p[3]);
-  return needed.spread(from + drop(c, layer, DropoutSite::output, added, batch));
+  return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,

@@ -25,7 +25,7 @@ LayerCost cost_from(const LayerSamples& kept) {
           .weight_gradient_ns = weight,
           .frozen_forward_ns = kept.frozen_forward.value(),
           .output_activation_bytes = kept.output_bytes,
-          .stashed_bytes = kept.stashed_bytes,
+          .saved_activation_bytes = kept.saved_activation_bytes,
           .workspace_bytes = kept.workspace_bytes};
 }
 
@@ -131,7 +131,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
     device_.reset_peak();
     kept.forward.add(time([&] { outputs[layer] = run(layer, layers_.at(layer).parameters, inputs[layer], batch); }));
     kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
-    kept.stashed_bytes = device_.live_bytes() - before;
+    kept.saved_activation_bytes = device_.live_bytes() - before;
     kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
   }
   at::Tensor gradient;
@@ -169,7 +169,7 @@ void LayerBench::measure_updates(const std::string& optimizer, std::map<LayerKin
   for (auto& [layer, state] : layers_) {
     state.gradients.fill_(1e-3);
     device_.first_mark();
-    // Few rows of a table of tokens have gradients, and a tie gives all of them one.
+    // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
     const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
     const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
     const TouchedGradients gradients(state, rows);

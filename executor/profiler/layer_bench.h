@@ -40,7 +40,7 @@ LayerClass class_of(const TransformerConfig& config, const Model& model, int lay
 /// Layers of one class share their measurements: more samples for each.
 struct LayerSamples {
   Mean forward, backward, backward_without_input, frozen_forward;
-  Bytes output_bytes = 0, stashed_bytes = 0, workspace_bytes = 0;
+  Bytes output_bytes = 0, saved_activation_bytes = 0, workspace_bytes = 0;
   std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
 };
 using SamplesByClass = std::map<LayerClass, LayerSamples>;
@@ -64,7 +64,7 @@ class LayerBench {
              ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
              std::vector<int> data_lengths);
 
-  /// A made-up packed micro-batch of so many samples with `tokens` tokens on average: forward of all layers, backward
+  /// A made-up packed micro-batch of `samples` samples with `tokens` tokens on average: forward of all layers, backward
   /// of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// One optimizer step of every layer.

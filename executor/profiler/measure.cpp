@@ -189,7 +189,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
     for (const int threads : thread_counts) {
       // The ranks between compute nothing: their cores are this one's.
       const bool takes_part = communicator.rank() % (threads / thread_counts.front()) == 0;
-      communicator.everyone().barrier();
+      communicator.control_group().barrier();
       device.set_num_threads(threads);
       Timings& here = timings[device.type()];
       if (takes_part) bench.measure_updates(kOptimizer, here.updates);
@@ -247,7 +247,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.model_path = options.model.string();
   profile.machine =
       fmt::format("{}; {} ranks measured at the same time{}", device->description(), communicator->world_size(),
-                  communicator->talks_through_host() ? ", some on one device, with messages through host memory" : "");
+                  communicator->uses_host_staging() ? ", some on one device, with messages through host memory" : "");
   profile.quick = options.quick;
   profile.frozen_dtype = options.frozen_dtype;
   profile.workload = shapes.workload;

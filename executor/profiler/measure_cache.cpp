@@ -46,11 +46,11 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
   std::vector<double> reads, writes;
   for (int round = 0; round < kRounds; ++round) {
     cache.view().set_boundary({.layer = round + 1, .key = 1});  // a new boundary: every entry is written again
-    communicator.everyone().barrier();
+    communicator.control_group().barrier();
     Clock::time_point begin = Clock::now();
     cache.view().write(own, activations);
     writes.push_back(seconds_since(begin) / kSamplesPerRank);
-    communicator.everyone().barrier();
+    communicator.control_group().barrier();
     begin = Clock::now();
     cache.view().take(own, round + 1);
     reads.push_back(seconds_since(begin) / kSamplesPerRank);

@@ -26,9 +26,9 @@ Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, cons
   const Nanoseconds begin = now_ns();
   for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
     if (sends) {
-      communicator.movers().send(tensor, other, 0, "link measurement").wait();
+      communicator.weight_transfer_group().send(tensor, other, 0, "link measurement").wait();
     } else {
-      communicator.movers().receive(tensor, other, 0, "link measurement").wait();
+      communicator.weight_transfer_group().receive(tensor, other, 0, "link measurement").wait();
     }
   }
   device.synchronize();
@@ -36,9 +36,9 @@ Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, cons
 }
 
 Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
-  communicator.everyone().barrier();
+  communicator.control_group().barrier();
   const Nanoseconds begin = now_ns();
-  communicator.movers().all_reduce_sum({tensor}, "link measurement");
+  communicator.weight_transfer_group().all_reduce_sum({tensor}, "link measurement");
   device.synchronize();
   return now_ns() - begin;
 }
@@ -104,10 +104,10 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
     const bool pipeline = round % 2 == 0;
     const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1,
                                 .data_parallel_size = pipeline ? 1 : world_size};
-    communicator.everyone().barrier();
+    communicator.control_group().barrier();
     const auto begin = std::chrono::steady_clock::now();
     const ActiveGroups groups = communicator.form(layout, 0);
-    communicator.everyone().barrier();
+    communicator.control_group().barrier();
     times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
   }
   std::sort(times.begin(), times.end());

@@ -9,11 +9,11 @@
 
 namespace frostpipe {
 
-/// What position 0 reads of the cache in one iteration: its replica's share of the mini-batch at once, handed out by
-/// micro-batch.
+/// What pipeline rank 0 reads of the cache in one iteration: its replica's share of the mini-batch at once, handed out
+/// by micro-batch.
 class CachedShare {
  public:
-  /// Reads nothing where `cache` is null. `deepest_layer`: entries from behind the stage are of no use to it.
+  /// Reads nothing where `cache` is null. `deepest_layer`: entries from after the stage are of no use to it.
   CachedShare(ActivationCache* cache, int deepest_layer) : cache_(cache), deepest_layer_(deepest_layer) {}
 
   /// Takes the rows of `share` of `batch`, and starts to read those of `next_share` of the mini-batch after it, if

@@ -14,14 +14,14 @@ RankSession::RankSession(const Model& model, const StageFactory& factory, Commun
       dtype_(std::move(dtype)) {}
 
 void RankSession::start(const Phase& phase, int step,
-                        const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>&)>& fill) {
+                        const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>&)>& fill) {
   phase_ = phase;
   from_step_ = step;
-  if (const auto place = find_place(phase.layout, communicator_.rank())) {
-    const LayerRange range = phase.partition[place->position];
+  if (const auto coordinate = find_coordinate(phase.layout, communicator_.rank())) {
+    const LayerRange range = phase.partition[coordinate->pipeline_rank];
     for (int layer = range.begin; layer < range.end; ++layer) {
       LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
-      fill(layer, state, parked_);
+      fill(layer, state, offloaded_);
       layers_.emplace(layer, std::move(state));
     }
   }
@@ -34,7 +34,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   phase_ = phase;
   from_step_ = step;
   layers_ = std::move(held.layers);
-  parked_ = std::move(held.parked);
+  offloaded_ = std::move(held.offloaded);
   for (auto& [layer, state] : layers_) {
     if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
   }
@@ -49,7 +49,7 @@ std::optional<HeldLayers> RankSession::release() {
   compute_.reset();
   groups_ = {};
   if (!whole_) return std::nullopt;
-  return HeldLayers{std::move(layers_), std::move(parked_)};
+  return HeldLayers{std::move(layers_), std::move(offloaded_)};
 }
 
 void RankSession::enter(const Phase& phase) {
@@ -58,13 +58,13 @@ void RankSession::enter(const Phase& phase) {
   whole_ = false;
   runner_.reset();
   compute_.reset();
-  const Transformation transformation = diff(phase_, phase, model_, optimizer_, dtype_);
-  transform(transformation, phase, factory_, communicator_, layers_, parked_);
+  const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
+  reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   device_.release_kept_memory();
   phase_ = phase;
   from_step_ = phase.from_step;
   whole_ = true;
-  if (transformation.regroup) form_groups();
+  if (reconfiguration.regroup) form_groups();
   make_runner();
 }
 
@@ -73,8 +73,8 @@ void RankSession::form_groups() {
 }
 
 void RankSession::make_runner() {
-  if (const auto place = find_place(phase_.layout, communicator_.rank())) {
-    compute_ = factory_.make_stage(phase_, *place, layers_);
+  if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
+    compute_ = factory_.make_stage(phase_, *coordinate, layers_);
     runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_,
                     phase_.first_trainable_layer == 0 ? tied_values_ : 0);
   }
@@ -88,7 +88,7 @@ std::vector<int> RankSession::holders() const {
   return holders;
 }
 
-bool RankSession::speaks() const {
+bool RankSession::reports_figures() const {
   return communicator_.rank() == rank_of(phase_.layout, phase_.layout.pipeline_parallel_size - 1, 0);
 }
 

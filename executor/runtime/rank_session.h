@@ -8,16 +8,16 @@
 #include "executor/communication/communicator.h"
 #include "executor/device/device.h"
 #include "executor/models/layer_state.h"
+#include "executor/runtime/reconfigure.h"
 #include "executor/runtime/stage_runner.h"
-#include "executor/runtime/transform.h"
 #include "plan/plan.h"
 
 namespace frostpipe {
 
-/// Layers that a rank holds, and moments that it has parked.
+/// Layers that a rank holds, and moments that it has offloaded.
 struct HeldLayers {
   std::map<int, LayerState> layers;
-  std::map<int, ParkedMoments> parked;
+  std::map<int, OffloadedMoments> offloaded;
 };
 
 /// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through
@@ -27,13 +27,13 @@ class RankSession {
   /// Everything given must outlive the session.
   RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
               std::string optimizer, std::string dtype);
-  /// Ties the first so many values of the first and of the last layer: they get one gradient, the sum of both, in every
-  /// phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
-  void tie(std::int64_t values) { tied_values_ = values; }
-  /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also parked
-  /// ones).
+  /// Ties the first `values` values of the first and of the last layer: they get one gradient, the sum of both, in
+  /// every phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
+  void tie_embeddings(std::int64_t values) { tied_values_ = values; }
+  /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also
+  /// offloaded ones).
   void start(const Phase& phase, int step,
-             const std::function<void(int layer, LayerState&, std::map<int, ParkedMoments>& parked)>& fill);
+             const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>& offloaded)>& fill);
   /// The same with what ranks still hold after a loss: `moves` bring each its missing layers.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
   /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation.
@@ -46,14 +46,14 @@ class RankSession {
   /// Optimizer steps that this rank's layers have done.
   int num_updates() const { return runner_ ? runner_->updates().value_or(from_step_) : from_step_; }
   std::map<int, LayerState>& layers() { return layers_; }
-  const std::map<int, ParkedMoments>& parked() const { return parked_; }
-  std::map<int, ParkedMoments>& parked() { return parked_; }
+  const std::map<int, OffloadedMoments>& offloaded() const { return offloaded_; }
+  std::map<int, OffloadedMoments>& offloaded() { return offloaded_; }
   /// False before start().
   bool has_phase() const { return !phase_.partition.empty(); }
   /// Rank that holds each layer: replica 0's.
   std::vector<int> holders() const;
-  /// True on the one rank that speaks for the gradients: replica 0 of the last position.
-  bool speaks() const;
+  /// True on the one rank that reports the gradients' figures: replica 0 of the last pipeline rank.
+  bool reports_figures() const;
 
  private:
   void form_groups();
@@ -68,7 +68,7 @@ class RankSession {
   bool whole_ = false;
   std::int64_t tied_values_ = 0;
   std::map<int, LayerState> layers_;
-  std::map<int, ParkedMoments> parked_;
+  std::map<int, OffloadedMoments> offloaded_;
   ActiveGroups groups_;
   std::unique_ptr<StageCompute> compute_;
   std::optional<StageRunner> runner_;

@@ -16,7 +16,7 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
                                          std::int64_t most_tokens) {
   const auto size = static_cast<std::size_t>(compute_.answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
-  const bool is_last = place_.position + 1 == phase_.layout.pipeline_parallel_size;
+  const bool is_last = coordinate_.pipeline_rank + 1 == phase_.layout.pipeline_parallel_size;
   // Samples of one length together: see attention.h.
   std::vector<int> by_length(samples.size());  // index in `samples`
   std::iota(by_length.begin(), by_length.end(), 0);
@@ -26,13 +26,13 @@ std::vector<double> StageRunner::answers(const Samples& data, std::span<const in
   for (const int index : by_length) sorted.push_back(samples[index]);
   std::deque<Transfer> sends;
   const std::vector<SampleRange> batches = batches_of(data, sorted, most_samples, most_tokens);
-  for (int index = place_.replica; index < static_cast<int>(batches.size());
+  for (int index = coordinate_.replica; index < static_cast<int>(batches.size());
        index += phase_.layout.data_parallel_size) {
     const auto [begin, end] = batches[index];
     const MiniBatch batch = mini_batch(data, std::span(sorted).subspan(begin, end - begin), end - begin, 0);
     at::Tensor activation;
     const std::string what = "evaluation of batch " + std::to_string(index);
-    if (place_.position > 0) {
+    if (coordinate_.pipeline_rank > 0) {
       activation =
           compute_.make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
       groups_.forward.receive(activation, neighbour(-1), index, what).wait();

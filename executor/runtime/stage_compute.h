@@ -19,7 +19,7 @@ class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  /// Uninitialised packed activation of so many tokens, as neighbours exchange it.
+  /// Uninitialised packed activation of `tokens` tokens, as neighbours exchange it.
   virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
   /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the
@@ -60,8 +60,8 @@ class StageFactory {
   virtual ~StageFactory() = default;
   /// Weights uninitialised.
   virtual LayerState make_layer(int layer, bool trains) const = 0;
-  /// Of the stage at `place`; `layers` holds at least its layers and outlives it.
-  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+  /// Of the stage at `coordinate`; `layers` holds at least its layers and outlives it.
+  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                                    std::map<int, LayerState>& layers) const = 0;
 };
 

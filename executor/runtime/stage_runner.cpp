@@ -80,31 +80,31 @@ StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::
       device_(device),
       receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0),
       tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
-  const std::optional<Place> place = find_place(phase.layout, rank);
-  FROSTPIPE_CHECK(place, "idle ranks run no stage");
-  place_ = *place;
+  const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
+  FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
+  coordinate_ = *coordinate;
   const Schedule schedule = schedule_of(phase);
-  FROSTPIPE_CHECK(num_stages(schedule) == num_positions(schedule), "one stage per rank");
-  body_ = schedule.body[place_.position];
+  FROSTPIPE_CHECK(num_stages(schedule) == num_pipeline_ranks(schedule), "one stage per rank");
+  body_ = schedule.body[coordinate_.pipeline_rank];
   gets_gradients_ = std::any_of(body_.begin(), body_.end(),
                                 [](const Action& action) { return action.kind == ActionKind::recv_backward; });
-  if (place_.position > 0) {
+  if (coordinate_.pipeline_rank > 0) {
     std::vector<int> received;
-    for (const Action& action : schedule.body[place_.position - 1]) {
+    for (const Action& action : schedule.body[coordinate_.pipeline_rank - 1]) {
       if (action.kind == ActionKind::recv_backward) received.push_back(*action.micro_batch);
       if (action.kind == ActionKind::send_forward) arrived_before_[*action.micro_batch] = std::exchange(received, {});
     }
   }
-  range_ = phase.partition[place_.position];
+  range_ = phase.partition[coordinate_.pipeline_rank];
 }
 
 int StageRunner::neighbour(int offset) const {
-  return rank_of(phase_.layout, place_.position + offset, place_.replica);
+  return rank_of(phase_.layout, coordinate_.pipeline_rank + offset, coordinate_.replica);
 }
 
 std::vector<SampleRange> StageRunner::micro_batches_of(const MiniBatch& batch) const {
   const std::vector<SampleRange> all = cut(batch, phase_.layout.data_parallel_size, phase_.num_micro_batches);
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(place_.replica) * phase_.num_micro_batches;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(coordinate_.replica) * phase_.num_micro_batches;
   return {first, first + phase_.num_micro_batches};
 }
 
@@ -199,9 +199,9 @@ void StageRunner::reduce_gradient(Iteration& iteration) {
 }
 
 void StageRunner::reduce_tied() {
-  const int last_position = phase_.layout.pipeline_parallel_size - 1,
+  const int last_pipeline_rank = phase_.layout.pipeline_parallel_size - 1,
             last_layer = static_cast<int>(model_.layers.size()) - 1;
-  const bool is_first = place_.position == 0, is_last = place_.position == last_position;
+  const bool is_first = coordinate_.pipeline_rank == 0, is_last = coordinate_.pipeline_rank == last_pipeline_rank;
   if (tied_values_ == 0 || !(is_first || is_last)) return;
   if (is_first && is_last) {
     tied_gradient(0).add_(tied_gradient(last_layer));
@@ -210,7 +210,7 @@ void StageRunner::reduce_tied() {
   }
   // Both add the same two numbers: sums are equal to the bit.
   const at::Tensor own = tied_gradient(is_first ? 0 : last_layer);
-  const int peer = rank_of(phase_.layout, is_first ? last_position : 0, place_.replica);
+  const int peer = rank_of(phase_.layout, is_first ? last_pipeline_rank : 0, coordinate_.replica);
   const std::string what = "REDUCE_GRAD: tied embeddings";
   Transfer sending = (is_first ? groups_.forward : groups_.backward).send(own, peer, kTiedTag, what);
   Transfer receiving =
@@ -221,13 +221,13 @@ void StageRunner::reduce_tied() {
 }
 
 void StageRunner::optimizer_step(Iteration& iteration) {
-  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 speaks for its replicas, whose
+  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 stands for its replicas, whose
   // gradients are equal.
   const int blocks = num_blocks(model_);
   at::Tensor squares = at::zeros({blocks + 2}, at::kDouble);
   double* const values = squares.data_ptr<double>();
   values[blocks + 1] = iteration.reduced_loss.value_or(compute_.loss());
-  if (place_.replica == 0 || groups_.norm.ranks().size() < 2) {
+  if (coordinate_.replica == 0 || groups_.norm.ranks().size() < 2) {
     for (const auto& [layer, touched] : iteration.gradients) {
       double square_sum = touched.square_sum();
       if (tied_values_ > 0 && layer + 1 == static_cast<int>(model_.layers.size()))

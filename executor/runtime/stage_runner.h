@@ -28,13 +28,13 @@ struct IterationResult {
 
 /// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are
 /// posted two messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that
-/// it has arrived: the gradient that comes back for an activation, or an activation that the stage below sends behind
+/// it has arrived: the gradient that comes back for an activation, or an activation that the stage below sends after
 /// the gradient's receipt; the last ones until the iteration's end. A frozen stage, which gets nothing back, has two
 /// messages under way and waits for the older one before it sends another.
 class StageRunner {
  public:
   /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner.
-  /// `tied_values`: see RankSession::tie.
+  /// `tied_values`: see RankSession::tie_embeddings.
   StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
               StageCompute& compute, ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values = 0);
 
@@ -80,7 +80,7 @@ class StageRunner {
   const Model& model_;
   Phase phase_;
   int rank_;
-  Place place_;
+  MeshCoordinate coordinate_;
   LayerRange range_;
   std::vector<Action> body_;
   bool gets_gradients_ = false;

@@ -23,7 +23,7 @@ class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
                    at::Device device, ActivationCache* cache, double label_smoothing, const Phase& phase,
-                   const Place& place, std::map<int, LayerState>& layers)
+                   const MeshCoordinate& coordinate, std::map<int, LayerState>& layers)
       : config_(config),
         model_(model),
         data_(data),
@@ -31,9 +31,9 @@ class TransformerStage final : public StageCompute {
         device_(device),
         label_smoothing_(label_smoothing),
         layers_(layers),
-        range_(phase.partition[place.position]),
+        range_(phase.partition[coordinate.pipeline_rank]),
         first_trainable_layer_(phase.first_trainable_layer),
-        last_(place.position + 1 == phase.layout.pipeline_parallel_size),
+        last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size),
         loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
@@ -43,14 +43,14 @@ class TransformerStage final : public StageCompute {
       }
     }
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
-    segments_ = checkpoint_segments(phase.recompute, model, range_, first_trainable_layer_);
+    segments_ = recompute_segments(phase.recompute, model, range_, first_trainable_layer_);
     recomputes_ =
-        std::any_of(segments_.begin(), segments_.end(), [](const CheckpointSegment& one) { return one.recomputed; });
-    trains_ = place.position >= first_trainable_stage;
-    sends_backward_ = place.position > first_trainable_stage;
+        std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
+    trains_ = coordinate.pipeline_rank >= first_trainable_stage;
+    sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache, "a phase with a cache has one");
-    if (place.position == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
+    if (coordinate.pipeline_rank == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
@@ -72,7 +72,7 @@ class TransformerStage final : public StageCompute {
     const MicroBatch batch = loader_.take(range);
     at::Tensor activation = run_frozen(micro_batch, std::move(input), batch);
     InFlight flight;
-    for (const CheckpointSegment& segment : segments_) {
+    for (const RecomputeSegment& segment : segments_) {
       InFlight::Part part{.input = std::move(activation), .output = {}};
       if (sends_backward_ || !flight.parts.empty()) part.input.requires_grad_(true);
       at::Tensor output = run_segment(segment, part.input, batch);
@@ -177,7 +177,7 @@ class TransformerStage final : public StageCompute {
   }
 
   /// Without a graph where the backward will make it.
-  at::Tensor run_segment(const CheckpointSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
+  at::Tensor run_segment(const RecomputeSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
     const at::AutoGradMode with_graph(!segment.recomputed);
     return run_range(segment.range.begin, segment.range.end, input, batch);
   }
@@ -212,7 +212,7 @@ class TransformerStage final : public StageCompute {
   int first_trainable_layer_;
   bool last_;
   BatchLoader loader_;
-  std::vector<CheckpointSegment> segments_;  // of the layers that train
+  std::vector<RecomputeSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
   bool trains_ = false;          // some layer of this stage trains
   bool sends_backward_ = false;  // the stage before trains too
@@ -244,10 +244,10 @@ LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
   return make_layer_state(parameters_of(config_, layer), types_, device_, trains, num_moments_);
 }
 
-std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const Place& place,
+std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                                                   std::map<int, LayerState>& layers) const {
   return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase,
-                                            place, layers);
+                                            coordinate, layers);
 }
 
 }  // namespace frostpipe

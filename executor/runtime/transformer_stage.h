@@ -15,7 +15,7 @@ class TransformerStageFactory final : public StageFactory {
   TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
                           at::Device device, int num_moments, ActivationCache* cache, double label_smoothing = 0);
   LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const Place& place,
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                            std::map<int, LayerState>& layers) const override;
 
  private:

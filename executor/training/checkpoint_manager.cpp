@@ -13,27 +13,27 @@ namespace {
 constexpr int kLongestWaitSeconds = 120;
 
 /// Layers that this rank writes: trainable ones are spread over the replicas, frozen ones are with the first rank that
-/// has parked their moments, else spread as well.
+/// has offloaded their moments, else spread as well.
 std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communicator& communicator) {
   const auto world = static_cast<std::size_t>(communicator.world_size());
   const int self = communicator.rank();
-  std::vector<double> parked(world * num_layers, 0.0);
-  for (const auto& [layer, moments] : session.parked()) parked[self * num_layers + layer] = 1;
-  parked = communicator.sum(std::move(parked));
+  std::vector<double> offloaded(world * num_layers, 0.0);
+  for (const auto& [layer, moments] : session.offloaded()) offloaded[self * num_layers + layer] = 1;
+  offloaded = communicator.sum(std::move(offloaded));
   const Phase& phase = session.phase();
   std::vector<LayerImage> images;
   for (int layer = 0; layer < num_layers; ++layer) {
     const std::vector<int> replicas = replicas_of(phase.layout, stage_of_layer(phase.partition, layer));
     int writer = replicas[layer % replicas.size()];
-    bool is_parked = false;
+    bool is_offloaded = false;
     for (std::size_t rank = world; layer < phase.first_trainable_layer && rank-- > 0;) {
-      if (parked[rank * num_layers + layer] == 0) continue;
+      if (offloaded[rank * num_layers + layer] == 0) continue;
       writer = static_cast<int>(rank);
-      is_parked = true;
+      is_offloaded = true;
     }
     if (writer != self) continue;
-    images.push_back(is_parked ? image_of(layer, session.parked().at(layer))
-                               : image_of(layer, session.layers().at(layer)));
+    images.push_back(is_offloaded ? image_of(layer, session.offloaded().at(layer))
+                                  : image_of(layer, session.layers().at(layer)));
   }
   return images;
 }
@@ -107,7 +107,7 @@ void CheckpointManager::finish() {
     writer_->give_up("a rank could not write its part");
   if (completes) writer_->finish(kLongestWaitSeconds);
   earlier_writers_.clear();  // each ends before it is gone
-  communicator_.everyone().barrier();
+  communicator_.control_group().barrier();
   is_clean_ = true;
   if (completes) remove_attempts_before(root_, round_ + 1);
   report();

@@ -38,7 +38,7 @@ class CheckpointManager {
   /// Waits for what is being written.
   void finish();
   /// What is not whole yet stays undone; nobody waits for it.
-  void give_up() { writer_->give_up("the job forms anew"); }
+  void give_up() { writer_->give_up("a new rendezvous round begins"); }
   /// Weights of frozen layers may have changed.
   void forget() { writer_->forget(); }
   /// Says what the writer has to say.
@@ -49,7 +49,7 @@ class CheckpointManager {
   /// Why the checkpoint of that step cannot be restored; empty if every byte is as it was written.
   std::string defect_of(int step) const;
   /// The run has gone back to `step`: removes those after it.
-  void go_back_to(int step) const { remove_checkpoints_behind(root_, step); }
+  void go_back_to(int step) const { remove_checkpoints_after(root_, step); }
 
  private:
   bool still_writes_for_earlier_rounds() const;

@@ -52,7 +52,7 @@ std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, R
                                                    .first_trainable_layer = first_trainable_layer,
                                                    .from_step = step,
                                                    .measured_iteration_ns = measured_ns,
-                                                   .seats = round.logical_ranks()});
+                                                   .logical_ranks = round.logical_ranks()});
       phases = std::move(answer.phases);
       explanation = std::move(answer.explanation);
     }
@@ -105,7 +105,7 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
     ReplanRequest request{.current = lost.front(),
                           .first_trainable_layer = lost.front().first_trainable_layer,
                           .from_step = step,
-                          .seats = round.logical_ranks(),
+                          .logical_ranks = round.logical_ranks(),
                           .layout_is_lost = true};
     if (run_.options.freeze.rule == FreezePolicy::Rule::plan) {
       request.forecast.emplace();

@@ -17,7 +17,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   restore(snapshot, {.checkpoint = folder.empty() ? nullptr : &snapshot, .held = std::nullopt, .inventories = {}});
-  communicator.everyone().barrier();
+  communicator.control_group().barrier();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
@@ -46,14 +46,14 @@ std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
   return found ? found->folder.string() : "";
 }
 
-void RecoveryCoordinator::recover(const Formation& formation) {
+void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const Nanoseconds connected = steady_now_ns();
   Communicator& communicator = round_.communicator();
   if (!held_) inventory_ = {};
-  std::vector<Holding> inventories;
+  std::vector<RankInventory> inventories;
   for (const std::string& text : communicator.gather(to_text(inventory_)))
-    inventories.push_back(holding_from_text(text));
-  // The newest checkpoint: where the memory of the survivors is not enough, and for parked moments that went with a
+    inventories.push_back(inventory_from_text(text));
+  // The newest checkpoint: where the memory of the survivors is not enough, and for offloaded moments that went with a
   // rank.
   const std::string folder = communicator.broadcast(round_.is_first() ? newest_checkpoint_folder() : "", 0);
   std::optional<Checkpoint> stored;
@@ -69,10 +69,10 @@ void RecoveryCoordinator::recover(const Formation& formation) {
   Recovery recovery{.step = snapshot.step,
                     .lost_steps = source.lost_steps,
                     .world_size = communicator.world_size(),
-                    .cause = formation.cause,
+                    .cause = info.cause,
                     .source = to_string(source, stored),
-                    .detection_ns = formation.noticed_ns - formation.lost_ns,
-                    .forming_ns = std::max<Nanoseconds>(0, connected - formation.noticed_ns),
+                    .detection_ns = info.noticed_ns - info.lost_ns,
+                    .rendezvous_ns = std::max<Nanoseconds>(0, connected - info.noticed_ns),
                     .lost_work_ns = source.lost_steps == 0 ? 0 : spent_ns};
   if (round_.is_first()) round_.checkpoints().go_back_to(snapshot.step);
   learn_recoveries();
@@ -84,9 +84,9 @@ void RecoveryCoordinator::recover(const Formation& formation) {
     layers.inventories = std::move(inventories);
   }
   restore(snapshot, std::move(layers));
-  if (from_memory && stored) adopt_parked(*stored);
+  if (from_memory && stored) adopt_offloaded(*stored);
   held_.reset();
-  communicator.everyone().barrier();
+  communicator.control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - connected;
   state_.summary.recoveries.push_back(recovery);
   if (!state_.clock.is_in_loop()) {
@@ -104,7 +104,7 @@ std::string RecoveryCoordinator::newest_checkpoint_folder() {
 }
 
 /// What the run is, from a rank that knows; to all.
-std::optional<Checkpoint> RecoveryCoordinator::told_by_survivor(const std::vector<Holding>& inventories) {
+std::optional<Checkpoint> RecoveryCoordinator::told_by_survivor(const std::vector<RankInventory>& inventories) {
   const std::optional<int> teller = rank_that_knows(inventories);
   if (!teller) return std::nullopt;
   Communicator& communicator = round_.communicator();
@@ -149,7 +149,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   state_.gate.close();
   state_.phases.slow_down(steps);
   round_.checkpoints().release();
-  round_.communicator().everyone().barrier();
+  round_.communicator().control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;
   state_.summary.recoveries.push_back(recovery);
   state_.clock.restart_step(steady_now_ns());
@@ -172,7 +172,7 @@ void RecoveryCoordinator::keep_layers() {
     inventory_.layers.push_back(layer);
     if (state.trains()) inventory_.trainable.push_back(layer);
   }
-  for (const auto& [layer, moments] : held_->parked) inventory_.parked.push_back(layer);
+  for (const auto& [layer, moments] : held_->offloaded) inventory_.offloaded.push_back(layer);
 }
 
 void RecoveryCoordinator::restore(const Checkpoint& snapshot, LayerSource source) {
@@ -190,31 +190,31 @@ void RecoveryCoordinator::restore(const Checkpoint& snapshot, LayerSource source
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
   RankSession& session = round_.session();
   const int shrink = run_.options.emulation ? run_.options.emulation->shrink : 1;
-  session.tie(state_.is_tied ? run_.model.tied_parameter_count / shrink : 0);
+  session.tie_embeddings(state_.embeddings_are_tied ? run_.model.tied_parameter_count / shrink : 0);
   if (!source.inventories.empty()) {
     session.start_with(phase, state_.step, source.held ? std::move(*source.held) : HeldLayers{},
                        moves_to_restore(source.inventories, phase));
     return;
   }
   const int num_moments = optimizer_moments(run_.options.plan.optimizer);
-  session.start(phase, state_.step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>& parked) {
-    if (!source.checkpoint) return run_.subject->fill(layer, state);
-    restore_layer(*source.checkpoint, layer, num_moments, state, parked);
+  session.start(phase, state_.step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>& offloaded) {
+    if (!source.checkpoint) return run_.training_task->fill(layer, state);
+    restore_layer(*source.checkpoint, layer, num_moments, state, offloaded);
   });
 }
 
 /// Moments of frozen layers that no rank has any more.
-void RecoveryCoordinator::adopt_parked(const Checkpoint& checkpoint) {
+void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   RankSession& session = round_.session();
   const int first_trainable_layer =
       checkpoint.plan.phases[phase_at(checkpoint.plan, checkpoint.step)].first_trainable_layer;
-  std::vector<double> parked(run_.model.layers.size(), 0.0);
-  for (const auto& [layer, moments] : session.parked()) parked[layer] = 1;
-  parked = round_.communicator().sum(std::move(parked));
+  std::vector<double> offloaded(run_.model.layers.size(), 0.0);
+  for (const auto& [layer, moments] : session.offloaded()) offloaded[layer] = 1;
+  offloaded = round_.communicator().sum(std::move(offloaded));
   for (int layer = 0; round_.is_first() && layer < first_trainable_layer; ++layer) {
-    if (parked[layer] > 0 || layer >= session.phase().first_trainable_layer) continue;
+    if (offloaded[layer] > 0 || layer >= session.phase().first_trainable_layer) continue;
     LayerState state = round_.factory().make_layer(layer, /*trains=*/false);
-    restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.parked());
+    restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.offloaded());
   }
 }
 
@@ -225,10 +225,10 @@ std::string RecoveryCoordinator::describe(const Recovery& recovery) const {
                                                                   recovery.lost_steps == 1 ? "" : "s",
                                                                   format_duration(recovery.lost_work_ns));
   return fmt::format(
-      "goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, formed anew in {}, restored in {}",
+      "goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
       recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
       phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
-      format_duration(recovery.forming_ns), format_duration(recovery.restoring_ns));
+      format_duration(recovery.rendezvous_ns), format_duration(recovery.restoring_ns));
 }
 
 }  // namespace frostpipe

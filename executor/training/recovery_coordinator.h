@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/checkpoint/holdings.h"
+#include "executor/checkpoint/rank_inventory.h"
 #include "executor/run_folder/scalar_log.h"
 #include "executor/training/rendezvous_round.h"
 #include "executor/training/training_state.h"
@@ -22,7 +22,7 @@ class RecoveryCoordinator {
   void start(const ScalarLog& scalars);
   /// In a later round: goes on from what the survivors have in memory, else from the newest whole checkpoint, else from
   /// the beginning.
-  void recover(const Formation& formation);
+  void recover(const RendezvousInfo& info);
   /// Takes back the freeze after `baseline`, whose checkpoint is whole, because of `cause`.
   void take_back_freeze(const AccuracyGate::Baseline& baseline, const std::string& cause);
 
@@ -34,17 +34,17 @@ class RecoveryCoordinator {
   struct LayerSource {
     const Checkpoint* checkpoint = nullptr;
     std::optional<HeldLayers> held;
-    std::vector<Holding> inventories;  // of what the ranks have in memory, by rank; empty: nothing
+    std::vector<RankInventory> inventories;  // of what the ranks have in memory, by rank; empty: nothing
   };
 
   std::string prepare_run_folder(const ScalarLog& scalars);
   std::string newest_checkpoint_folder();
-  std::optional<Checkpoint> told_by_survivor(const std::vector<Holding>& inventories);
+  std::optional<Checkpoint> told_by_survivor(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
   void learn_recoveries();
   void restore(const Checkpoint& snapshot, LayerSource source);
   void start_session(const Phase& phase, LayerSource source);
-  void adopt_parked(const Checkpoint& checkpoint);
+  void adopt_offloaded(const Checkpoint& checkpoint);
   std::string describe(const Recovery& recovery) const;
 
   const RunContext& run_;
@@ -53,7 +53,7 @@ class RecoveryCoordinator {
 
   // Of this rank, from the end of one round to the recovery in the next.
   std::optional<HeldLayers> held_;
-  Holding inventory_;
+  RankInventory inventory_;
   std::vector<Phase> known_phases_;  // the running one, and those to come; layouts name logical ranks
 };
 

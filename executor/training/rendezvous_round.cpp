@@ -6,28 +6,29 @@
 
 #include "executor/communication/hosts.h"
 #include "executor/data/data_shards.h"
-#include "executor/elastic/seats.h"
+#include "executor/elastic/logical_ranks.h"
 #include "executor/training/policy/resume_point.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-void RendezvousRound::connect(const Formation& formation) {
-  formation_ = formation;
+void RendezvousRound::connect(const RendezvousInfo& info) {
+  info_ = info;
   const TrainOptions& options = run_.options;
-  const RankEnvironment& self = formation.self;
-  if (formation.generation == 0 && self.world_size != options.plan.world_size) {
+  const RankEnvironment& self = info.self;
+  if (info.generation == 0 && self.world_size != options.plan.world_size) {
     throw InvalidInput(options.plan_source + ": world_size",
                        fmt::format("must equal the number of ranks started ({})", self.world_size),
                        std::to_string(options.plan.world_size));
   }
   communicator_ = Communicator::connect(self, *run_.device);
-  if (formation.generation == 0 && is_first() && communicator_->talks_through_host())
+  if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   if (options.emulation && options.emulation->links)
-    communicator_->pace(remaining(*options.cluster, formation.seats), options.emulation->shrink);
-  nodes_ = options.num_nodes > 0 ? nodes_of_seats(formation.seats, options.plan.world_size, options.num_nodes)
-                                 : hosts_of_ranks(*communicator_);
+    communicator_->pace(remaining(*options.cluster, info.logical_ranks), options.emulation->shrink);
+  nodes_ = options.num_nodes > 0
+               ? nodes_of_logical_ranks(info.logical_ranks, options.plan.world_size, options.num_nodes)
+               : hosts_of_ranks(*communicator_);
 }
 
 int RendezvousRound::num_nodes() const {
@@ -36,7 +37,7 @@ int RendezvousRound::num_nodes() const {
 
 void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
   const TrainOptions& options = run_.options;
-  const int rank = formation_.self.rank, logical_rank = formation_.seats[rank];
+  const int rank = info_.self.rank, logical_rank = info_.logical_ranks[rank];
   if (options.plan.memory_limited && options.cluster &&
       logical_rank < static_cast<int>(options.cluster->devices.size())) {
     run_.device->set_memory_limit(options.cluster->devices[logical_rank].memory_limit_bytes,
@@ -45,10 +46,10 @@ void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
   const at::TensorOptions compute =
       at::TensorOptions().dtype(layer_types_of(options.plan.dtype).computed).device(run_.device->torch_device());
   open_cache(compute, shards);
-  factory_ = run_.subject->make_factory(compute, cache_ ? &cache_->view() : nullptr, logical_rank);
+  factory_ = run_.training_task->make_factory(compute, cache_ ? &cache_->view() : nullptr, logical_rank);
   renew_session();
   checkpoints_ =
-      std::make_unique<CheckpointManager>(options.checkpoints, checkpoints_folder(options), formation_.generation,
+      std::make_unique<CheckpointManager>(options.checkpoints, checkpoints_folder(options), info_.generation,
                                           *communicator_, run_.callbacks.note, std::move(given_up_checkpoints_));
 }
 
@@ -78,7 +79,7 @@ void RendezvousRound::open_cache(const at::TensorOptions& compute, const std::ve
                                                         .disk_folder = options.cache_folder,
                                                         .node = node,
                                                         .samples = shards[node],
-                                                        .hidden_size = run_.subject->hidden_size(),
+                                                        .hidden_size = run_.training_task->hidden_size(),
                                                         .compute = compute},
                                        std::move(samples), *communicator_, std::move(cache_));
 }
@@ -103,11 +104,11 @@ void RendezvousRound::close() {
 }
 
 Phase RendezvousRound::with_logical_ranks(const Phase& phase) const {
-  return seated(phase, formation_.seats, run_.options.plan.world_size);
+  return frostpipe::with_logical_ranks(phase, info_.logical_ranks, run_.options.plan.world_size);
 }
 
 std::optional<Phase> RendezvousRound::with_ranks(const Phase& phase) const {
-  return ranked(phase, formation_.seats, run_.options.plan.world_size);
+  return with_current_ranks(phase, info_.logical_ranks, run_.options.plan.world_size);
 }
 
 }  // namespace frostpipe

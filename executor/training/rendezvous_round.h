@@ -16,14 +16,14 @@ namespace frostpipe {
 /// same object. The activations in the cache stay, and what slow disks are still writing for checkpoints is waited for
 /// by nobody.
 ///
-/// A rank is numbered by its round; a logical rank is the number that its place had in the first round, and names the
-/// device of the cluster. Reports and checkpoints name logical ranks.
+/// A rank is numbered by its round; a logical rank is the number that it, or whom it replaces, had in the first round,
+/// and names the device of the cluster. Reports and checkpoints name logical ranks.
 class RendezvousRound {
  public:
   explicit RendezvousRound(const RunContext& run) : run_(run) {}
 
   /// Throws InvalidInput if the plan is for another number of ranks than were started.
-  void connect(const Formation& formation);
+  void connect(const RendezvousInfo& info);
   /// `shards`: of the training data, one for each node. A session without layers, and a cache if a phase may use one.
   void open(const std::vector<std::vector<int>>& shards);
   /// Ends all connections, also of a round that was not opened.
@@ -37,7 +37,7 @@ class RendezvousRound {
   /// Nodes of the job, of which some may be without ranks.
   int num_nodes() const;
   /// Logical ranks, by rank.
-  const std::vector<int>& logical_ranks() const { return formation_.seats; }
+  const std::vector<int>& logical_ranks() const { return info_.logical_ranks; }
   Communicator& communicator() { return *communicator_; }
   const StageFactory& factory() const { return *factory_; }
   bool has_session() const { return session_.has_value(); }
@@ -50,7 +50,8 @@ class RendezvousRound {
   /// Where the session's phase uses the cache: makes its frozen layers the boundary. Called by all ranks.
   void set_cache_boundary();
 
-  /// A phase of this round as reports and checkpoints have it, and back: nothing if it needs a place that is empty.
+  /// A phase of this round as reports and checkpoints have it, and back: nothing if nobody has a logical rank that it
+  /// needs.
   Phase with_logical_ranks(const Phase& phase) const;
   std::optional<Phase> with_ranks(const Phase& phase) const;
 
@@ -58,7 +59,7 @@ class RendezvousRound {
   void open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards);
 
   const RunContext& run_;
-  Formation formation_;
+  RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<int> nodes_;  // by rank
   std::unique_ptr<NodeCache> cache_;

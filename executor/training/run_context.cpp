@@ -10,9 +10,9 @@ RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callba
     : started_ns(steady_now_ns() - inputs.reading_ns),
       options(options),
       callbacks(callbacks),
-      subject(inputs.subject),
-      dataset(subject->dataset()),
-      model(subject->model()),
+      training_task(inputs.training_task),
+      dataset(training_task->dataset()),
+      model(training_task->model()),
       steps_per_epoch(
           frostpipe::steps_per_epoch(static_cast<int>(dataset.split.train.size()), options.plan.global_batch_size)),
       num_steps(options.plan.num_steps),

@@ -3,7 +3,7 @@
 
 #include "executor/device/device.h"
 #include "executor/execute.h"
-#include "executor/training/subject.h"
+#include "executor/training/training_task.h"
 
 namespace frostpipe {
 
@@ -12,13 +12,13 @@ struct RunContext {
   /// `options` and `callbacks` must outlive it. `local_rank`: which GPU of its machine this process takes.
   RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
 
-  /// Part of the run that is done after so many steps.
+  /// Part of the run that is done after this many steps.
   double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
 
   const Nanoseconds started_ns;  // when this process began with the run, on the steady clock
   const TrainOptions& options;
   const TrainCallbacks& callbacks;
-  const std::shared_ptr<const Subject> subject;
+  const std::shared_ptr<const TrainingTask> training_task;
   const Dataset& dataset;
   const Model& model;
   const int steps_per_epoch;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "executor/elastic/seats.h"
+#include "executor/elastic/logical_ranks.h"
 #include "plan/partition.h"
 #include "profiles/error.h"
 
@@ -67,43 +67,44 @@ void start_at_zero(Trace& trace) {
 
 }  // namespace
 
-RunRecorder::RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_seats,
+RunRecorder::RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_logical_ranks,
                          const std::filesystem::path& folder)
-    : device_(device), model_(model), plan_(plan), num_seats_(num_seats), log_(folder) {
-  trace_.num_ranks = whole_.num_ranks = num_seats;
+    : device_(device), model_(model), plan_(plan), num_logical_ranks_(num_logical_ranks), log_(folder) {
+  trace_.num_ranks = whole_.num_ranks = num_logical_ranks;
 }
 
-void RunRecorder::join(Communicator& communicator, std::vector<int> seats) {
+void RunRecorder::join(Communicator& communicator, std::vector<int> logical_ranks) {
   keep_spans();
   communicator_ = &communicator;
-  seats_ = std::move(seats);
+  logical_ranks_ = std::move(logical_ranks);
 }
 
 void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached) {
   end_phase(cached);
-  running_ = {seated(phase, seats_, num_seats_), transformation_ns, num_steps_, by_layer(cached, model_.layers.size())};
+  running_ = {with_logical_ranks(phase, logical_ranks_, num_logical_ranks_), transformation_ns, num_steps_,
+              by_layer(cached, model_.layers.size())};
   device_.reset_peak();
 }
 
 Nanoseconds RunRecorder::median_iteration_ns() const {
   PhaseSummary phase;
   const std::vector<StepRecord> steps = remembered_of(*running_, num_steps_);
-  if (running_->spoke && !steps.empty()) measure(phase, steps);
+  if (running_->reported_figures && !steps.empty()) measure(phase, steps);
   return static_cast<Nanoseconds>(communicator_->sum({static_cast<double>(phase.measured_iteration_ns)}).front());
 }
 
-bool RunRecorder::record_step(const StepRecord& step, bool speaks) {
+bool RunRecorder::record_step(const StepRecord& step, bool reports_figures) {
   num_steps_ = step.step + 1;
   last_.push_back(step);
   if (last_.size() > kRememberedSteps) last_.pop_front();
   while (!trace_.spans.empty() && trace_.spans.back().step >= running_->first_step + kTracedStepsPerPhase)
     trace_.spans.pop_back();
-  running_->spoke = speaks;
-  return !speaks || log_.write({step});
+  running_->reported_figures = reports_figures;
+  return !reports_figures || log_.write({step});
 }
 
 void RunRecorder::record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns) {
-  whole_.events.push_back({seats_[communicator_->rank()], name, begin_ns, end_ns});
+  whole_.events.push_back({logical_ranks_[communicator_->rank()], name, begin_ns, end_ns});
 }
 
 std::vector<double> RunRecorder::found_in_running_phase(const CacheCounts& cached) const {
@@ -113,8 +114,8 @@ std::vector<double> RunRecorder::found_in_running_phase(const CacheCounts& cache
 }
 
 std::vector<double> RunRecorder::own_peak() const {
-  std::vector<double> peaks(num_seats_, 0.0);
-  peaks[seats_[communicator_->rank()]] = static_cast<double>(device_.peak_bytes());
+  std::vector<double> peaks(num_logical_ranks_, 0.0);
+  peaks[logical_ranks_[communicator_->rank()]] = static_cast<double>(device_.peak_bytes());
   return peaks;
 }
 
@@ -160,8 +161,8 @@ std::vector<RunRecorder::Past> RunRecorder::past_and_running(int end_step, const
   return all;
 }
 
-/// By all ranks together: the figures of the rank that spoke, of the last step too, peaks and the cache's counts of
-/// all.
+/// By all ranks together: the figures of the rank that reported them, of the last step too, peaks and the cache's
+/// counts of all.
 std::vector<RunRecorder::Past> RunRecorder::agreed_past_and_running(const CacheCounts& cached) {
   const std::vector<double> found = communicator_->sum(found_in_running_phase(cached)),
                             peaks = communicator_->sum(own_peak());
@@ -175,7 +176,7 @@ std::vector<RunRecorder::Past> RunRecorder::agreed_past_and_running(const CacheC
                               running.samples_per_second,
                               last.loss,
                               static_cast<double>(last.iteration_ns)};
-  if (!running_->spoke) std::fill(figures.begin(), figures.end(), 0.0);
+  if (!running_->reported_figures) std::fill(figures.begin(), figures.end(), 0.0);
   figures = communicator_->sum(std::move(figures));
   running.measured_iteration_ns = static_cast<Nanoseconds>(figures[0]);
   running.measured_iteration_low_ns = static_cast<Nanoseconds>(figures[1]);
@@ -195,7 +196,7 @@ void RunRecorder::end_phase(const CacheCounts& cached) {
 
 void RunRecorder::keep_spans() {
   for (Span& span : trace_.spans) {
-    span.rank = seats_[span.rank];
+    span.rank = logical_ranks_[span.rank];
     whole_.spans.push_back(std::move(span));
   }
   trace_.spans.clear();
@@ -270,7 +271,7 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
   end_phase(cached);
   std::vector<StepRecord> steps = steps_on_first_rank();
   // One trace on one clock: the earliest recorded moment of any rank is 0.
-  whole_run = Trace{.num_ranks = num_seats_, .spans = {}, .events = {}};
+  whole_run = Trace{.num_ranks = num_logical_ranks_, .spans = {}, .events = {}};
   for (int rank = 0; rank < communicator_->world_size(); ++rank) {
     const Trace part =
         trace_from_json(communicator_->broadcast(to_json(whole_), rank), "trace of rank " + std::to_string(rank));

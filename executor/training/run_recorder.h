@@ -13,30 +13,30 @@
 namespace frostpipe {
 
 /// Keeps what a run did while it runs, and makes the summary of it. All ranks call each function at the same point, but
-/// for record_*, trace() and history(). Phases and peaks name seats (seats.h).
+/// for record_*, trace() and history(). Phases and peaks name logical ranks (logical_ranks.h).
 ///
-/// Figures of steps go to a file (step_log.h): what is kept in memory and in moments of the run does not grow with the
-/// steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes all phases'
-/// from the file.
+/// Figures of steps go to a file (step_log.h): what is kept in memory and in snapshots of the run does not grow with
+/// the steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes all
+/// phases' from the file.
 class RunRecorder {
  public:
   static constexpr int kRememberedSteps = 1024;
 
-  /// `num_seats`: ranks of the plan. `folder`: the run's.
-  RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_seats,
+  /// `num_logical_ranks`: ranks of the plan. `folder`: the run's.
+  RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_logical_ranks,
               const std::filesystem::path& folder);
 
-  /// After the job has formed: who there is to talk to from now on.
-  void join(Communicator& communicator, std::vector<int> seats);
+  /// After a rendezvous: the ranks to communicate with from now on.
+  void join(Communicator& communicator, std::vector<int> logical_ranks);
 
   /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`:
   /// this rank's counts so far.
   void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
   /// Median iteration time of the running phase as the rank whose figures count has it; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
-  /// `speaks`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is one of the
-  /// last stage's. The loss is known to all that train. False if the figures cannot be written.
-  bool record_step(const StepRecord& step, bool speaks);
+  /// `reports_figures`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is
+  /// one of the last stage's. The loss is known to all that train. False if the figures cannot be written.
+  bool record_step(const StepRecord& step, bool reports_figures);
   /// Spans of the running phase; kept for its first 256 steps.
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
@@ -63,7 +63,7 @@ class RunRecorder {
     Nanoseconds transformation_ns = 0;
     int first_step = 0;
     std::vector<double> found_by_layer;  // CacheCounts::found before the phase, this rank's
-    bool spoke = false;                  // this rank's figures of its steps count
+    bool reported_figures = false;       // this rank's figures of its steps count
   };
   /// A phase that is over.
   struct Past {
@@ -86,14 +86,14 @@ class RunRecorder {
   ComputeDevice& device_;
   const Model& model_;
   const TrainingPlan& plan_;
-  int num_seats_;
+  int num_logical_ranks_;
   Communicator* communicator_ = nullptr;
-  std::vector<int> seats_;
+  std::vector<int> logical_ranks_;
   std::vector<Past> past_;
   std::optional<PhaseRecord> running_;
-  int num_steps_ = 0;  // that are done
-  std::deque<StepRecord>
-      last_;  // of these the last ones, as this rank has them; in a moment of the run the very last one as all have it
+  int num_steps_ = 0;            // that are done
+  std::deque<StepRecord> last_;  // of these the last ones, as this rank has them; in a snapshot of the run the very
+                                 // last one as all have it
   StepLog log_;
   Trace trace_;  // of the running phase
   Trace whole_;  // of all phases

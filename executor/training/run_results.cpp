@@ -42,8 +42,8 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   if (round.is_first()) {  // what a first rank that was lost here has left
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
-  run.subject->save(state.is_tied, round.session().layers(), round.session().holders(), round.communicator(),
-                    folder / "model");
+  run.training_task->save(state.embeddings_are_tied, round.session().layers(), round.session().holders(),
+                          round.communicator(), folder / "model");
   if (!round.is_first()) return;
   write_file_atomically(folder / "executed_plan.json", to_json(executed));
   write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));

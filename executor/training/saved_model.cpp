@@ -18,7 +18,7 @@ std::int64_t parameter_count(const TransformerConfig& config, int layer) {
 
 }  // namespace
 
-void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<int, LayerState>& layers,
+void save_model_folder(const ModelFolder& source, bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                        const std::vector<int>& holder_of, Communicator& communicator,
                        const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
@@ -28,17 +28,17 @@ void save_model_folder(const ModelFolder& source, bool is_tied, const std::map<i
   if (communicator.rank() != 0) {
     for (int layer = 0; layer < static_cast<int>(holder_of.size()); ++layer)
       if (holder_of[layer] == communicator.rank())
-        communicator.everyone().send(own(layer), 0, layer, what(layer)).wait();
+        communicator.control_group().send(own(layer), 0, layer, what(layer)).wait();
     return;
   }
   const auto collected = [&](int layer) {
     const int holder = holder_of[layer];
     if (holder == 0) return own(layer);
     const at::Tensor weights = at::empty({parameter_count(source.config, layer)}, at::kFloat);
-    communicator.everyone().receive(weights, holder, layer, what(layer)).wait();
+    communicator.control_group().receive(weights, holder, layer, what(layer)).wait();
     return weights;
   };
-  write_model_folder(source, is_tied, collected, target);
+  write_model_folder(source, embeddings_are_tied, collected, target);
 }
 
 }  // namespace frostpipe

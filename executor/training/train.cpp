@@ -32,31 +32,31 @@ void note_largest_file(const TrainOptions& options, const Model& model, InputsFo
 
 InputsFound check_inputs(const TrainOptions& options) {
   const Nanoseconds begin = steady_now_ns();
-  std::shared_ptr<const Subject> subject = make_subject(options);
-  require_same_model(options.plan, subject->model(), options.plan_source);
+  std::shared_ptr<const TrainingTask> training_task = make_training_task(options);
+  require_same_model(options.plan, training_task->model(), options.plan_source);
   for (const Phase& phase : options.plan.phases)
     if (phase.layout.tensor_parallel_size > 1)
       throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size",
                          "must be 1 to train: this version has no tensor parallelism but in the simulator",
                          std::to_string(phase.layout.tensor_parallel_size));
-  validate(options.plan, subject->model(), options.plan_source);
-  FreezeController(options.freeze, num_blocks(subject->model()), 1);
-  const std::vector<int>& train = subject->dataset().split.train;
-  InputsFound found{.subject = subject,
+  validate(options.plan, training_task->model(), options.plan_source);
+  FreezeController(options.freeze, num_blocks(training_task->model()), 1);
+  const std::vector<int>& train = training_task->dataset().split.train;
+  InputsFound found{.training_task = training_task,
                     .reading_ns = steady_now_ns() - begin,
                     .num_training_samples = static_cast<int>(train.size()),
-                    .longest_tokens = longest_tokens(*subject->dataset().samples, train),
-                    .starts_at_random = subject->starts_at_random(),
-                    .notes = subject->dataset().notes};
+                    .longest_tokens = longest_tokens(*training_task->dataset().samples, train),
+                    .starts_at_random = training_task->starts_at_random(),
+                    .notes = training_task->dataset().notes};
   for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
     found.notes.push_back(note);
-  if (!options.emulation) note_largest_file(options, subject->model(), found);  // a rehearsal saves no model
+  if (!options.emulation) note_largest_file(options, training_task->model(), found);  // a rehearsal saves no model
   return found;
 }
 
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs) {
   const TrainingPlan& plan = options.plan;
-  TrainingBatches batches(options, inputs.subject->dataset(), std::max(1, options.num_nodes));
+  TrainingBatches batches(options, inputs.training_task->dataset(), std::max(1, options.num_nodes));
   std::vector<std::int64_t> largest(plan.phases.size(), 0);
   for (int step = 0; step < plan.num_steps; ++step) {
     const MiniBatch batch = batches.at(step);
@@ -75,7 +75,7 @@ bool executor_is_linked() { return true; }
 
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {
-  FROSTPIPE_CHECK(inputs.subject, "a rank has looked at its inputs");
+  FROSTPIPE_CHECK(inputs.training_task, "a rank has looked at its inputs");
   Trainer(membership, options, inputs, callbacks).train();
 }
 

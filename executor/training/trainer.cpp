@@ -22,20 +22,20 @@ Trainer::Trainer(Membership& membership, const TrainOptions& options, const Inpu
       recovery_(run_, round_, state_) {}
 
 void Trainer::train() {
-  while (const std::optional<Formation> formation = membership_.form()) {
+  while (const std::optional<RendezvousInfo> info = membership_.next_round()) {
     try {
-      return run_round(*formation);
+      return run_round(*info);
     } catch (const PeerLost&) {
-      if (!membership_.may_re_form()) throw;
+      if (!membership_.may_rendezvous_again()) throw;
     }
     leave();
-    membership_.stop(formation->generation);
+    membership_.stop(info->generation);
   }
 }
 
-void Trainer::run_round(const Formation& formation) {
-  join(formation);
-  formation.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(formation);
+void Trainer::run_round(const RendezvousInfo& info) {
+  join(info);
+  info.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(info);
   if (is_tested_now() && !is_evaluated()) evaluate_and_judge();
   while (state_.step < run_.num_steps) {
     round_.checkpoints().report();
@@ -49,8 +49,8 @@ void Trainer::run_round(const Formation& formation) {
   finish();
 }
 
-void Trainer::join(const Formation& formation) {
-  round_.connect(formation);
+void Trainer::join(const RendezvousInfo& info) {
+  round_.connect(info);
   if (!batches_) {
     batches_.emplace(run_.options, run_.dataset, round_.num_nodes());
     state_.settings = settings_of(run_, batches_->num_shards());
@@ -86,16 +86,16 @@ void Trainer::change_phase_if_due() {
 void Trainer::enter(const Phase& phase) {
   const Nanoseconds begin = steady_now_ns();
   round_.session().enter(phase);
-  if (phase.first_trainable_layer > 0) state_.is_tied = false;
+  if (phase.first_trainable_layer > 0) state_.embeddings_are_tied = false;
   round_.set_cache_boundary();
-  round_.communicator().everyone().barrier();
+  round_.communicator().control_group().barrier();
   const Nanoseconds end = steady_now_ns();
   state_.recorder.record_event("transformation", begin, end);
   state_.recorder.begin_phase(phase, end - begin, round_.cache_counts());
   if (round_.is_first()) {
     run_.callbacks.progress(
         run_.fraction(state_.step),
-        fmt::format("step {}: {} layers frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
+        fmt::format("step {}: {} blocks frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
                     frozen_blocks(run_.model, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
                     phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
                     phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
@@ -136,14 +136,14 @@ void Trainer::train_step() {
 }
 
 void Trainer::record_step(const StepRecord& step) {
-  const bool speaks = round_.session().speaks();
-  const bool is_recorded = state_.recorder.record_step(step, speaks);
+  const bool reports_figures = round_.session().reports_figures();
+  const bool is_recorded = state_.recorder.record_step(step, reports_figures);
   if (!is_recorded && !std::exchange(has_said_unrecorded_, true)) {
     run_.callbacks.note(fmt::format(
         "{}: the figures of step {} cannot be written; the summary will lack those of such steps, and training goes on",
         (run_.options.output / "steps.jsonl").string(), step.step));
   }
-  if (!speaks) return;
+  if (!reports_figures) return;
   const double took_ns = static_cast<double>(std::max<Nanoseconds>(1, step.iteration_ns));
   const int frozen = frozen_blocks(run_.model, round_.session().phase().first_trainable_layer);
   scalars_.write(step.step + 1, {{"loss", step.loss},
@@ -157,7 +157,7 @@ void Trainer::record_step(const StepRecord& step) {
 /// stages go on running ahead.
 void Trainer::report_progress() {
   const int done = state_.step + 1;
-  if (round_.session().speaks() && !run_.options.emulation)
+  if (round_.session().reports_figures() && !run_.options.emulation)
     round_.communicator().post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
   recent_loss_ = 0;
   recent_steps_ = 0;
@@ -178,17 +178,17 @@ void Trainer::end_early() {
     run_.callbacks.note(fmt::format("stopped before step {} of {}: {}", state_.step, run_.num_steps,
                                     is_written ? how : "its checkpoint is missing, see above"));
   }
-  round_.communicator().everyone().barrier();  // whoever is lost before it is lost to all
+  round_.communicator().control_group().barrier();  // whoever is lost before it is lost to all
   membership_.interrupted();
 }
 
 void Trainer::finish() {
-  round_.communicator().everyone().barrier();
+  round_.communicator().control_group().barrier();
   const double wall_seconds = state_.clock.wall_seconds(steady_now_ns());
   round_.checkpoints().finish();
   write_results(run_, round_, state_, wall_seconds);
   // Whoever is lost before it is lost to all, and the end is done again.
-  round_.communicator().everyone().barrier();
+  round_.communicator().control_group().barrier();
 }
 
 /// After each epoch, and at the run's end, which may be in the middle of one.
@@ -218,12 +218,12 @@ double Trainer::evaluate() {
   const Score score =
       test_score(run_.dataset, run_.options.plan.global_batch_size, round_.session(), round_.communicator());
   record_evaluation(score, run_.dataset, state_.step, state_.summary);
-  if (round_.session().speaks()) {
+  if (round_.session().reports_figures()) {
     std::vector<NamedValue> values{{"test/" + score.metric, score.value}};
     for (const NamedValue& other : score.others) values.push_back({"test/" + other.name, other.value});
     scalars_.write(state_.step, values);
   }
-  round_.communicator().everyone().barrier();
+  round_.communicator().control_group().barrier();
   const Nanoseconds end = steady_now_ns();
   state_.recorder.record_event("evaluation", begin, end);
   state_.clock.add_evaluation(begin, end);
@@ -243,7 +243,7 @@ void Trainer::take_baseline(const Phase& next, const PhaseSequence::State& befor
   state_.phases.exchange_upcoming(std::move(decided));
   if (round_.is_first()) {
     run_.callbacks.progress(run_.fraction(state_.step),
-                            fmt::format("step {}: before {} layers freeze: test accuracy {:.1f} %", state_.step,
+                            fmt::format("step {}: before {} blocks freeze: test accuracy {:.1f} %", state_.step,
                                         frozen_blocks(run_.model, next.first_trainable_layer), 100 * accuracy));
   }
 }

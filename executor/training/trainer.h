@@ -23,8 +23,8 @@ class Trainer {
   void train();
 
  private:
-  void run_round(const Formation& formation);
-  void join(const Formation& formation);
+  void run_round(const RendezvousInfo& info);
+  void join(const RendezvousInfo& info);
   void leave();
 
   void write_checkpoint();

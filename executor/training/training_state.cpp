@@ -66,9 +66,9 @@ Checkpoint TrainingState::beginning() const {
 Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::State& to_come) {
   Checkpoint snapshot = beginning();
   snapshot.step = step;
-  // What the rank that speaks has: it has trained since the last decision.
+  // What the rank that reports figures has: it has trained since the last decision.
   std::vector<double> freeze_state = to_come.freeze_rule;
-  if (!round.session().speaks()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
+  if (!round.session().reports_figures()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
   snapshot.freeze_state = round.communicator().sum(std::move(freeze_state));
   add_baseline(gate, snapshot);
   snapshot.run = summary;
@@ -117,8 +117,8 @@ Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round)
   if (snapshot.watched_step >= 0) gate.open({.step = snapshot.watched_step, .accuracy = snapshot.watched_accuracy});
   const Phase phase = phases.restore(snapshot, round);
   const auto trains_all = [](const PhaseSummary& past) { return past.first_trainable_layer == 0; };
-  is_tied = phase.first_trainable_layer == 0 &&
-            std::all_of(snapshot.run.phases.begin(), snapshot.run.phases.end(), trains_all);
+  embeddings_are_tied = phase.first_trainable_layer == 0 &&
+                        std::all_of(snapshot.run.phases.begin(), snapshot.run.phases.end(), trains_all);
   return phase;
 }
 

@@ -34,7 +34,7 @@ struct TrainingState {
   PhaseSequence phases;
   AccuracyGate gate;
   RunClock clock;
-  bool is_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
+  bool embeddings_are_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
 };
 
 /// `num_shards`: parts of the data that nodes have to themselves.

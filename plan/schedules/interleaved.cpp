@@ -13,13 +13,13 @@ constexpr int kAnyNumber = std::numeric_limits<int>::max() / 4096;
 /// W follows r micro-batches later on rank r.
 class Interleaving {
  public:
-  Interleaving(Schedule& schedule, int position, int virtual_stages, bool split)
-      : p_(num_positions(schedule)),
+  Interleaving(Schedule& schedule, int pipeline_rank, int virtual_stages, bool split)
+      : p_(num_pipeline_ranks(schedule)),
         m_(schedule.num_micro_batches),
         v_(virtual_stages),
-        position_(position),
+        pipeline_rank_(pipeline_rank),
         split_(split),
-        actions_(schedule.body[position]),
+        actions_(schedule.body[pipeline_rank]),
         next_(3 * v_, 0) {}
 
   void run(int warm_up) {
@@ -35,7 +35,7 @@ class Interleaving {
  private:
   void append_backward(int index) {
     append(1, index, true);
-    if (split_ && index >= position_) append(2, weights_++, true);
+    if (split_ && index >= pipeline_rank_) append(2, weights_++, true);
   }
 
   /// The index-th F (0), B or I (1), or W (2) of this rank.
@@ -43,14 +43,14 @@ class Interleaving {
     const int group = std::max(1, m_ / std::max(1, m_ / p_));
     const int turn = index / group % v_;
     const int local = from_last_stage ? v_ - 1 - turn : turn;
-    const int stage = local * p_ + position_, micro_batch = next_[what * v_ + local]++;
+    const int stage = local * p_ + pipeline_rank_, micro_batch = next_[what * v_ + local]++;
     actions_.push_back(what == 0   ? forward(stage, micro_batch)
                        : what == 2 ? weight_gradient(stage, micro_batch)
                        : split_    ? input_gradient(stage, micro_batch)
                                    : backward(stage, micro_batch));
   }
 
-  int p_, m_, v_, position_;
+  int p_, m_, v_, pipeline_rank_;
   bool split_;
   std::vector<Action>& actions_;
   std::vector<int> next_;  // micro-batch, by kind and local stage

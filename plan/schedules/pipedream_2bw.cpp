@@ -40,8 +40,8 @@ Schedule unrolled(const Schedule& schedule, int iterations) {
   flat.epilogue.clear();
   for (auto& list : flat.body) list.clear();
   const auto append = [&](const std::vector<std::vector<Action>>& part, int iteration) {
-    for (std::size_t position = 0; position < part.size(); ++position) {
-      for (Action action : part[position]) {
+    for (std::size_t pipeline_rank = 0; pipeline_rank < part.size(); ++pipeline_rank) {
+      for (Action action : part[pipeline_rank]) {
         const int of_iteration = iteration + action.iteration_offset;
         action.iteration_offset = 0;
         if (action.micro_batch) {
@@ -50,7 +50,7 @@ Schedule unrolled(const Schedule& schedule, int iterations) {
         } else if (of_iteration != iterations - 1) {
           continue;
         }
-        flat.body[position].push_back(action);
+        flat.body[pipeline_rank].push_back(action);
       }
     }
   };

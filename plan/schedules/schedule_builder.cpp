@@ -30,14 +30,14 @@ Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtua
   Schedule schedule{.name = std::move(name),
                     .num_micro_batches = shape.num_micro_batches,
                     .first_trainable_stage = shape.first_trainable_stage,
-                    .position_of_stage = {},
+                    .pipeline_rank_of_stage = {},
                     .prologue = {},
                     .body = std::vector<std::vector<Action>>(p),
                     .epilogue = {}};
   for (int stage = 0; stage < stages; ++stage) {
     const int along = stage % p;
     const bool upwards = map == StageMap::v && stage / p % 2 == 1;
-    schedule.position_of_stage.push_back(upwards ? p - 1 - along : along);
+    schedule.pipeline_rank_of_stage.push_back(upwards ? p - 1 - along : along);
   }
   return schedule;
 }
@@ -63,14 +63,14 @@ Schedule without_frozen_backwards(Schedule schedule) {
     for (auto& list : *part) {
       std::vector<Action> kept;
       kept.reserve(list.size());
-      bool after_a_joined_one = false;
+      bool after_an_overlapped_one = false;
       for (const Action& action : list) {
         const bool goes = belongs_to_backward(action.kind) && action.stage < schedule.first_trainable_stage;
         if (!goes)
           kept.push_back(action);
-        else if (after_a_joined_one)
-          kept.back().joined_with_next = false;
-        after_a_joined_one = !goes && action.joined_with_next;
+        else if (after_an_overlapped_one)
+          kept.back().overlaps_next = false;
+        after_an_overlapped_one = !goes && action.overlaps_next;
       }
       list = std::move(kept);
     }

@@ -52,7 +52,7 @@ class TwoChunks {
                        [&](const Action& action) { return action.stage == stage_[chunk]; });
   }
   /// The last two actions run as one pair.
-  void join() { actions_[actions_.size() - 2].joined_with_next = true; }
+  void overlap_last_pair() { actions_[actions_.size() - 2].overlaps_next = true; }
 
  private:
   void take(std::vector<Action>::iterator at) {
@@ -103,10 +103,10 @@ Schedule dual_pipe_v(const ScheduleShape& shape) {
     for (int k = 0; k < m - 2 * p + r + 1; ++k) {
       rank.f(0), rank.b(1);
       if (k > 0 || r < p - 1)
-        rank.join();  // the last rank's first backward is of the forward that it would be joined with
-      rank.f(1), rank.b(0), rank.join();
+        rank.overlap_last_pair();  // the last rank's first backward is of the forward that it would overlap
+      rank.f(1), rank.b(0), rank.overlap_last_pair();
     }
-    for (int k = 0; k < p - r - 1; ++k) rank.b(1), rank.f(1), rank.b(0), rank.join();
+    for (int k = 0; k < p - r - 1; ++k) rank.b(1), rank.f(1), rank.b(0), rank.overlap_last_pair();
     bool split = false;
     for (int k = 0; k < r + 1; ++k) {
       if (k == (r + 1) / 2 && r % 2 == 1) split = true;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/partition.h"
 #include "profiles/error.h"
@@ -51,7 +51,7 @@ std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, con
   if (auto* phase = std::get_if<Phase>(&next)) {
     phase->from_step = from_step;
     phase->predicted.transformation_ns =
-        transformation_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
+        reconfiguration_ns(diff(current, *phase, profile.model, options.optimizer, options.dtype), cluster);
   }
   return next;
 }

@@ -10,12 +10,12 @@ namespace frostpipe {
 /// A layer as PipeDream's planner sees it, for one micro-batch.
 struct PipeDreamLayer {
   double compute_ns = 0;        // forward and backward on one device
-  double activation_bytes = 0;  // across the cut behind it
+  double activation_bytes = 0;  // across the cut after it
   double parameter_bytes = 0;
 };
 
-/// One level of the machine: so many parts of the level below, and the bandwidth between them. Innermost first: {8
-/// GPUs, PCIe}, {4 servers, Ethernet}.
+/// One level of the machine: its number of parts of the level below, and the bandwidth between them. Innermost first:
+/// {8 GPUs, PCIe}, {4 servers, Ethernet}.
 struct PipeDreamLevel {
   enum class Use { any, replicas, stages };
   int parts = 1;
@@ -38,8 +38,8 @@ struct PipeDreamPlan {
 /// PipeDream's hierarchical dynamic programme (Narayanan et al. 2019, section 3.1) on a chain. Objective: the slowest
 /// stage's time per micro-batch, where a stage of layers i..j on m parts of level k takes
 ///   T_k(i..j, m) = max(A_{k-1}(i..j, all its parts), 2 (m - 1) parameter bytes / bandwidth_k) / m
-/// (A_0 = compute), a message behind layer s 2 activation bytes / bandwidth_k, and
-///   A_k(i..j, m) = min over one stage T_k(i..j, m) and over s, m' of max(A_k(i..s, m - m'), message behind s,
+/// (A_0 = compute), a message after layer s 2 activation bytes / bandwidth_k, and
+///   A_k(i..j, m) = min over one stage T_k(i..j, m) and over s, m' of max(A_k(i..s, m - m'), message after s,
 ///   T_k(s+1..j, m')).
 /// Exact for that objective: over all partitions and numbers of replicas at every level; memory is not looked at. Time
 /// O(layers^3 parts^2).

@@ -226,7 +226,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
         if (m < depth) continue;
         try {
-          Phase phase = maker.frame(way, "1F1B", m);
+          Phase phase = maker.unpartitioned_phase(way, "1F1B", m);
           phase.partition = std::get<Partition>(split);
           const Candidate candidate = maker.with_memory(std::move(phase));
           const auto time = steady_ns(candidate, profile, cluster, options, costs);

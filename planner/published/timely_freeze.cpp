@@ -172,10 +172,11 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
                            double largest_mean_ratio) {
   if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1))
     throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
-  if (num_stages(schedule) != num_positions(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) ||
+  if (num_stages(schedule) != num_pipeline_ranks(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) ||
       !schedule.prologue.empty())
-    throw InvalidInput("schedule", "must have one stage per position, with durations, and no prologue",
-                       fmt::format("{} stages on {} positions", num_stages(schedule), num_positions(schedule)));
+    throw InvalidInput(
+        "schedule", "must have one stage per pipeline rank, with durations, and no prologue",
+        fmt::format("{} stages on {} pipeline ranks", num_stages(schedule), num_pipeline_ranks(schedule)));
   return Programme(schedule, stages, message_ns).solve(largest_mean_ratio);
 }
 

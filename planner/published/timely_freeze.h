@@ -25,8 +25,8 @@ struct TimelyFreeze {
 /// their order and what they depend on, and the mean ratio of a stage's micro-batches is at most `largest_mean_ratio`;
 /// of solutions with that makespan one that freezes least (a penalty of 1e-4 of the mean ratio, relative to the
 /// makespan). Messages take `message_ns`, links are never busy. Solved by COIN-OR's Clp; exact up to its tolerance.
-/// `schedule`: lowered, with one stage per position and whole backwards (GPipe, 1F1B). Throws InvalidInput for a ratio
-/// outside [0, 1] or other schedules.
+/// `schedule`: lowered, with one stage per pipeline rank and whole backwards (GPipe, 1F1B). Throws InvalidInput for a
+/// ratio outside [0, 1] or other schedules.
 TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns,
                            double largest_mean_ratio);
 

@@ -95,8 +95,9 @@ class Search {
     for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
       for (const int m : maker_.numbers_of_micro_batches()) {
         try {
-          const Nanoseconds bound = bound_of_any_partition(
-              maker_.frame(search_.recompute[recompute], schedules_.front(), m), profile_, cluster_, options_, costs_);
+          const Nanoseconds bound =
+              bound_of_any_partition(maker_.unpartitioned_phase(search_.recompute[recompute], schedules_.front(), m),
+                                     profile_, cluster_, options_, costs_);
           for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
             choices.push_back(
                 {.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
@@ -109,8 +110,9 @@ class Search {
     return choices;
   }
 
-  Phase frame_of(const Choice& choice) const {
-    return maker_.frame(search_.recompute[choice.recompute], schedules_[choice.schedule], choice.num_micro_batches);
+  Phase unpartitioned_phase_of(const Choice& choice) const {
+    return maker_.unpartitioned_phase(search_.recompute[choice.recompute], schedules_[choice.schedule],
+                                      choice.num_micro_batches);
   }
 
   /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
@@ -123,7 +125,7 @@ class Search {
       if (choice.num_micro_batches > known.num_micro_batches) known = choice;
     }
     for (const auto& [way, choice] : smallest) {
-      const Candidate closest = maker_.closest_to_fitting(frame_of(choice));
+      const Candidate closest = maker_.closest_to_fitting(unpartitioned_phase_of(choice));
       if (closest.missing_bytes == 0) {  // it fits and is too slow
         closest_.reset();
         return;
@@ -138,22 +140,23 @@ class Search {
   }
 
   void consider(const Choice& choice) {
-    Phase frame = frame_of(choice);
+    Phase unpartitioned = unpartitioned_phase_of(choice);
     // What did not fit does not with micro-batches of that size and as many of them in flight.
-    const MicroBatchSize largest = planned_micro_batch(frame, options_.global_batch_size);
-    const int in_flight = frame.schedule == "1F1B" ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
-                                                   : choice.num_micro_batches;
+    const MicroBatchSize largest = planned_micro_batch(unpartitioned, options_.global_batch_size);
+    const int in_flight = unpartitioned.schedule == "1F1B"
+                              ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
+                              : choice.num_micro_batches;
     int& too_many =
         too_many_in_flight_
             .try_emplace({choice.recompute, choice.schedule, largest.samples, largest.tokens}, in_flight + 1)
             .first->second;
     if (in_flight >= too_many) return;
     const bool exact = options_.partitioner == Partitioner::exact && options_.partition.empty();
-    if (exact && !maker_.may_fit(frame)) {
+    if (exact && !maker_.may_fit(unpartitioned)) {
       too_many = in_flight;
       return;
     }
-    auto made = maker_.make(frame, limit_ns_);
+    auto made = maker_.make(unpartitioned, limit_ns_);
     if (const auto* none = std::get_if<Infeasible>(&made)) {
       empty_stage_ = none->reason;
       return;
@@ -222,11 +225,11 @@ class Search {
     Effort effort{.simulated = search_.proof_micro_batches, .visited = kProofVisits};
     for (const Choice& choice : choices) {
       if (choice.bound_ns >= limit_ns_) break;
-      const Phase frame = frame_of(choice);
-      const StageBound bound = maker_.bound_of(frame);
+      const Phase unpartitioned = unpartitioned_phase_of(choice);
+      const StageBound bound = maker_.bound_of(unpartitioned);
       Partition partition;
       try {
-        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+        if (!try_partitions(choice, unpartitioned, bound, partition, effort)) return false;
       } catch (const InvalidInput&) {  // the longest sample was not measured at this size
       }
     }
@@ -239,7 +242,7 @@ class Search {
   };
   static constexpr int kProofVisits = 100'000;
 
-  bool try_partitions(const Choice& choice, const Phase& frame, const StageBound& bound, Partition& partition,
+  bool try_partitions(const Choice& choice, const Phase& unpartitioned, const StageBound& bound, Partition& partition,
                       Effort& effort) {
     const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size,
               stage = static_cast<int>(partition.size());
@@ -251,11 +254,11 @@ class Search {
       if (terms.total_ns() >= limit_ns_) continue;
       partition.push_back({begin, end});
       if (stage + 1 < stages) {
-        if (!try_partitions(choice, frame, bound, partition, effort)) return false;
+        if (!try_partitions(choice, unpartitioned, bound, partition, effort)) return false;
       } else if (keeps_pins(options_.pins, partition)) {
-        effort.simulated -= simulated_micro_batches(frame);
+        effort.simulated -= simulated_micro_batches(unpartitioned);
         if (effort.simulated < 0) return false;
-        Phase phase = frame;
+        Phase phase = unpartitioned;
         phase.partition = partition;
         const Candidate candidate = maker_.with_memory(std::move(phase));
         if (candidate.missing_bytes == 0) {
@@ -301,7 +304,7 @@ class Search {
   Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
   Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
   std::map<std::tuple<std::size_t, std::size_t, int, int>, int>
-      too_many_in_flight_;          // by recompute, schedule, samples and tokens: does not fit from so many on
+      too_many_in_flight_;          // by recompute, schedule, samples and tokens: does not fit from this number on
   std::map<Rank, Phase> feasible_;  // with their predictions
   std::optional<Phase> best_;
   Rank best_rank_;

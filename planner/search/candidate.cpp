@@ -16,10 +16,10 @@ constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted tog
 
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
-  for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position) {
-    for (const int rank : replicas_of(phase.layout, position)) {
+  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
+    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
       const auto& limit = cluster.devices.at(rank).memory_limit_bytes;
-      if (limit) missing += std::max<Bytes>(0, memory[position].total() - *limit);
+      if (limit) missing += std::max<Bytes>(0, memory[pipeline_rank].total() - *limit);
     }
   }
   return missing;
@@ -30,84 +30,86 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
                                const PipelineShape& shape, LayerCosts& costs)
     : profile_(profile), cluster_(cluster), options_(options), costs_(costs), num_nodes_(num_nodes(cluster)) {
-  frame_.first_trainable_layer = shape.first_trainable_layer;
-  frame_.cache = shape.cache;
-  frame_.layout.pipeline_parallel_size = shape.pipeline_parallel_size;
-  frame_.layout.tensor_parallel_size = options.tensor_parallel_size;
-  frame_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, shape.pipeline_parallel_size);
-  frame_.layout.placement = options.placement;
-  frame_.tokens = tokens_of(options, profile);
-  if (profile.workload) frame_.longest_tokens = profile.workload->longest_tokens;
+  unpartitioned_.first_trainable_layer = shape.first_trainable_layer;
+  unpartitioned_.cache = shape.cache;
+  unpartitioned_.layout.pipeline_parallel_size = shape.pipeline_parallel_size;
+  unpartitioned_.layout.tensor_parallel_size = options.tensor_parallel_size;
+  unpartitioned_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, shape.pipeline_parallel_size);
+  unpartitioned_.layout.placement = options.placement;
+  unpartitioned_.tokens = tokens_of(options, profile);
+  if (profile.workload) unpartitioned_.longest_tokens = profile.workload->longest_tokens;
 }
 
 std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
   if (options_.num_micro_batches > 0) return {options_.num_micro_batches};
   constexpr int kEvery = 32;
-  const int samples = std::max(1, options_.global_batch_size / frame_.layout.data_parallel_size);
+  const int samples = std::max(1, options_.global_batch_size / unpartitioned_.layout.data_parallel_size);
   std::set<int> numbers;
   for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
   for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
   return {numbers.begin(), numbers.end()};
 }
 
-Phase CandidateMaker::frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const {
-  Phase frame = frame_;
-  frame.recompute = recompute;
-  frame.schedule = schedule;
-  frame.num_micro_batches = num_micro_batches;
+Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, std::string_view schedule,
+                                          int num_micro_batches) const {
+  Phase unpartitioned = unpartitioned_;
+  unpartitioned.recompute = recompute;
+  unpartitioned.schedule = schedule;
+  unpartitioned.num_micro_batches = num_micro_batches;
   if (profile_.workload)
-    frame.largest_micro_batch_tokens = largest_micro_batch_tokens(
-        frame.layout, num_micro_batches, options_.global_batch_size, num_nodes_, *profile_.workload);
-  return frame;
+    unpartitioned.largest_micro_batch_tokens = largest_micro_batch_tokens(
+        unpartitioned.layout, num_micro_batches, options_.global_batch_size, num_nodes_, *profile_.workload);
+  return unpartitioned;
 }
 
-std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase frame, Nanoseconds limit_ns) {
-  const StageBound bound = bound_of(frame);
+std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase unpartitioned, Nanoseconds limit_ns) {
+  const StageBound bound = bound_of(unpartitioned);
   if (options_.partitioner == Partitioner::pipetransformer_greedy) {
     auto partition = published_partition();
     if (auto* none = std::get_if<Infeasible>(&partition)) return *none;
-    frame.partition = std::get<Partition>(std::move(partition));
-    Candidate candidate = with_memory(std::move(frame));
+    unpartitioned.partition = std::get<Partition>(std::move(partition));
+    Candidate candidate = with_memory(std::move(unpartitioned));
     candidate.bound_ns = bound.of(candidate.phase.partition);
     return std::optional(std::move(candidate));
   }
   if (!options_.partition.empty()) {
-    frame.partition = options_.partition;
-    Candidate candidate = with_memory(std::move(frame));
+    unpartitioned.partition = options_.partition;
+    Candidate candidate = with_memory(std::move(unpartitioned));
     candidate.bound_ns = bound.of(candidate.phase.partition);
     return std::optional(std::move(candidate));
   }
   const int n = static_cast<int>(profile_.model.layers.size());
-  const auto by_time = [&](int position, int begin, auto&& visit) {
+  const auto by_time = [&](int pipeline_rank, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n; ++end) {
-      const StageBound::Terms terms = bound.terms(position, {begin, end});
+      const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
       if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
     }
   };
-  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_time), limit_ns);
+  auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_time), limit_ns);
   if (!cut) return std::optional<Candidate>();
-  frame.partition = std::move(cut->partition);
-  Candidate candidate = with_memory(frame);
+  unpartitioned.partition = std::move(cut->partition);
+  Candidate candidate = with_memory(unpartitioned);
   candidate.bound_ns = cut->largest;
   if (candidate.missing_bytes == 0) return std::optional(std::move(candidate));
-  return exact_that_fits(frame, bound, limit_ns);
+  return exact_that_fits(unpartitioned, bound, limit_ns);
 }
 
-bool CandidateMaker::may_fit(const Phase& frame) {
-  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
-  const std::vector<double>& in_flight = this->in_flight(frame, 0);
+bool CandidateMaker::may_fit(const Phase& unpartitioned) {
+  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
+  const std::vector<double>& in_flight = this->in_flight(unpartitioned, 0);
   const int n = static_cast<int>(profile_.model.layers.size());
   int begin = 0;
-  for (int position = 0; position < frame.layout.pipeline_parallel_size && begin < n; ++position) {
-    const auto limit = limit_of(frame, position);
+  for (int pipeline_rank = 0; pipeline_rank < unpartitioned.layout.pipeline_parallel_size && begin < n;
+       ++pipeline_rank) {
+    const auto limit = limit_of(unpartitioned, pipeline_rank);
     if (!limit) return true;
-    const auto& layers = layers_on(frame, position);
+    const auto& layers = layers_on(unpartitioned, pipeline_rank);
     // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
-    const int input = std::max(begin, frame.first_trainable_layer) - 1;
+    const int input = std::max(begin, unpartitioned.first_trainable_layer) - 1;
     const auto input_bytes =
-        input < 0 ? 0.0 : in_flight[position] * static_cast<double>(layers.at(input).output_activation_bytes);
+        input < 0 ? 0.0 : in_flight[pipeline_rank] * static_cast<double>(layers.at(input).output_activation_bytes);
     const auto fits = [&](int end) {
-      const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
+      const RankMemory need = memory.of({begin, end}, in_flight[pipeline_rank], layers);
       return static_cast<double>(need.rising()) - input_bytes <= static_cast<double>(*limit);
     };
     int end = begin;
@@ -117,26 +119,26 @@ bool CandidateMaker::may_fit(const Phase& frame) {
   return begin == n;
 }
 
-std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, const StageBound& bound,
+std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
-  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
+  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& in_flight =
-      this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+      this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
-  const auto that_fit = [&](int position, int begin, auto&& visit) {
-    const auto limit = limit_of(frame, position);
-    const auto& layers = layers_on(frame, position);
+  const auto that_fit = [&](int pipeline_rank, int begin, auto&& visit) {
+    const auto limit = limit_of(unpartitioned, pipeline_rank);
+    const auto& layers = layers_on(unpartitioned, pipeline_rank);
     for (int end = begin + 1; end <= n; ++end) {
-      const RankMemory need = memory.of({begin, end}, in_flight[position], layers);
+      const RankMemory need = memory.of({begin, end}, in_flight[pipeline_rank], layers);
       if (limit && need.rising() > *limit) return;
       if (limit && need.total() > *limit) continue;
-      const StageBound::Terms terms = bound.terms(position, {begin, end});
+      const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
       if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
     }
   };
-  auto cut = cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, that_fit), limit_ns);
+  auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, that_fit), limit_ns);
   if (!cut) return std::nullopt;
-  Phase phase = frame;
+  Phase phase = unpartitioned;
   phase.partition = std::move(cut->partition);
   Candidate candidate = with_memory(std::move(phase));
   FROSTPIPE_CHECK(candidate.missing_bytes == 0, "a stage that fits by itself fits in its pipeline");
@@ -144,31 +146,31 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& frame, con
   return candidate;
 }
 
-Candidate CandidateMaker::closest_to_fitting(const Phase& frame) {
-  const StageMemory memory(frame, profile_, options_.optimizer, options_.dtype);
+Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
+  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
   const std::vector<double>& in_flight =
-      this->in_flight(frame, 0);  // a frozen stage keeps nothing whatever is in flight
+      this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(profile_.model.layers.size());
-  const auto by_missing = [&](int position, int begin, auto&& visit) {
-    const Bytes limit = limit_of(frame, position).value_or(std::numeric_limits<Bytes>::max());
-    const auto& layers = layers_on(frame, position);
+  const auto by_missing = [&](int pipeline_rank, int begin, auto&& visit) {
+    const Bytes limit = limit_of(unpartitioned, pipeline_rank).value_or(std::numeric_limits<Bytes>::max());
+    const auto& layers = layers_on(unpartitioned, pipeline_rank);
     Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
     for (int end = begin + 1; end <= n; ++end) {
-      most = std::max(most, memory.of({begin, end}, in_flight[position], layers).total() - limit);
+      most = std::max(most, memory.of({begin, end}, in_flight[pipeline_rank], layers).total() - limit);
       const Bytes missing = std::max<Bytes>(0, most);
       if (!visit(end, missing, missing)) return;
     }
   };
-  Phase phase = frame;
+  Phase phase = unpartitioned;
   phase.partition =
-      cut_chain(n, frame.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
+      cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
   return with_memory(std::move(phase));
 }
 
 std::variant<Partition, Infeasible> CandidateMaker::published_partition() const {
   // Only what trains is shared out, by its parameters; the frozen prefix stays with the first stage.
-  const int num_stages = frame_.layout.pipeline_parallel_size;
-  const int first = frame_.first_trainable_layer;
+  const int num_stages = unpartitioned_.layout.pipeline_parallel_size;
+  const int first = unpartitioned_.first_trainable_layer;
   std::vector<double> active;
   for (int layer = first; layer < static_cast<int>(profile_.model.layers.size()); ++layer) {
     active.push_back(static_cast<double>(profile_.model.layers[layer].parameter_count) / 1e6);
@@ -187,24 +189,24 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
   return partition;
 }
 
-const std::vector<double>& CandidateMaker::in_flight(const Phase& frame, int first_stage) {
-  auto& known = in_flight_[{frame.schedule, frame.num_micro_batches, first_stage}];
+const std::vector<double>& CandidateMaker::in_flight(const Phase& unpartitioned, int first_stage) {
+  auto& known = in_flight_[{unpartitioned.schedule, unpartitioned.num_micro_batches, first_stage}];
   if (known.empty())
-    known =
-        peak_in_flight_of(frame.schedule, frame.layout.pipeline_parallel_size, frame.num_micro_batches, first_stage);
+    known = peak_in_flight_of(unpartitioned.schedule, unpartitioned.layout.pipeline_parallel_size,
+                              unpartitioned.num_micro_batches, first_stage);
   return known;
 }
 
-const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int position) {
+const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int pipeline_rank) {
   const MicroBatchSize largest = planned_micro_batch(phase, options_.global_batch_size);
-  return costs_.at(cluster_.devices.at(rank_of(phase.layout, position, 0)).type, largest.samples, largest.tokens,
+  return costs_.at(cluster_.devices.at(rank_of(phase.layout, pipeline_rank, 0)).type, largest.samples, largest.tokens,
                    phase.layout.tensor_parallel_size);
 }
 
-std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int position) const {
+std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_rank) const {
   std::optional<Bytes> least;
   if (options_.ignore_memory_limit) return least;
-  for (const int rank : replicas_of(phase.layout, position)) {
+  for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
     const auto& limit = cluster_.devices.at(rank).memory_limit_bytes;
     if (limit && (!least || *limit < *least)) least = limit;
   }
@@ -216,8 +218,8 @@ Candidate CandidateMaker::with_memory(Phase phase) {
   const std::vector<double>& peaks =
       in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
   std::vector<RankMemory> memory;
-  for (int position = 0; position < phase.layout.pipeline_parallel_size; ++position)
-    memory.push_back(price.of(phase.partition[position], peaks[position], layers_on(phase, position)));
+  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank)
+    memory.push_back(price.of(phase.partition[pipeline_rank], peaks[pipeline_rank], layers_on(phase, pipeline_rank)));
   const Bytes missing = options_.ignore_memory_limit ? 0 : missing_bytes(phase, memory, cluster_);
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
 }
@@ -247,7 +249,8 @@ std::string recompute_note(const Recompute& recompute) {
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size) {
   std::vector<Bytes> peak(world_size, 0);
   for (int rank = 0; rank < world_size; ++rank) {
-    if (const auto place = find_place(phase.layout, rank)) peak[rank] = memory[place->position].total();
+    if (const auto coordinate = find_coordinate(phase.layout, rank))
+      peak[rank] = memory[coordinate->pipeline_rank].total();
   }
   return peak;
 }

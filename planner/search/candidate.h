@@ -18,7 +18,7 @@ namespace frostpipe {
 /// One combination that best_phase looks at, complete but for its prediction.
 struct Candidate {
   Phase phase;
-  std::vector<RankMemory> memory;  // per pipeline position
+  std::vector<RankMemory> memory;  // per pipeline rank
   Bytes missing_bytes = 0;         // sum over the ranks that do not fit; 0 = fits, or limits are ignored
   Nanoseconds bound_ns = 0;        // StageBound of its partition
 };
@@ -43,40 +43,40 @@ class CandidateMaker {
   std::vector<int> numbers_of_micro_batches() const;
 
   /// What all candidates share with this choice; the partition is empty.
-  Phase frame(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
+  Phase unpartitioned_phase(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
 
-  /// A partition for the frame, with what it needs: by the exact partitioner the one with the least StageBound among
+  /// A partition for the phase, with what it needs: by the exact partitioner the one with the least StageBound among
   /// those that fit, none if there is none with a bound of at most limit_ns; by the published greedy the one that it
   /// makes, whatever it needs, Infeasible if it leaves a stage empty.
-  std::variant<std::optional<Candidate>, Infeasible> make(Phase frame, Nanoseconds limit_ns);
+  std::variant<std::optional<Candidate>, Infeasible> make(Phase unpartitioned, Nanoseconds limit_ns);
 
-  /// False only where no partition fits: every position takes as many layers as it can keep, but for the workspace and
-  /// the input of its first layer. No partition then reaches farther by any position than this one does.
-  bool may_fit(const Phase& frame);
+  /// False only where no partition fits: every pipeline rank takes as many layers as it can keep, but for the workspace
+  /// and the input of its first layer. No partition then reaches farther by any pipeline rank than this one does.
+  bool may_fit(const Phase& unpartitioned);
 
   /// The partition that misses the least bytes on the rank that misses most.
-  Candidate closest_to_fitting(const Phase& frame);
+  Candidate closest_to_fitting(const Phase& unpartitioned);
 
   /// `phase` as it is, with what it needs.
   Candidate with_memory(Phase phase);
 
   /// Of a phase like this.
-  StageBound bound_of(const Phase& frame) { return {frame, profile_, cluster_, options_, costs_}; }
+  StageBound bound_of(const Phase& unpartitioned) { return {unpartitioned, profile_, cluster_, options_, costs_}; }
 
  private:
   std::variant<Partition, Infeasible> published_partition() const;
-  const std::vector<double>& in_flight(const Phase& frame, int first_stage);
-  const std::vector<LayerCost>& layers_on(const Phase& phase, int position);
-  /// Least memory limit of a position's ranks.
-  std::optional<Bytes> limit_of(const Phase& phase, int position) const;
-  std::optional<Candidate> exact_that_fits(const Phase& frame, const StageBound& bound, Nanoseconds limit_ns);
+  const std::vector<double>& in_flight(const Phase& unpartitioned, int first_stage);
+  const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);
+  /// Least memory limit of the ranks at one pipeline rank.
+  std::optional<Bytes> limit_of(const Phase& phase, int pipeline_rank) const;
+  std::optional<Candidate> exact_that_fits(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
 
   const Profile& profile_;
   const Cluster& cluster_;
   const PlanOptions& options_;
   LayerCosts& costs_;
   int num_nodes_;
-  Phase frame_;  // what all candidates share
+  Phase unpartitioned_;  // what all candidates share
   std::map<std::tuple<std::string, int, int>, std::vector<double>>
       in_flight_;  // by schedule, micro-batches, first stage that trains
 };

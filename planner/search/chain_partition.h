@@ -14,20 +14,21 @@ struct ChainPartition {
   Nanoseconds largest = 0;
 };
 
-/// Cuts layers [0, num_layers) into one contiguous, non-empty stage per position so that the largest stage value is
-/// smallest: exact, by a dynamic programme over suffixes of the chain.
+/// Cuts layers [0, num_layers) into one contiguous, non-empty stage per pipeline rank so that the largest stage value
+/// is smallest: exact, by a dynamic programme over suffixes of the chain.
 ///
-/// sweep(position, begin, visit) calls visit(end, value, floor) for the stages [begin, end) that this position may
-/// have, end ascending, until visit returns false. floor is at most value and must not fall as `end` grows. None if no
-/// allowed partition stays at or below `limit`. What follows the first stage is again cut exactly; ties go to the
-/// earlier cut, the first cut first. Time O(positions x num_layers x length of a sweep), and a sweep ends as soon as
-/// its stage alone exceeds the best known.
+/// sweep(pipeline_rank, begin, visit) calls visit(end, value, floor) for the stages [begin, end) that this pipeline
+/// rank may have, end ascending, until visit returns false. floor is at most value and must not fall as `end` grows.
+/// None if no allowed partition stays at or below `limit`. What follows the first stage is again cut exactly; ties go
+/// to the earlier cut, the first cut first. Time O(pipeline ranks x num_layers x length of a sweep), and a sweep ends
+/// as soon as its stage alone exceeds the best known.
 template <class Sweep>
-std::optional<ChainPartition> cut_chain(int num_layers, int num_positions, Sweep&& sweep,
+std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, Sweep&& sweep,
                                         Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {
   constexpr Nanoseconds kImpossible = std::numeric_limits<Nanoseconds>::max();
-  const int n = num_layers, p = num_positions;
-  // largest[k][i], end[k][i]: of the layers [i, n) on positions k and later, and where position k's stage ends.
+  const int n = num_layers, p = num_pipeline_ranks;
+  // largest[k][i], end[k][i]: of the layers [i, n) on pipeline ranks k and later, and where pipeline rank k's stage
+  // ends.
   std::vector<Nanoseconds> largest(static_cast<std::size_t>(p + 1) * (n + 1), kImpossible);
   std::vector<int> end(static_cast<std::size_t>(p) * (n + 1), n);
   const auto at = [n](int k, int i) { return static_cast<std::size_t>(k) * (n + 1) + i; };

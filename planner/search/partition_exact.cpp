@@ -13,7 +13,7 @@ Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages) {
     throw InvalidInput("number of stages", "must be in [1, " + std::to_string(n) + "], the number of layers",
                        std::to_string(num_stages));
   }
-  const auto sums = [&](int /*position*/, int begin, auto&& visit) {
+  const auto sums = [&](int /*pipeline rank*/, int begin, auto&& visit) {
     Nanoseconds sum = 0;
     for (int end = begin; end < n;) {
       sum += cost[end++];

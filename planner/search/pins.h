@@ -21,7 +21,7 @@ bool holds_its_pins(const std::vector<LayerPin>& pins, int stage, LayerRange ran
 /// True if every pin is kept.
 bool keeps_pins(const std::vector<LayerPin>& pins, const Partition& partition);
 
-/// True if layers [0, num_layers) can be cut into so many stages with every pin kept.
+/// True if layers [0, num_layers) can be cut into `num_stages` stages with every pin kept.
 bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_stages);
 
 /// A sweep for cut_chain over those stages of `sweep` that keep the pins.

@@ -16,27 +16,29 @@ struct LayerTime {
   Nanoseconds all() const { return forward + backward; }
 };
 
-LayerTime time_of(const Phase& frame, const Profile& profile, const MeasurementKey& key, const LayerCost& cost) {
+LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const MeasurementKey& key,
+                  const LayerCost& cost) {
   const int layer = key.layer;
-  if (layer < frame.first_trainable_layer) {
-    const double computed = computed_fraction(frame.cache, layer, frame.first_trainable_layer);
+  if (layer < unpartitioned.first_trainable_layer) {
+    const double computed = computed_fraction(unpartitioned.cache, layer, unpartitioned.first_trainable_layer);
     if (computed == 1) return {.forward = cost.frozen_forward_ns};
     return {.forward = expected_frozen_forward_ns(profile, key, computed * key.micro_batch_size)};
   }
   LayerTime time{.forward = cost.forward_ns, .backward = cost.weight_gradient_ns};
-  if (layer > frame.first_trainable_layer) time.backward += cost.input_gradient_ns;
-  if (is_recomputed(frame.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
+  if (layer > unpartitioned.first_trainable_layer) time.backward += cost.input_gradient_ns;
+  if (is_recomputed(unpartitioned.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
   return time;
 }
 
-/// Of a message of some layer between two neighbouring positions.
-Nanoseconds least_message_ns(const Phase& frame, const Cluster& cluster, int position, Bytes bytes) {
+/// Of a message of some layer between two neighbouring pipeline ranks.
+Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster, int pipeline_rank, Bytes bytes) {
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-  for (int replica = 0; replica < frame.layout.data_parallel_size; ++replica) {
-    const Link& link =
-        link_between(cluster, rank_of(frame.layout, position, replica), rank_of(frame.layout, position + 1, replica))
-            .point_to_point;
-    least = std::min(least, link.latency_ns + transfer_occupancy_ns(link, bytes / frame.layout.tensor_parallel_size));
+  for (int replica = 0; replica < unpartitioned.layout.data_parallel_size; ++replica) {
+    const Link& link = link_between(cluster, rank_of(unpartitioned.layout, pipeline_rank, replica),
+                                    rank_of(unpartitioned.layout, pipeline_rank + 1, replica))
+                           .point_to_point;
+    least = std::min(least,
+                     link.latency_ns + transfer_occupancy_ns(link, bytes / unpartitioned.layout.tensor_parallel_size));
   }
   return least;
 }
@@ -50,12 +52,13 @@ struct LayerWork {
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
-LayerWork work_of(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                  LayerCosts& costs) {
-  const ParallelLayout& layout = frame.layout;
-  const auto ranges = split_evenly(options.global_batch_size, layout.data_parallel_size * frame.num_micro_batches);
+LayerWork work_of(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
+                  const PlanOptions& options, LayerCosts& costs) {
+  const ParallelLayout& layout = unpartitioned.layout;
+  const auto ranges =
+      split_evenly(options.global_batch_size, layout.data_parallel_size * unpartitioned.num_micro_batches);
   std::map<int, int> count_of_size;
-  for (int i = 0; i < frame.num_micro_batches; ++i) ++count_of_size[ranges[i].end - ranges[i].begin];
+  for (int i = 0; i < unpartitioned.num_micro_batches; ++i) ++count_of_size[ranges[i].end - ranges[i].begin];
   const int smaller = count_of_size.begin()->first;
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
@@ -71,19 +74,19 @@ LayerWork work_of(const Phase& frame, const Profile& profile, const Cluster& clu
     if (!is_new) continue;
     auto& forward = work.forward_of_type.try_emplace(type, n, 0).first->second;
     for (const auto& [size, count] : count_of_size) {
-      const auto& layers = costs.at(type, size, frame.tokens, layout.tensor_parallel_size);
+      const auto& layers = costs.at(type, size, unpartitioned.tokens, layout.tensor_parallel_size);
       for (std::size_t layer = 0; layer < n; ++layer) {
         const MeasurementKey key{.layer = static_cast<int>(layer),
                                  .device_type = type,
                                  .dtype = options.dtype,
                                  .micro_batch_size = size,
-                                 .tokens = frame.tokens,
+                                 .tokens = unpartitioned.tokens,
                                  .tensor_parallel_size = layout.tensor_parallel_size};
-        const LayerTime time = time_of(frame, profile, key, layers[layer]);
+        const LayerTime time = time_of(unpartitioned, profile, key, layers[layer]);
         entry->second[layer] += count * time.all();
         forward[layer] += count * time.forward;
         if (size != smaller) continue;
-        const bool trains = static_cast<int>(layer) >= frame.first_trainable_layer;
+        const bool trains = static_cast<int>(layer) >= unpartitioned.first_trainable_layer;
         work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
         work.backward[layer] = trains ? std::min(work.backward[layer], time.backward) : 0;
         work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
@@ -103,18 +106,19 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
 
 }  // namespace
 
-StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                       LayerCosts& costs)
-    : positions_(frame.layout.pipeline_parallel_size), first_trainable_layer_(frame.first_trainable_layer) {
-  const ParallelLayout& layout = frame.layout;
+StageBound::StageBound(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
+                       const PlanOptions& options, LayerCosts& costs)
+    : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
+      first_trainable_layer_(unpartitioned.first_trainable_layer) {
+  const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
-  const LayerWork work = work_of(frame, profile, cluster, options, costs);
+  const LayerWork work = work_of(unpartitioned, profile, cluster, options, costs);
   for (const auto& [type, of_layers] : work.of_type) work_[type] = sums_before(of_layers);
   for (const auto& [type, of_layers] : work.forward_of_type) forward_work_[type] = sums_before(of_layers);
-  for (int k = 0; k < positions_; ++k) {
+  for (int k = 0; k < pipeline_ranks_; ++k) {
     const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
-    work_of_position_.push_back(&work_[type]);
-    forward_work_of_position_.push_back(&forward_work_[type]);
+    work_of_pipeline_rank_.push_back(&work_[type]);
+    forward_work_of_pipeline_rank_.push_back(&forward_work_[type]);
   }
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
@@ -131,14 +135,15 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
     const bool trains = layer >= first_trainable_layer_;
     parameters_bytes_.push_back(
         parameters_bytes_.back() +
-        (trains ? reduced_gradient_bytes(frame, profile.model, layer, options.global_batch_size, options.dtype) : 0));
+        (trains ? reduced_gradient_bytes(unpartitioned, profile.model, layer, options.global_batch_size, options.dtype)
+                : 0));
   }
   // Where layers are frozen, messages may come from stages that run ahead.
-  messages_.assign(positions_, 0);
+  messages_.assign(pipeline_ranks_, 0);
   if (first_trainable_layer_ == 0)
-    for (int k = 0; k + 1 < positions_; ++k)
-      messages_[k + 1] = messages_[k] + least_message_ns(frame, cluster, k, work.least_output);
-  for (int k = 0; k < positions_; ++k) {
+    for (int k = 0; k + 1 < pipeline_ranks_; ++k)
+      messages_[k + 1] = messages_[k] + least_message_ns(unpartitioned, cluster, k, work.least_output);
+  for (int k = 0; k < pipeline_ranks_; ++k) {
     std::vector<int> ranks = replicas_of(layout, k);
     std::sort(ranks.begin(), ranks.end());
     const bool counts = layout.data_parallel_size > 1 && !cluster.communication.overlap_gradient_reduction &&
@@ -152,48 +157,49 @@ StageBound::StageBound(const Phase& frame, const Profile& profile, const Cluster
   }
   if (num_ranks(layout) / layout.tensor_parallel_size > 1 && first_trainable_layer_ == 0) {
     std::vector<int> ranks;
-    for (int k = 0; k < positions_; ++k)
+    for (int k = 0; k < pipeline_ranks_; ++k)
       for (const int rank : replicas_of(layout, k)) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
     norm_ns_ = all_reduce_ns(cluster, ranks, 8);
   }
 }
 
-StageBound::Terms StageBound::terms(int position, LayerRange stage) const {
-  Terms terms{.work_ns = (*work_of_position_[position])[stage.end] - (*work_of_position_[position])[stage.begin]};
+StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
+  Terms terms{.work_ns = (*work_of_pipeline_rank_[pipeline_rank])[stage.end] -
+                         (*work_of_pipeline_rank_[pipeline_rank])[stage.begin]};
   if (stage.end <= first_trainable_layer_) return terms;
   const auto bytes = static_cast<double>(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
-  terms.to_ns = chain_forward_[stage.begin] + messages_[position] + update_[1];
+  terms.to_ns = chain_forward_[stage.begin] + messages_[pipeline_rank] + update_[1];
   terms.update_ns = update_[stage.end] - update_[stage.begin];
   const auto reduction_ns = [&](int at, double of_bytes) {
     return static_cast<Nanoseconds>(reduction_latency_ns_[at] + of_bytes * reduction_ns_per_byte_[at]);
   };
-  terms.back_ns = chain_backward_[stage.begin] + messages_[position];
-  if (position > 0 && first_trainable_layer_ == 0)
+  terms.back_ns = chain_backward_[stage.begin] + messages_[pipeline_rank];
+  if (pipeline_rank > 0 && first_trainable_layer_ == 0)
     terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
-  terms.reduction_ns = reduction_ns(position, bytes);
+  terms.reduction_ns = reduction_ns(pipeline_rank, bytes);
   terms.norm_ns = norm_ns_;
   const auto of_stage = [&](const std::vector<Nanoseconds>& before) { return before[stage.end] - before[stage.begin]; };
-  const auto behind = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
-  const Nanoseconds forwards = of_stage(*forward_work_of_position_[position]);
+  const auto after = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
+  const Nanoseconds forwards = of_stage(*forward_work_of_pipeline_rank_[pipeline_rank]);
   terms.through_ns =
-      behind(chain_forward_) + behind(chain_backward_) + 2 * (messages_.back() - messages_[position]) +
+      after(chain_forward_) + after(chain_backward_) + 2 * (messages_.back() - messages_[pipeline_rank]) +
       std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + terms.work_ns - forwards);
   return terms;
 }
 
-Nanoseconds StageBound::at(int position, LayerRange stage) const { return terms(position, stage).total_ns(); }
+Nanoseconds StageBound::at(int pipeline_rank, LayerRange stage) const { return terms(pipeline_rank, stage).total_ns(); }
 
 Nanoseconds StageBound::of(const Partition& partition) const {
   Nanoseconds largest = 0;
-  for (int k = 0; k < positions_; ++k) largest = std::max(largest, at(k, partition[k]));
+  for (int k = 0; k < pipeline_ranks_; ++k) largest = std::max(largest, at(k, partition[k]));
   return largest;
 }
 
-Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, const Cluster& cluster,
+Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
                                    const PlanOptions& options, LayerCosts& costs) {
-  const LayerWork work = work_of(frame, profile, cluster, options, costs);
-  const double m = frame.num_micro_batches;
+  const LayerWork work = work_of(unpartitioned, profile, cluster, options, costs);
+  const double m = unpartitioned.num_micro_batches;
   Nanoseconds largest_layer = 0, sum = 0;
   double share = 1;  // r
   for (std::size_t layer = 0; layer < work.least.size(); ++layer) {
@@ -203,7 +209,7 @@ Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, c
       share = std::min(share, m * static_cast<double>(work.forward[layer] + work.backward[layer]) /
                                   static_cast<double>(work.least[layer]));
   }
-  const int p = frame.layout.pipeline_parallel_size;
+  const int p = unpartitioned.layout.pipeline_parallel_size;
   const double mean = static_cast<double>(sum) / m;
   const double bound = share > 0 ? mean * share / (1 - std::pow(1 - share / m, p)) : mean * m / p;
   constexpr double kRounding = 1e-9;

@@ -10,10 +10,10 @@
 namespace frostpipe {
 
 /// What an iteration of a phase takes at least because of one of its stages, whatever the order of the actions, as long
-/// as a stage is on one position, computes its backward in one piece and all meet once an iteration (GPipe, 1F1B and
-/// all orders like them).
+/// as a stage is on one pipeline rank, computes its backward in one piece and all meet once an iteration (GPipe, 1F1B
+/// and all orders like them).
 ///
-/// For layers [b, e) on position k, replica 0, which has the larger micro-batches:
+/// For layers [b, e) on pipeline rank k, replica 0, which has the larger micro-batches:
 ///
 ///   max(to(b) + update of layer 0, update) + work + max(back(b), reduction) + norm
 ///
@@ -25,21 +25,21 @@ namespace frostpipe {
 /// work: forward and backward of all the replica's micro-batches through the stage. to(b): the first micro-batch's
 /// forward through the layers before b, which train, with k messages; back(b): the last micro-batch's backward through
 /// them and then the reduction of layer 0's gradients. Proof: the iteration's end is the meeting of all trainable ranks
-/// (the gradients' norm); after it position k updates and position 0 updates at least its layer 0 before its first
-/// forward; k works on nothing before a micro-batch has come through [0, b), then does its work, and its last backward
-/// is followed by the backward through [0, b) and by its own gradients' reduction, which both precede the next meeting.
-/// Stages that are frozen run ahead of the meetings: to and back count layers that train. to, back and messages use the
-/// smaller micro-batches, the fastest device and the cheapest link between the positions. The reduction of all
-/// gradients is concave in their bytes (the least of some straight lines); its chord is below it.
+/// (the gradients' norm); after it pipeline rank k updates and pipeline rank 0 updates at least its layer 0 before its
+/// first forward; k works on nothing before a micro-batch has come through [0, b), then does its work, and its last
+/// backward is followed by the backward through [0, b) and by its own gradients' reduction, which both precede the next
+/// meeting. Stages that are frozen run ahead of the meetings: to and back count layers that train. to, back and
+/// messages use the smaller micro-batches, the fastest device and the cheapest link between the pipeline ranks. The
+/// reduction of all gradients is concave in their bytes (the least of some straight lines); its chord is below it.
 class StageBound {
  public:
-  /// For the layout, micro-batches, frozen layers, cache and recomputing of `frame`, whose partition is not looked at.
-  /// Throws InvalidInput where a size was not measured.
-  StageBound(const Phase& frame, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
+  /// For the layout, micro-batches, frozen layers, cache and recomputing of `unpartitioned`, whose partition is not
+  /// looked at. Throws InvalidInput where a size was not measured.
+  StageBound(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
              LayerCosts& costs);
   StageBound(StageBound&&) = default;
 
-  /// The terms of layers [begin, end) on `position`.
+  /// The terms of layers [begin, end) on `pipeline_rank`.
   struct Terms {
     Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0, through_ns = 0;
     /// That part of the total which never falls as the stage's end grows.
@@ -48,31 +48,31 @@ class StageBound {
     }
     Nanoseconds total_ns() const { return std::max(rising_ns(), to_ns + through_ns + back_ns + norm_ns); }
   };
-  Terms terms(int position, LayerRange stage) const;
+  Terms terms(int pipeline_rank, LayerRange stage) const;
 
   /// Their total.
-  Nanoseconds at(int position, LayerRange stage) const;
+  Nanoseconds at(int pipeline_rank, LayerRange stage) const;
 
   /// Over the stages of a partition.
   Nanoseconds of(const Partition& partition) const;
 
  private:
-  int positions_ = 1;
+  int pipeline_ranks_ = 1;
   int first_trainable_layer_ = 0;
   std::map<std::string, std::vector<Nanoseconds>> work_, forward_work_;  // by device type: sums before each layer
-  std::vector<const std::vector<Nanoseconds>*> work_of_position_, forward_work_of_position_;
+  std::vector<const std::vector<Nanoseconds>*> work_of_pipeline_rank_, forward_work_of_pipeline_rank_;
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // sums before each layer
-  std::vector<Nanoseconds> messages_;                                 // one way, sum before each position
+  std::vector<Nanoseconds> messages_;                                 // one way, sum before each pipeline rank
   std::vector<Bytes> parameters_bytes_;                               // of what trains: sums before each layer
-  std::vector<double> reduction_ns_per_byte_, reduction_latency_ns_;  // by position
+  std::vector<double> reduction_ns_per_byte_, reduction_latency_ns_;  // by pipeline rank
   Nanoseconds norm_ns_ = 0;
 };
 
 /// At most the least StageBound over all partitions, in one formula. With m micro-batches of layers that could be cut
-/// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through positions up to k
-/// and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
-/// m)^p). And a layer is on one position.
-Nanoseconds bound_of_any_partition(const Phase& frame, const Profile& profile, const Cluster& cluster,
+/// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
+/// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
+/// m)^p). And a layer is on one pipeline rank.
+Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
                                    const PlanOptions& options, LayerCosts& costs);
 
 }  // namespace frostpipe

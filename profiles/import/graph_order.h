@@ -10,9 +10,9 @@ struct LayerGraph {
   std::vector<std::pair<int, int>> edges;  // each once
 };
 
-/// Bytes that cross the cut behind each place of `order`: the outputs of all vertices before it that something behind
-/// it needs, each once; behind the last place the last vertex's output. Every prefix of a topological order is a valid
-/// cut: nothing behind it is needed before it.
+/// Bytes that cross the cut after each place of `order`: the outputs of all vertices before it that something after
+/// it needs, each once; after the last place the last vertex's output. Every prefix of a topological order is a valid
+/// cut: nothing after it is needed before it.
 std::vector<double> cut_bytes(const LayerGraph& graph, const std::vector<int>& order);
 
 /// A chain for planners that cut chains: a topological order, of three the one with the fewest bytes over all cuts:

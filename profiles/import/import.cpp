@@ -91,7 +91,7 @@ class GraphText {
       double number = 0;
       const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
       if (error != std::errc() || !std::isfinite(number) || number < 0)
-        fail(fmt::format("must have a number >= 0 behind {}", key), line);
+        fail(fmt::format("must have a number >= 0 after {}", key), line);
       sum += number;
       rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
       if (!is_list || !rest.starts_with(';')) return sum;
@@ -188,7 +188,7 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
                                                .weight_gradient_ns = scaled(weight_share * node.backward_ns),
                                                .frozen_forward_ns = scaled(node.forward_ns),
                                                .output_activation_bytes = scaled(crossing[i]),
-                                               .stashed_bytes = scaled(node.activation_bytes),
+                                               .saved_activation_bytes = scaled(node.activation_bytes),
                                                .workspace_bytes = 0}});
       if (size == options.global_batch_size) break;
     }

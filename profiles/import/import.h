@@ -17,7 +17,7 @@ struct ImportOptions {
 /// `<TAB>node1 -- node2`), Piper's JSON (its times without tensor parallelism are read as seconds per sample, a third
 /// of it forward; its GNMT and ResNet hold milliseconds of a batch, so that only ratios are right there).
 ///
-/// The graph becomes a chain (chain_order); a layer's output activation is all that crosses the cut behind it. Times
+/// The graph becomes a chain (chain_order); a layer's output activation is all that crosses the cut after it. Times
 /// and sizes are taken to grow in proportion to the samples, a backward to be half weight gradient where there are
 /// parameters, the optimizer step to be free.
 ///

@@ -89,7 +89,7 @@ Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, 
                    .weight_gradient_ns = backward - backward / 2,
                    .frozen_forward_ns = forward,
                    .output_activation_bytes = samples * static_cast<Bytes>(size["act_output_bytes"].number()),
-                   .stashed_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
+                   .saved_activation_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
                    .workspace_bytes = 0}};
 }
 

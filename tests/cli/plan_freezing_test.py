@@ -17,7 +17,7 @@ class FreezingTest(CliTest):
         self.assertEqual(times, sorted(times, reverse=True))
 
     def test_no_change_of_layout_that_does_not_pay(self):
-        """Building groups anew costs 50 ms, and the 20 steps after the first freeze of a run of 30 take 13 ms each."""
+        """Rebuilding groups costs 50 ms, and the 20 steps after the first freeze of a run of 30 take 13 ms each."""
         self.plan("elastic.json", "pipetransformer", "--epochs", 3)
         self.assertTrue(all(phase["layout"]["pipeline_parallel_size"] == 2
                             for phase in self.read("elastic.json")["phases"]))

@@ -65,7 +65,7 @@ class UsageTest(CliTest):
         self.assertEqual(commit_of(self.folder), f'#define FROSTPIPE_COMMIT "{commit}"\n')
         written = header.stat().st_mtime_ns
         commit_of(self.folder)
-        self.assertEqual(header.stat().st_mtime_ns, written, "nothing is compiled anew for the same commit")
+        self.assertEqual(header.stat().st_mtime_ns, written, "nothing is compiled again for the same commit")
         self.write("profile.json", "changed")
         self.assertEqual(commit_of(self.folder), f'#define FROSTPIPE_COMMIT "{commit}+dirty"\n')
         (self.folder / "unpacked").mkdir()
@@ -258,7 +258,7 @@ class ScheduleTest(CliTest):
         self.assert_refused("schedule", "zbv.csv", "--pp", 3, code=2, says="zbv.csv: says itself how many ranks")
         (self.folder / "stuck.csv").write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
         self.assert_refused("schedule", "--check", "stuck.csv", code=1,
-                            says=["wait for each other for ever", "1RECV_F1", "waits for"])
+                            says=["wait for each other forever", "1RECV_F1", "waits for"])
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
 
     def test_schedule_as_a_picture(self):

@@ -167,7 +167,7 @@ class BadModelFolderTest(BadInputTest):
         self.assert_train_refused(["model", "vocab.txt"])
 
     def test_files_without_end(self):
-        """A device of zeros, and a pipe that nobody writes to: refused, not read for ever."""
+        """A device of zeros, and a pipe that nobody writes to: refused, not read forever."""
         (self.folder / "model/vocab.txt").unlink()
         (self.folder / "model/vocab.txt").symlink_to("/dev/zero")
         self.assert_train_refused(["model/vocab.txt: must be a regular file, is a device"])

@@ -51,7 +51,7 @@ def write_pictures(folder, per_label):
 
 
 def write_questions(path, count):
-    """The answer is the one word of the context that the question names behind "the"."""
+    """The answer is the one word of the context that the question names after "the"."""
     words = [word for label in range(4) for word in tiny_model.words_of(label)][:12]
     numbers = random.Random(5)
     paragraphs = []
@@ -219,7 +219,7 @@ class FamiliesTest(EndToEndTest):
         refused = self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--predictions", "said.csv",
                                 code=1).stderr
         self.assertIn("--predictions: needs data with answers", refused)
-        # Without freezing the tie holds to the end, and one matrix is saved.
+        # Without freezing the embeddings stay tied to the end, and one matrix is saved.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
                       "--method", "static", "--pp", 2, "-o", "static2.json")
         self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1)

@@ -1,12 +1,12 @@
 """Random faults over the whole life of a run: its start, training, changes of layout, checkpoints, the evaluation
-behind the last step, the final save.
+after the last step, the final save.
 
 Oracle: the run that nothing has disturbed. A disturbed one ends as it did, to the bit where the layout is the same, or
 ends with exit code 1 and one sentence; then the same command line once more ends as it did. Nothing hangs, no process
 is left, nobody dies of anything but our signals, and nothing lies in the run's folder that the undisturbed run does
 not leave there.
 
-    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     so many runs, other ones
+    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     20 runs, other ones
     FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13      number 13 of them alone: seed and number say what is hit, and when
 """
 
@@ -53,7 +53,7 @@ class Fault:
 
     victim: int
     number: signal.Signals
-    moment: float  # in parts of the run's whole time, or of that behind its last step
+    moment: float  # in parts of the run's whole time, or of that after its last step
 
     def __str__(self):
         return f"{self.number.name} to {'the launcher' if self.victim == LAUNCHER else f'process {self.victim}'}"
@@ -129,7 +129,7 @@ class Clock:
         self.last_step = time.monotonic()
 
     def read(self):
-        """Seconds of the whole, and behind the last step."""
+        """Seconds of the whole, and after the last step."""
         return time.monotonic() - self.began, time.monotonic() - self.last_step
 
 
@@ -215,7 +215,7 @@ class LifeTest(RecoveryCase):
         return has_hit
 
     def end_of(self, launcher, out):
-        """The exit code; nothing may be alive behind it."""
+        """The exit code; nothing may be alive after it."""
         code = launcher.ended_within(LONGEST_SECONDS)
         if code is None:
             states = {pid: Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in self.processes(out)}

@@ -41,13 +41,13 @@ class LostRankTest(RecoveryCase):
     def test_a_replica_gives_what_was_lost_and_no_step_is_done_again(self):
         reference, weights = self.reference("data-parallel.json", "--epochs", self.epochs)
         run, _ = self.lose(0, "data-parallel.json", "--spares", 1)
-        # Where the loss hit one rank before and the other behind its update, nobody has a common step.
+        # Where the loss hit one rank before and the other after its update, nobody has a common step.
         if run["recoveries"][0]["source"] == "the survivors' memory":
             self.assertEqual(run["recoveries"][0]["lost_steps"], 0)
         self.assert_same_run(run, reference, weights)
 
     def test_a_rank_is_lost_before_the_others_have_joined(self):
-        """The others lose their connection to it, and come to the next forming."""
+        """The others lose their connection to it, and come to the next round."""
         started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--spares", 1))
         self.wait_until(lambda: 1 in self.ranks_of(started), HANG_SECONDS, "rank 1 was not started")
         os.kill(self.ranks_of(started)[1], signal.SIGKILL)
@@ -76,7 +76,7 @@ class LossBehindTheLastStepTest(RecoveryCase):
         self.write("elastic.json", plan)
 
     def test_the_one_that_is_left_evaluates_and_saves(self):
-        """Behind the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
+        """After the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
         to the bit."""
         self.make_elastic_plan()
         reference, weights = self.reference("elastic.json", *self.OPTIONS)
@@ -123,7 +123,7 @@ class LongLostRankTest(LostRankTest):
 
 
     def test_fewer_ranks_freeze_at_the_step_of_the_plan(self):
-        """What the cache would hold if nothing more froze changes at every epoch's end, and so behind the next freeze
+        """What the cache would hold if nothing more froze changes at every epoch's end, and so after the next freeze
         too. Oracle: how many blocks are frozen at each step; and the losses, as long as training has not amplified that
         one rank adds gradients in another order than two (1e-7 then, 2e-6 after 30 more steps, 1e-3 after 100)."""
         tiny_model.write_data(self.folder / "long.tsv", 3200)  # 160 steps an epoch

@@ -32,8 +32,8 @@ class RecoveryCase(EndToEndTest):
         return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
 
     def start_until(self, steps, plan, *options, name="launcher"):
-        """The launcher, once so many steps are done: told by steps, the moment comes before the end on a fast machine,
-        and behind the first checkpoints on a slow one."""
+        """The launcher, once enough steps are done: told by steps, the moment comes before the end on a fast machine,
+        and after the first checkpoints on a slow one."""
         launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
         scalars = self.folder / "run/scalars.jsonl"
 

@@ -92,10 +92,10 @@ class ResumeTest(InterruptedCase):
     def test_a_checkpoint_holds_no_figures_of_steps_but_the_last(self):
         run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
         for checkpoint in (self.folder / "run/checkpoints").iterdir():
-            moment = self.read(checkpoint / "run.json")
+            snapshot = self.read(checkpoint / "run.json")
             done = int(checkpoint.name[5:])
-            self.assertEqual(moment["steps"], run["steps"][done - 1 : done])
-            self.assertEqual(sum(phase["num_steps"] for phase in moment["phases"]), done)
+            self.assertEqual(snapshot["steps"], run["steps"][done - 1 : done])
+            self.assertEqual(sum(phase["num_steps"] for phase in snapshot["phases"]), done)
         self.assertEqual([json.loads(line) for line in (self.folder / "run/steps.jsonl").read_text().splitlines()],
                          run["steps"])
 

@@ -38,7 +38,7 @@ void fail_rank(const char* file, int line, const std::string& text) {
 int main(int argc, char** argv) {
   using namespace frostpipe;
   if (const std::unique_ptr<Membership> membership = Membership::join()) {
-    const RankEnvironment self = membership->form()->self;
+    const RankEnvironment self = membership->next_round()->self;
     try {
       test::registered().at(std::getenv("FROSTPIPE_RANK_TEST"))(self);
       return 0;

@@ -31,7 +31,7 @@ void fail_rank(const char* file, int line, const std::string& text);
   } while (false)
 
 /// Defines the test `suite`.`name`, whose body every rank of a job runs: `self` says which rank it is. The jobs have as
-/// many ranks as the numbers behind the name say, one job after the other.
+/// many ranks as the numbers after the name say, one job after the other.
 #define RANK_TEST(suite, name, ...)                                                                          \
   static void suite##_##name##_on_rank(const RankEnvironment& self);                                         \
   static const ::frostpipe::test::RegisterRankTest suite##_##name##_registered(#suite "." #name,             \

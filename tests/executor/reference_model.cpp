@@ -27,7 +27,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& classes) {
 }  // namespace
 
 ReferenceModel::ReferenceModel(const TransformerConfig& config, std::uint64_t seed, at::ScalarType dtype)
-    : config_(config), is_tied_(config.ties_embeddings && config.task == Task::causal_language_modeling) {
+    : config_(config), embeddings_are_tied_(config.ties_embeddings && config.task == Task::causal_language_modeling) {
   const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   for (int layer = 0; layer < num_layers; ++layer) {
     const std::vector<ParameterSpec> specs = parameters_of(config, layer);
@@ -40,12 +40,12 @@ ReferenceModel::ReferenceModel(const TransformerConfig& config, std::uint64_t se
     }
     layers_.push_back(std::move(tensors));
   }
-  if (is_tied_) layers_.back()[0].value = layers_[0][0].value;
+  if (embeddings_are_tied_) layers_.back()[0].value = layers_[0][0].value;
 }
 
 void ReferenceModel::cut_tie() {
-  if (!is_tied_) return;
-  is_tied_ = false;
+  if (!embeddings_are_tied_) return;
+  embeddings_are_tied_ = false;
   layers_.back()[0].value = layers_[0][0].value.detach().clone();
   layers_.back()[0].first_moment = layers_[0][0].first_moment.clone();
   layers_.back()[0].second_moment = layers_[0][0].second_moment.clone();
@@ -107,7 +107,7 @@ at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_
     for (Tensor& tensor : layers_[layer])
       tensor.value = tensor.value.detach().requires_grad_(layer >= first_trainable_layer);
   }
-  if (is_tied_) layers_.back()[0].value = layers_[0][0].value;
+  if (embeddings_are_tied_) layers_.back()[0].value = layers_[0][0].value;
   const std::int64_t samples = batch.mask.size(0), tokens = batch.mask.size(1), h = config_.hidden_size;
   at::Tensor x;
   if (config_.family == Family::vit) {
@@ -173,7 +173,7 @@ void ReferenceModel::step(const std::string& optimizer, double learning_rate, do
   const at::NoGradGuard no_grad;
   ++steps_;
   const auto is_second_of_tie = [&](std::size_t layer, std::size_t i) {
-    return is_tied_ && layer + 1 == layers_.size() && i == 0;
+    return embeddings_are_tied_ && layer + 1 == layers_.size() && i == 0;
   };
   const auto gradient_of = [](const Tensor& tensor) {
     return tensor.value.grad().defined() ? tensor.value.grad() : at::zeros_like(tensor.value);

@@ -37,11 +37,11 @@ class ReferenceModel {
   at::Tensor block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const;
   at::Tensor head(const at::Tensor& x, const PaddedBatch& batch) const;
   const at::Tensor& value(int layer, int i) const { return layers_[layer][i].value; }
-  bool is_tied() const { return is_tied_; }
+  bool embeddings_are_tied() const { return embeddings_are_tied_; }
 
   TransformerConfig config_;
   std::vector<std::vector<Tensor>> layers_;
-  bool is_tied_;
+  bool embeddings_are_tied_;
   int steps_ = 0;
 };
 

@@ -81,7 +81,7 @@ TEST(Fuzz, CacheEntries) {
   const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path));
   int missed = 0;
   for (int i = 0; i < num_cases(); ++i) {
-    for (int change = 0; change < 3; ++change) {  // anywhere behind the header: tables and entries
+    for (int change = 0; change < 3; ++change) {  // anywhere after the header: tables and entries
       file.seekp(16 + static_cast<std::streamoff>(random() % static_cast<std::uint64_t>(size - 16)));
       file.put(static_cast<char>(random()));
     }

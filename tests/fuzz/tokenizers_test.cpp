@@ -127,7 +127,7 @@ TEST(Fuzz, WindowsOfAnyText) {
       }
       for (const Window& window : windows_of(set, tokenizer, 16, 3)) {
         ASSERT_LE(window.ids.size(), 16u);
-        ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.behind.size());
+        ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.after.size());
         if (window.end_position == 0) continue;
         ASSERT_TRUE(window.num_question_tokens <= window.start_position &&
                     window.start_position <= window.end_position);

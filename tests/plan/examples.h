@@ -36,7 +36,7 @@ inline MeasurementKey key_of(int layer, int micro_batch_size, int tokens) {
   return key;
 }
 
-/// Every layer measured at one point: 100 output bytes, 1000 stashed, 10 of workspace, per layer.
+/// Every layer measured at one point: 100 output bytes, 1000 saved, 10 of workspace, per layer.
 inline Profile flat_profile(const Model& model, int micro_batch_size, int tokens) {
   Profile profile;
   profile.model = model;
@@ -48,7 +48,7 @@ inline Profile flat_profile(const Model& model, int micro_batch_size, int tokens
                                              .weight_gradient_ns = 1000,
                                              .frozen_forward_ns = 900,
                                              .output_activation_bytes = 100,
-                                             .stashed_bytes = 1000,
+                                             .saved_activation_bytes = 1000,
                                              .workspace_bytes = 10}});
     UpdateMeasurement update;
     update.layer = layer;
@@ -134,12 +134,12 @@ inline std::string with(std::string text, const std::string& from, const std::st
   return text.replace(at, from.size(), to);
 }
 
-/// A zig-zag: stages 0 1 2 3 on positions 0 1 1 0, with I and W apart, one micro-batch.
+/// A zig-zag: stages 0 1 2 3 on pipeline ranks 0 1 1 0, with I and W apart, one micro-batch.
 inline Schedule zig_zag() {
   Schedule schedule{.name = "zig-zag",
                     .num_micro_batches = 1,
                     .first_trainable_stage = 0,
-                    .position_of_stage = {0, 1, 1, 0},
+                    .pipeline_rank_of_stage = {0, 1, 1, 0},
                     .prologue = {},
                     .body = {{}, {}},
                     .epilogue = {}};

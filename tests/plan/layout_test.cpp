@@ -32,15 +32,15 @@ TEST(Layout, PlaceAndRankAreInverseAndOtherRanksAreIdle) {
   for (const auto& layout : {layout_of(1, 1), layout_of(4, 2), layout_of(3, 1), layout_of(2, 2, {4, 0, 2, 6})}) {
     int used = 0;
     for (int rank = 0; rank < 10; ++rank) {
-      const auto place = find_place(layout, rank);
-      if (!place) continue;
+      const auto coordinate = find_coordinate(layout, rank);
+      if (!coordinate) continue;
       ++used;
-      EXPECT_EQ(rank_of(layout, place->position, place->replica), rank);
+      EXPECT_EQ(rank_of(layout, coordinate->pipeline_rank, coordinate->replica), rank);
     }
     EXPECT_EQ(used, num_ranks(layout));
   }
-  EXPECT_FALSE(find_place(layout_of(2, 2, {4, 0, 2, 6}), 1));
-  EXPECT_FALSE(find_place(layout_of(2, 1), -1));
+  EXPECT_FALSE(find_coordinate(layout_of(2, 2, {4, 0, 2, 6}), 1));
+  EXPECT_FALSE(find_coordinate(layout_of(2, 1), -1));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using examples::zig_zag;
 
-TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {
+TEST(Lower, SendsNothingBetweenStagesOfOnePipelineRank) {
   const Schedule lowered = lower(zig_zag());
   EXPECT_EQ(to_text(lowered),
             "rank 0: 0F0 0SEND_F0 3RECV_F0 3F0 3I0 3SEND_B0 3W0 0RECV_B0 0B0 0REDUCE_GRAD 3REDUCE_GRAD 0OPTIMIZER_STEP "
@@ -22,7 +22,7 @@ TEST(Lower, SendsNothingBetweenStagesOfOnePosition) {
 
 TEST(Lower, AJoinedPairReceivesBeforeAndSendsBehindBoth) {
   Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2});
-  schedule.body[0][1].joined_with_next = true;  // 0F1 with 0B0
+  schedule.body[0][1].overlaps_next = true;  // 0F1 with 0B0
   const Schedule lowered = lower(schedule);
   EXPECT_EQ(to_text(lowered).substr(0, 73),
             "rank 0: 0F0 0SEND_F0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 0RECV_B1 0B1 ");
@@ -53,7 +53,7 @@ TEST(Dependencies, AreInputForwardAndMatchingSend) {
 }
 
 TEST(PeakInFlight, AChunkCountsItsShareAndASplitBackwardFreesAfterW) {
-  // Two chunks on each position: 1F 2F stashed until their W.
+  // Two chunks on each pipeline rank: 1F 2F saved until their W.
   EXPECT_THAT(peak_in_flight(zig_zag()), testing::ElementsAre(1, 1));
 }
 

@@ -24,21 +24,21 @@ std::vector<RankMemory> memory(const Phase& phase, std::string_view optimizer = 
   return memory_of(phase, {8, std::string(optimizer), "float32"}, flat_profile(chain_model(2), 4, 16), cluster_of(2));
 }
 
-TEST(Memory, IsWeightsGradientsTwoMomentsStashAndWorkspace) {
-  // Each layer: 100 B output, 1000 B stashed, 10 B workspace (examples.h); 4 bytes per parameter.
-  const auto positions = memory(two_stages());
-  ASSERT_EQ(positions.size(), 2u);
-  EXPECT_EQ(positions[0], (RankMemory{.weights = 2200 * 4,
-                                      .gradients = 2200 * 4,
-                                      .optimizer_state = 2 * 2200 * 4,
-                                      .stash = 2 * 3 * 1000,     // two in flight, three layers
-                                      .workspace = 10 + 100}));  // and the activation it sends
-  EXPECT_EQ(positions[1], (RankMemory{.weights = 1230 * 4,
-                                      .gradients = 1230 * 4,
-                                      .optimizer_state = 2 * 1230 * 4,
-                                      .stash = 1 * (3 * 1000 + 100),  // one in flight, with its input
-                                      .workspace = 10 + 100}));
-  EXPECT_EQ(positions[1].total(), 4 * 1230 * 4 + 3100 + 110);
+TEST(Memory, IsWeightsGradientsTwoMomentsSavedActivationsAndWorkspace) {
+  // Each layer: 100 B output, 1000 B saved, 10 B workspace (examples.h); 4 bytes per parameter.
+  const auto pipeline_ranks = memory(two_stages());
+  ASSERT_EQ(pipeline_ranks.size(), 2u);
+  EXPECT_EQ(pipeline_ranks[0], (RankMemory{.weights = 2200 * 4,
+                                           .gradients = 2200 * 4,
+                                           .optimizer_state = 2 * 2200 * 4,
+                                           .saved_activations = 2 * 3 * 1000,  // two in flight, three layers
+                                           .workspace = 10 + 100}));           // and the activation it sends
+  EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
+                                           .gradients = 1230 * 4,
+                                           .optimizer_state = 2 * 1230 * 4,
+                                           .saved_activations = 1 * (3 * 1000 + 100),  // one in flight, with its input
+                                           .workspace = 10 + 100}));
+  EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 3100 + 110);
 }
 
 TEST(Memory, IsThatOfTheLargestMicroBatch) {
@@ -107,18 +107,18 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
     return memory_of(phase, {8, "adamw", "float32"}, profile, cluster_of(2));
   };
   EXPECT_EQ(memory_with(750, 0)[1].exchange, 3000);
-  EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // takes the place of the stash
-  const auto positions = memory_with(2000, 0);
-  EXPECT_EQ(positions[0].total(), 4 * 2200 * 4 + 8000);
-  EXPECT_EQ(positions[1].total(), 4 * 1230 * 4 + 8000);
-  EXPECT_EQ(memory_with(2000, 1)[0].exchange, 0);  // the tie is cut: layer 0 is frozen
+  EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // takes the place of the saved activations
+  const auto pipeline_ranks = memory_with(2000, 0);
+  EXPECT_EQ(pipeline_ranks[0].total(), 4 * 2200 * 4 + 8000);
+  EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 8000);
+  EXPECT_EQ(memory_with(2000, 1)[0].exchange, 0);  // the embeddings are untied: layer 0 is frozen
 
   const Trace timeline{.spans = {{0, 0, {.kind = ActionKind::forward}, 0, 10},
                                  {0, 0, {.kind = ActionKind::backward}, 10, 30},
                                  {0, 0, {.kind = ActionKind::reduce_gradient}, 30, 40}}};
-  const MemoryChange peak = largest(memory_over_time(timeline, 0, positions[0], 2, /*trains=*/true));
+  const MemoryChange peak = largest(memory_over_time(timeline, 0, pipeline_ranks[0], 2, /*trains=*/true));
   EXPECT_EQ(peak.action.kind, ActionKind::reduce_gradient);
-  EXPECT_EQ(peak.bytes, positions[0].total());
+  EXPECT_EQ(peak.bytes, pipeline_ranks[0].total());
 }
 
 TEST(Memory, SgdHasNoMoments) { EXPECT_EQ(memory(two_stages(), "sgd")[0].optimizer_state, 0); }
@@ -126,13 +126,13 @@ TEST(Memory, SgdHasNoMoments) { EXPECT_EQ(memory(two_stages(), "sgd")[0].optimiz
 TEST(Memory, FrozenLayersKeepWeightsOnly) {
   Phase phase = two_stages();
   phase.first_trainable_layer = 5;  // both blocks frozen, inside stage 1
-  const auto positions = memory(phase);
-  EXPECT_EQ(positions[0], (RankMemory{.weights = 2200 * 4, .workspace = 10 + 100 + 100}));
-  EXPECT_EQ(positions[1], (RankMemory{.weights = 1230 * 4,
-                                      .gradients = 30 * 4,
-                                      .optimizer_state = 2 * 30 * 4,
-                                      .stash = 1000 + 100,  // the head, and its input
-                                      .workspace = 10 + 100 + 100}));
+  const auto pipeline_ranks = memory(phase);
+  EXPECT_EQ(pipeline_ranks[0], (RankMemory{.weights = 2200 * 4, .workspace = 10 + 100 + 100}));
+  EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
+                                           .gradients = 30 * 4,
+                                           .optimizer_state = 2 * 30 * 4,
+                                           .saved_activations = 1000 + 100,  // the head, and its input
+                                           .workspace = 10 + 100 + 100}));
 }
 
 TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
@@ -141,8 +141,8 @@ TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
   const auto weights = [&](int first_trainable_layer) {
     Phase phase = two_stages();
     phase.first_trainable_layer = first_trainable_layer;
-    const auto positions = memory_of(phase, {8, "adamw", "float32"}, profile, cluster_of(2));
-    return std::pair(positions[0].weights, positions[1].weights);
+    const auto pipeline_ranks = memory_of(phase, {8, "adamw", "float32"}, profile, cluster_of(2));
+    return std::pair(pipeline_ranks[0].weights, pipeline_ranks[1].weights);
   };
   EXPECT_EQ(weights(0), std::pair(Bytes{2200 * 4}, Bytes{1230 * 4}));
   EXPECT_EQ(weights(1), std::pair(Bytes{2200 * 4 + 1000 * 2}, Bytes{1230 * 4}));  // the embedding
@@ -152,53 +152,54 @@ TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
 TEST(Memory, MoreMicroBatchesAreInFlightUnderGPipe) {
   Phase phase = two_stages();
   phase.schedule = "GPipe";
-  EXPECT_EQ(memory(phase)[1].stash, 2 * (3 * 1000 + 100));
+  EXPECT_EQ(memory(phase)[1].saved_activations, 2 * (3 * 1000 + 100));
 }
 
 TEST(Memory, WhatDoesNotFitNamesStageRankAndParts) {
   const Phase phase = two_stages();
-  const auto positions = memory(phase);
-  EXPECT_EQ(what_does_not_fit(phase, positions, cluster_of(2)), "");
-  EXPECT_EQ(what_does_not_fit(phase, positions, cluster_of(2, positions[0].total())), "");
-  EXPECT_EQ(
-      what_does_not_fit(phase, positions, cluster_of(2, 40 << 10)),
-      "stage 0 needs 40.3 KiB (weights 8.59 KiB, gradients 8.59 KiB, optimizer 17.2 KiB, stash 5.86 KiB, workspace "
-      "110 B), rank 0 has 40.0 KiB");
+  const auto pipeline_ranks = memory(phase);
+  EXPECT_EQ(what_does_not_fit(phase, pipeline_ranks, cluster_of(2)), "");
+  EXPECT_EQ(what_does_not_fit(phase, pipeline_ranks, cluster_of(2, pipeline_ranks[0].total())), "");
+  EXPECT_EQ(what_does_not_fit(phase, pipeline_ranks, cluster_of(2, 40 << 10)),
+            "stage 0 needs 40.3 KiB (weights 8.59 KiB, gradients 8.59 KiB, optimizer 17.2 KiB, saved activations 5.86 "
+            "KiB, workspace "
+            "110 B), rank 0 has 40.0 KiB");
 }
 
 // [0,3) = embedding, attention, mlp; [3,6) = attention, mlp, head. Two in flight on stage 0, one on stage 1.
 TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
   Phase phase = two_stages();
   phase.recompute = RecomputeMode::layers;
-  auto positions = memory(phase);
-  EXPECT_EQ(positions[0].stash, 2 * (100 + 100));         // inputs of attention and mlp; the embedding's are tokens
-  EXPECT_EQ(positions[0].workspace, 10 + 100 + 1000);     // one layer's activations
-  EXPECT_EQ(positions[1].stash, 100 + 100 + 100 + 1000);  // three inputs, and what the head keeps
+  auto pipeline_ranks = memory(phase);
+  EXPECT_EQ(pipeline_ranks[0].saved_activations,
+            2 * (100 + 100));                               // inputs of attention and mlp; the embedding's are tokens
+  EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000);  // one layer's activations
+  EXPECT_EQ(pipeline_ranks[1].saved_activations, 100 + 100 + 100 + 1000);  // three inputs, and what the head keeps
   phase.recompute = RecomputeMode::stage;
-  positions = memory(phase);
-  EXPECT_EQ(positions[0].stash, 0);
-  EXPECT_EQ(positions[0].workspace, 10 + 100 + 3 * 1000);
-  EXPECT_EQ(positions[1].stash, 100 + 100 + 1000);
-  EXPECT_EQ(positions[1].workspace, 10 + 100 + 2 * 1000);
+  pipeline_ranks = memory(phase);
+  EXPECT_EQ(pipeline_ranks[0].saved_activations, 0);
+  EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 3 * 1000);
+  EXPECT_EQ(pipeline_ranks[1].saved_activations, 100 + 100 + 1000);
+  EXPECT_EQ(pipeline_ranks[1].workspace, 10 + 100 + 2 * 1000);
   phase.recompute = RecomputeMode::attention;
-  positions = memory(phase);
-  EXPECT_EQ(positions[0].stash, 2 * (1000 + 100 + 1000));  // embedding, mlp's input, mlp
-  EXPECT_EQ(positions[1].stash, 100 + 100 + 2 * 1000);
+  pipeline_ranks = memory(phase);
+  EXPECT_EQ(pipeline_ranks[0].saved_activations, 2 * (1000 + 100 + 1000));  // embedding, mlp's input, mlp
+  EXPECT_EQ(pipeline_ranks[1].saved_activations, 100 + 100 + 2 * 1000);
 }
 
 TEST(Memory, FrozenLayersAreNeverComputedAgain) {
   const Model model = chain_model(2);
-  EXPECT_EQ(checkpoint_segments(RecomputeMode::layers, model, {0, 3}, 3), (std::vector<CheckpointSegment>{}));
-  EXPECT_EQ(checkpoint_segments(RecomputeMode::stage, model, {1, 6}, 3),
-            (std::vector<CheckpointSegment>{{{3, 5}, true}, {{5, 6}, false}}));
-  EXPECT_EQ(checkpoint_segments(std::nullopt, model, {1, 6}, 3), (std::vector<CheckpointSegment>{{{3, 6}, false}}));
-  EXPECT_EQ(checkpoint_segments(RecomputeMode::attention, model, {2, 6}, 0),
-            (std::vector<CheckpointSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
+  EXPECT_EQ(recompute_segments(RecomputeMode::layers, model, {0, 3}, 3), (std::vector<RecomputeSegment>{}));
+  EXPECT_EQ(recompute_segments(RecomputeMode::stage, model, {1, 6}, 3),
+            (std::vector<RecomputeSegment>{{{3, 5}, true}, {{5, 6}, false}}));
+  EXPECT_EQ(recompute_segments(std::nullopt, model, {1, 6}, 3), (std::vector<RecomputeSegment>{{{3, 6}, false}}));
+  EXPECT_EQ(recompute_segments(RecomputeMode::attention, model, {2, 6}, 0),
+            (std::vector<RecomputeSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
 }
 
 // Rank 0 of a 1F1B pipeline of two, F = B = 10: F0 F1 B0 B1, the first B at 30.
 TEST(Memory, OverTimeStepsWithEveryMicroBatchAndPeaksAtTheWhole) {
-  const RankMemory peak{.weights = 1000, .stash = 200, .workspace = 7};
+  const RankMemory peak{.weights = 1000, .saved_activations = 200, .workspace = 7};
   Trace timeline{.num_ranks = 1, .spans = {}, .events = {}};
   for (const auto& [text, begin, end] : {std::tuple{"0F0", 0, 10}, {"0F1", 10, 20}, {"0B0", 30, 40}, {"0B1", 50, 60}})
     timeline.spans.push_back(

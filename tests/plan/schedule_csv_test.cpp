@@ -23,7 +23,7 @@ TEST(ScheduleFromCsv, IsTheInverseOfToCsvForEverySchedule) {
     const Schedule compute = built.epilogue.empty() ? built : unrolled(built, 2);
     Schedule read = schedule_from_csv(to_csv(compute), "file");
     EXPECT_EQ(read.body, compute.body);
-    EXPECT_EQ(read.position_of_stage, compute.position_of_stage);
+    EXPECT_EQ(read.pipeline_rank_of_stage, compute.pipeline_rank_of_stage);
     EXPECT_EQ(read.num_micro_batches, compute.num_micro_batches);
     EXPECT_EQ(read.num_slices, compute.num_slices);
     EXPECT_FALSE(has_messages(read));
@@ -54,8 +54,8 @@ TEST(ScheduleFromCsv, NamesRowAndField) {
   EXPECT_THAT(error_of("0F0,0B0\n1F0,0B1\n"),
               AllOf(HasSubstr("row 2, field 2: must stand in row 1, where stage 0 began"), HasSubstr("0B1")));
   EXPECT_THAT(error_of("0F0,2F0\n"), HasSubstr("stage 1: must be there"));
-  EXPECT_THAT(error_of("(0F1;0B0\n"), HasSubstr("must close a joined pair"));
-  EXPECT_THAT(error_of("(0F1;0B0)OVERLAP\n"), HasSubstr("must close a joined pair"));
+  EXPECT_THAT(error_of("(0F1;0B0\n"), HasSubstr("must close an overlapped pair"));
+  EXPECT_THAT(error_of("(0F1;0B0)OVERLAP\n"), HasSubstr("must close an overlapped pair"));
   EXPECT_THAT(error_of("99999999F0\n"), HasSubstr("must be of a stage < 65536"));
   EXPECT_THAT(error_of("0F99999999999\n"), HasSubstr("row 1, field 1"));
   EXPECT_THAT(error_of(""), HasSubstr("must have an action"));
@@ -66,8 +66,8 @@ TEST(ScheduleFromCsv, ADeadlockIsReportedWithItsCycle) {
   // Rank 0 wants micro-batch 0 back before it sends 1; rank 1 wants 1 before it starts on 0's backward.
   const Schedule read = schedule_from_csv("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "hand.csv");
   EXPECT_THAT(message_of([&] { validate(lower(read)); }),
-              AllOf(HasSubstr("positions wait for each other for ever"), HasSubstr("1RECV_F1"), HasSubstr("0RECV_B0"),
-                    HasSubstr("waits for")));
+              AllOf(HasSubstr("pipeline ranks wait for each other forever"), HasSubstr("1RECV_F1"),
+                    HasSubstr("0RECV_B0"), HasSubstr("waits for")));
 }
 
 }  // namespace

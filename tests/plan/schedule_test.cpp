@@ -35,24 +35,24 @@ std::string describe(const Case& c) {
          std::to_string(c.shape.num_micro_batches) + " first " + std::to_string(c.shape.first_trainable_stage);
 }
 
-/// The named action's index on its position, -1 if it is not there.
-int index_of(const Schedule& schedule, int position, std::string_view text) {
-  const auto& list = schedule.body.at(position);
+/// The named action's index on its pipeline rank, -1 if it is not there.
+int index_of(const Schedule& schedule, int pipeline_rank, std::string_view text) {
+  const auto& list = schedule.body.at(pipeline_rank);
   const auto found = std::find(list.begin(), list.end(), parse_action(text, "test"));
   return found == list.end() ? -1 : static_cast<int>(found - list.begin());
 }
 
-void move_to(Schedule& schedule, int position, std::string_view text, int index) {
-  auto& list = schedule.body.at(position);
-  const int from = index_of(schedule, position, text);
+void move_to(Schedule& schedule, int pipeline_rank, std::string_view text, int index) {
+  auto& list = schedule.body.at(pipeline_rank);
+  const int from = index_of(schedule, pipeline_rank, text);
   const Action action = list.at(from);
   list.erase(list.begin() + from);
   list.insert(list.begin() + index, action);
 }
 
-void remove(Schedule& schedule, int position, std::string_view text) {
-  auto& list = schedule.body.at(position);
-  list.erase(list.begin() + index_of(schedule, position, text));
+void remove(Schedule& schedule, int pipeline_rank, std::string_view text) {
+  auto& list = schedule.body.at(pipeline_rank);
+  list.erase(list.begin() + index_of(schedule, pipeline_rank, text));
 }
 
 TEST(GPipe, RunsAllForwardsThenAllBackwards) {
@@ -138,7 +138,7 @@ TEST(AnySchedule, IsValidWhenLowered) {
 }
 
 TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
-  // GPipe keeps m, 1F1B min(p - r, m) on position r; frozen positions keep nothing.
+  // GPipe keeps m, 1F1B min(p - r, m) on pipeline rank r; frozen pipeline ranks keep nothing.
   for (const auto& c : all_cases()) {
     SCOPED_TRACE(describe(c));
     const int p = c.shape.pipeline_parallel_size, m = c.shape.num_micro_batches, first = c.shape.first_trainable_stage;
@@ -188,9 +188,9 @@ TEST(AnySchedule, VirtualStagesAreWhatTheScheduleAllows) {
   EXPECT_EQ(
       num_stages(interleaved_one_f_one_b({.pipeline_parallel_size = 4, .num_micro_batches = 8, .virtual_stages = 3})),
       12);
-  EXPECT_EQ(zero_bubble_v({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage,
+  EXPECT_EQ(zero_bubble_v({.pipeline_parallel_size = 3, .num_micro_batches = 6}).pipeline_rank_of_stage,
             (std::vector<int>{0, 1, 2, 2, 1, 0}));
-  EXPECT_EQ(looped_bfs({.pipeline_parallel_size = 3, .num_micro_batches = 6}).position_of_stage,
+  EXPECT_EQ(looped_bfs({.pipeline_parallel_size = 3, .num_micro_batches = 6}).pipeline_rank_of_stage,
             (std::vector<int>{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(message_of([&] {
               build_schedule("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 2, .virtual_stages = 2});
@@ -205,39 +205,39 @@ TEST(AnySchedule, VirtualStagesAreWhatTheScheduleAllows) {
 TEST(AnySchedule, MissingAnyActionIsRejected) {
   for (const auto& c : {Case{"GPipe", {3, 3, 0}}, Case{"1F1B", {3, 4, 0}}, Case{"1F1B", {4, 3, 2}}}) {
     const Schedule good = lower(build_schedule(c.name, c.shape));
-    for (int position = 0; position < num_positions(good); ++position) {
-      for (std::size_t i = 0; i < good.body[position].size(); ++i) {
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(good); ++pipeline_rank) {
+      for (std::size_t i = 0; i < good.body[pipeline_rank].size(); ++i) {
         Schedule bad = good;
-        bad.body[position].erase(bad.body[position].begin() + i);
-        EXPECT_THAT(message_of([&] { validate(bad); }), HasSubstr("missing")) << to_string(good.body[position][i]);
+        bad.body[pipeline_rank].erase(bad.body[pipeline_rank].begin() + i);
+        EXPECT_THAT(message_of([&] { validate(bad); }), HasSubstr("missing")) << to_string(good.body[pipeline_rank][i]);
       }
     }
   }
 }
 
-/// Brute force: does every position reach its end, when any that can go on does?
+/// Brute force: does every pipeline rank reach its end, when any that can go on does?
 bool makes_progress(const Schedule& schedule) {
   std::map<Action, bool> done;
-  std::vector<std::size_t> next(num_positions(schedule), 0);
+  std::vector<std::size_t> next(num_pipeline_ranks(schedule), 0);
   for (bool progress = true; progress;) {
     progress = false;
-    for (int position = 0; position < num_positions(schedule); ++position) {
-      const auto& list = schedule.body[position];
-      while (next[position] < list.size()) {
-        const Action& action = list[next[position]];
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank) {
+      const auto& list = schedule.body[pipeline_rank];
+      while (next[pipeline_rank] < list.size()) {
+        const Action& action = list[next[pipeline_rank]];
         auto needed = Dependencies(schedule).of(action);
         if (action.kind == ActionKind::optimizer_step)
           for (int stage = schedule.first_trainable_stage; stage < num_stages(schedule); ++stage)
             needed.push_back({.kind = ActionKind::reduce_gradient, .stage = stage});
         if (!std::all_of(needed.begin(), needed.end(), [&](const Action& a) { return done[a]; })) break;
         done[action] = true;
-        ++next[position];
+        ++next[pipeline_rank];
         progress = true;
       }
     }
   }
-  for (int position = 0; position < num_positions(schedule); ++position)
-    if (next[position] != schedule.body[position].size()) return false;
+  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank)
+    if (next[pipeline_rank] != schedule.body[pipeline_rank].size()) return false;
   return true;
 }
 
@@ -267,26 +267,29 @@ TEST(AnySchedule, ShuffledOnesAreAcceptedExactlyWhenTheyMakeProgress) {
 }
 
 TEST(ValidateSchedule, PrintsTheCycleOfADeadlock) {
-  // Position 0 keeps back the forward that position 1 wants before it gives the gradient that position 0 waits for.
+  // Pipeline rank 0 keeps back the forward that pipeline rank 1 wants before it gives the gradient that pipeline rank 0
+  // waits for.
   Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2}));
   move_to(schedule, 0, "0SEND_F1", index_of(schedule, 0, "0B0"));
   const auto message = message_of([&] { validate(schedule); });
-  EXPECT_THAT(message, HasSubstr("schedule GPipe: positions wait for each other for ever: "));
-  EXPECT_THAT(message, AllOf(HasSubstr("0SEND_F1 (position 0"), HasSubstr("0RECV_B0 (position 0"),
-                             HasSubstr("1SEND_B0 (position 1"), HasSubstr("1RECV_F1 (position 1")));
-  EXPECT_THAT(message, HasSubstr("0RECV_B0 (position 0, index 3), which waits for 1SEND_B0 (position 1, index 5)"));
-  EXPECT_THAT(message, HasSubstr("1SEND_B0 (position 1, index 5) stands behind 1RECV_F1 (position 1, index 2)"));
+  EXPECT_THAT(message, HasSubstr("schedule GPipe: pipeline ranks wait for each other forever: "));
+  EXPECT_THAT(message, AllOf(HasSubstr("0SEND_F1 (pipeline rank 0"), HasSubstr("0RECV_B0 (pipeline rank 0"),
+                             HasSubstr("1SEND_B0 (pipeline rank 1"), HasSubstr("1RECV_F1 (pipeline rank 1")));
+  EXPECT_THAT(message,
+              HasSubstr("0RECV_B0 (pipeline rank 0, index 3), which waits for 1SEND_B0 (pipeline rank 1, index 5)"));
+  EXPECT_THAT(message,
+              HasSubstr("1SEND_B0 (pipeline rank 1, index 5) stands after 1RECV_F1 (pipeline rank 1, index 2)"));
 }
 
 TEST(ValidateSchedule, AnOptimizerStepMeetsAllStages) {
-  // Position 1 takes its step before it sends the gradient that position 0 needs before its own.
+  // Pipeline rank 1 takes its step before it sends the gradient that pipeline rank 0 needs before its own.
   Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1}));
   move_to(schedule, 1, "1SEND_B0", static_cast<int>(schedule.body[1].size()) - 1);
   EXPECT_THAT(message_of([&] { validate(schedule); }),
               AllOf(HasSubstr("1SEND_B0"), HasSubstr("1OPTIMIZER_STEP"), HasSubstr("0REDUCE_GRAD")));
 }
 
-TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
+TEST(ValidateSchedule, NamesPipelineRankAndIndexOfWhatIsWrong) {
   const auto error_of = [](auto change) {
     Schedule schedule =
         lower(one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 0}));
@@ -294,34 +297,35 @@ TEST(ValidateSchedule, NamesPositionAndIndexOfWhatIsWrong) {
     return message_of([&] { validate(schedule); });
   };
   EXPECT_EQ(error_of([](Schedule& s) { move_to(s, 0, "0F1", 9); }),
-            "schedule 1F1B: position 0, index 2: 0SEND_F1 waits for 0F1, which stands behind it at index 9");
+            "schedule 1F1B: pipeline rank 0, index 2: 0SEND_F1 waits for 0F1, which stands after it at index 9");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F0", "")); }),
-            "schedule 1F1B: position 0, index 10: 0F0 stands twice, first at index 0");
+            "schedule 1F1B: pipeline rank 0, index 10: 0F0 stands twice, first at index 0");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("1F0", "")); }),
-            "schedule 1F1B: position 0, index 10: 1F0 must stand on position 1, where its stage lives");
+            "schedule 1F1B: pipeline rank 0, index 10: 1F0 must stand on pipeline rank 1, where its stage lives");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("2F0", "")); }),
-            "schedule 1F1B: position 0, index 10: 2F0 must be of a stage < 2");
+            "schedule 1F1B: pipeline rank 0, index 10: 2F0 must be of a stage < 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0RECV_F0", "")); }),
-            "schedule 1F1B: position 0, index 10: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
+            "schedule 1F1B: pipeline rank 0, index 10: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
   EXPECT_EQ(error_of([](Schedule& s) { remove(s, 0, "0RECV_B1"); }),
-            "schedule 1F1B: position 0, index 6: 0B1 waits for 0RECV_B1, which is missing on position 0");
+            "schedule 1F1B: pipeline rank 0, index 6: 0B1 waits for 0RECV_B1, which is missing on pipeline rank 0");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F2", "")); }),
-            "schedule 1F1B: position 0, index 10: 0F2 must be of a micro-batch < 2");
+            "schedule 1F1B: pipeline rank 0, index 10: 0F2 must be of a micro-batch < 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0SEND_B0", "")); }),
-            "schedule 1F1B: position 0, index 10: 0SEND_B0 goes to a stage that there is not");
-  EXPECT_EQ(error_of([](Schedule& s) { remove(s, 1, "1B1"); }), "schedule 1F1B: position 1, stage 1: 1B1 is missing");
+            "schedule 1F1B: pipeline rank 0, index 10: 0SEND_B0 goes to a stage that there is not");
+  EXPECT_EQ(error_of([](Schedule& s) { remove(s, 1, "1B1"); }),
+            "schedule 1F1B: pipeline rank 1, stage 1: 1B1 is missing");
   EXPECT_EQ(
       error_of([](Schedule& s) { s.first_trainable_stage = 1; }),
-      "schedule 1F1B: position 0, index 4: 0RECV_B0 must not be there: stages before 1 are frozen and run F only");
+      "schedule 1F1B: pipeline rank 0, index 4: 0RECV_B0 must not be there: stages before 1 are frozen and run F only");
   EXPECT_EQ(error_of([](Schedule& s) { s.first_trainable_stage = 2; }),
             "schedule 1F1B: first trainable stage: must be >= 0 and < 2, is 2");
-  EXPECT_EQ(error_of([](Schedule& s) { s.position_of_stage[1] = 2; }),
-            "schedule 1F1B: stage 1: must live on one of 2 positions, is on 2");
+  EXPECT_EQ(error_of([](Schedule& s) { s.pipeline_rank_of_stage[1] = 2; }),
+            "schedule 1F1B: stage 1: must live on one of 2 pipeline ranks, is on 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.num_micro_batches = 3; }),
-            "schedule 1F1B: position 0, stage 0: 0F2 is missing");
+            "schedule 1F1B: pipeline rank 0, stage 0: 0F2 is missing");
   EXPECT_THAT(error_of([](Schedule& s) { s.prologue.resize(2); }),
-              HasSubstr("must have a prologue and an epilogue for each of 2 positions"));
-  EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().joined_with_next = true; }), HasSubstr("is the last"));
+              HasSubstr("must have a prologue and an epilogue for each of 2 pipeline ranks"));
+  EXPECT_THAT(error_of([](Schedule& s) { s.body[0].back().overlaps_next = true; }), HasSubstr("is the last"));
   EXPECT_THAT(error_of([](Schedule& s) { s.body[0][0].micro_batch = std::nullopt; }),
               HasSubstr("must have a micro-batch"));
 }

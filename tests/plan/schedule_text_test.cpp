@@ -42,7 +42,7 @@ TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
                     HasSubstr(std::to_string(3 * (m + p - 1)) + " units; idle"));
 }
 
-TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPosition) {
+TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPipelineRank) {
   EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 1})),
               HasSubstr("rank 0  f0 f1 .. .. .. .. ..\nrank 1  .. F0 F1 B0--- B1---\n"));
   EXPECT_THAT(to_grid(examples::zig_zag()), HasSubstr("rank 0  0F0 ... ... 3F0 3I0 3W0 ... 0B0----\n"
@@ -52,7 +52,7 @@ TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPosition) {
 TEST(ToGrid, RefusesAScheduleThatDoesNotGoOn) {
   Schedule schedule = gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1});
   std::swap(schedule.body[0][0], schedule.body[0][1]);
-  EXPECT_THAT(examples::message_of([&] { to_grid(schedule); }), HasSubstr("waits for ever at"));
+  EXPECT_THAT(examples::message_of([&] { to_grid(schedule); }), HasSubstr("waits forever at"));
 }
 
 TEST(ToText, NamesThePartsOnlyWhereThereAreSeveral) {

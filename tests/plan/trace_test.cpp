@@ -22,7 +22,7 @@ Trace two_steps() {
 
 TEST(Trace, SurvivesItsFile) {
   Trace trace = two_steps();
-  trace.spans[0].action.joined_with_next = true;
+  trace.spans[0].action.overlaps_next = true;
   EXPECT_EQ(trace_from_json(to_json(trace), "t.json"), trace);
   EXPECT_EQ(trace_from_json(to_json(Trace{}), "t.json"), Trace{});
 }
@@ -47,7 +47,7 @@ TEST(Trace, BadSpansAreNamed) {
   const auto good = to_json(two_steps());
   const auto error_of = [](const std::string& text) { return message_of([&] { trace_from_json(text, "t.json"); }); };
   EXPECT_EQ(error_of(with(good, "\"0F3\"", "\"0Q3\"")),
-            "t.json: spans[0].action: must have a known kind such as F, B, SEND_F or REDUCE_GRAD behind the stage, is "
+            "t.json: spans[0].action: must have a known kind such as F, B, SEND_F or REDUCE_GRAD after the stage, is "
             "\"0Q3\"");
   EXPECT_EQ(error_of(with(good, "\"end_ns\": 1500", "\"end_ns\": -1")), "t.json: spans[0].end_ns: must be >= 0, is -1");
   EXPECT_EQ(error_of(with(good, "\"begin_ns\": 1500", "\"begin_ns\": 2500")),

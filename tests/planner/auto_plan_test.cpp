@@ -173,8 +173,8 @@ TEST(AutoPlan, OneDeviceReachesItsBound) {
 
 TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
   // Every layer keeps 1000 bytes a sample and puts out 10; weights, gradients and moments are 16 bytes a parameter.
-  const Profile profile =
-      test::synthetic_profile(2, {{.output_activation_bytes = 10, .stashed_bytes = 1000, .parameter_count = 10}});
+  const Profile profile = test::synthetic_profile(
+      2, {{.output_activation_bytes = 10, .saved_activation_bytes = 1000, .parameter_count = 10}});
   PlanOptions options = options_for(64);
   options.pipeline_parallel_size = 1;
   const auto made =

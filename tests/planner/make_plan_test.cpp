@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "plan/memory.h"
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 #include "planner/auto_plan.h"
 #include "planner/search/best_phase.h"
 #include "profiles/error.h"
@@ -144,7 +144,7 @@ TEST(MakePlan, PredictionsAreTheSimulators) {
       EXPECT_EQ(phase.predicted.transformation_ns, 0);
     } else {
       EXPECT_EQ(phase.predicted.transformation_ns,
-                transformation_ns(diff(plan.phases[i - 1], phase, profile.model, "adamw", "float32"), cluster));
+                reconfiguration_ns(diff(plan.phases[i - 1], phase, profile.model, "adamw", "float32"), cluster));
       EXPECT_GT(phase.predicted.transformation_ns, 0);
     }
   }
@@ -199,12 +199,12 @@ TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
   SyntheticLayer layer;  // 6 of them: 9600 bytes of weights and moments, 60 bytes a token in a micro-batch
   layer.parameter_count = 100;
   layer.output_activation_bytes = 0;
-  layer.stashed_bytes = 10 * test::kSyntheticTokens;
+  layer.saved_activation_bytes = 10 * test::kSyntheticTokens;
   Profile profile = synthetic_profile(2, {layer});
   for (std::size_t i = 0, measured = profile.measurements.size(); i < measured; ++i) {
     Measurement longer = profile.measurements[i];
     longer.key.tokens *= 2;
-    longer.cost.stashed_bytes *= 2;
+    longer.cost.saved_activation_bytes *= 2;
     profile.measurements.push_back(longer);
   }
   std::ranges::sort(profile.measurements, {}, &Measurement::key);

@@ -86,7 +86,7 @@ struct Example {
                                              .frozen_forward_ns = 1000,
                                              .update_ns = 0,
                                              .output_activation_bytes = 8,
-                                             .stashed_bytes = 8,
+                                             .saved_activation_bytes = 8,
                                              .workspace_bytes = 8,
                                              .parameter_count = 1000}})) {
     profile.workload = Workload{.name = "w",
@@ -144,7 +144,7 @@ TEST(Replan, HitPartHasTheWholePrefixOnTheFirstStage) {
 
 TEST(Replan, KeepsTheLayoutWhereAChangeDoesNotPay) {
   Example example;
-  example.options.num_steps = 11;  // one step is left, and building groups anew takes 50 ms
+  example.options.num_steps = 11;  // one step is left, and rebuilding groups takes 50 ms
   const ReplanResult result = example.run();
   EXPECT_EQ(result.chosen.phases.front().layout, example.request.current.layout);
   EXPECT_LT(result.chosen.phases.front().predicted.transformation_ns, kRegroupNs);

@@ -34,7 +34,7 @@ RunCase random_run(std::mt19937& random, bool with_cache) {
              .frozen_forward_ns = 50000 + below(500000),
              .update_ns = below(200000),
              .output_activation_bytes = 100 + below(2000),
-             .stashed_bytes = 100 + below(2000),
+             .saved_activation_bytes = 100 + below(2000),
              .parameter_count = 100 + below(3000)};
   made.profile = test::synthetic_profile(blocks, layers);
   made.profile.workload = Workload{.name = "w",
@@ -109,7 +109,7 @@ class BruteForce {
   }
 
   Nanoseconds change_ns(const Phase* before, const Phase& after) const {
-    return before ? transformation_ns(diff(*before, after, run_.profile.model, "adamw", "float32"), run_.cluster) : 0;
+    return before ? reconfiguration_ns(diff(*before, after, run_.profile.model, "adamw", "float32"), run_.cluster) : 0;
   }
 
   Nanoseconds best_from(int window, const Phase* before, const CacheContent& content) {

@@ -21,7 +21,7 @@ class RunReplanning : public ::testing::Test {
                                              .frozen_forward_ns = 1000,
                                              .update_ns = 0,
                                              .output_activation_bytes = 8,
-                                             .stashed_bytes = 8,
+                                             .saved_activation_bytes = 8,
                                              .workspace_bytes = 8,
                                              .parameter_count = 1000}})) {
     profile.workload = Workload{.name = "w",

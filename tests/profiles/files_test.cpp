@@ -142,7 +142,7 @@ TEST_F(Files, ALinkToAFolderIsFollowed) {
 
 TEST_F(Files, APipeInAFilesPlaceIsReplaced) {
   ASSERT_EQ(::mkfifo((folder_ / "x").c_str(), 0600), 0);
-  write_file_atomically(folder_ / "x", "content");  // would wait for a reader for ever
+  write_file_atomically(folder_ / "x", "content");  // would wait for a reader forever
   EXPECT_EQ(read_text_file(folder_ / "x"), "content");
 }
 

@@ -23,8 +23,9 @@ Profile grid_profile() {
   profile.model = chain_model(1);
   for (const int size : {2, 4, 8})
     for (const int tokens : {16, 32})
-      profile.measurements.push_back({.key = key_of(1, size, tokens),
-                                      .cost = {.forward_ns = plane(size, tokens), .stashed_bytes = size * tokens}});
+      profile.measurements.push_back(
+          {.key = key_of(1, size, tokens),
+           .cost = {.forward_ns = plane(size, tokens), .saved_activation_bytes = size * tokens}});
   return profile;
 }
 
@@ -42,7 +43,7 @@ TEST(CostOf, IsBilinearBetweenFourNeighbours) {
   for (const int size : {2, 3, 4, 5, 6, 7, 8})
     for (const int tokens : {16, 20, 24, 32}) {
       EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).forward_ns, plane(size, tokens)) << size << " x " << tokens;
-      EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).stashed_bytes, size * tokens);
+      EXPECT_EQ(cost_of(profile, key_of(1, size, tokens)).saved_activation_bytes, size * tokens);
     }
 }
 
@@ -176,7 +177,7 @@ TEST(Profile, RandomOnesSurviveTheirFile) {
     Profile profile = examples::flat_profile(chain_model(1 + round % 4), 1 + round, 2 + round);
     for (auto& m : profile.measurements) {
       m.cost.forward_ns = static_cast<Nanoseconds>(random() >> (15 + random() % 49));
-      m.cost.stashed_bytes = static_cast<Bytes>(random() >> (15 + random() % 49));
+      m.cost.saved_activation_bytes = static_cast<Bytes>(random() >> (15 + random() % 49));
     }
     const auto text = to_json(profile);
     EXPECT_EQ(profile_from_json(text, "p.json"), profile);

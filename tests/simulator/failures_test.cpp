@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// A job played through, failure by failure: stretches of `distance` seconds with a checkpoint behind each; what fails
+/// A job played through, failure by failure: stretches of `distance` seconds with a checkpoint after each; what fails
 /// starts again from the last checkpoint, which takes as long as writing one and may fail too.
 double played_seconds(double distance, const Failures& failures, int stretches) {
   std::mt19937_64 random(1);

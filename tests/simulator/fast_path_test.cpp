@@ -15,8 +15,9 @@ namespace frostpipe {
 namespace {
 
 /// Places in any order.
-ParallelLayout random_layout(std::mt19937& random, int positions) {
-  ParallelLayout layout{.pipeline_parallel_size = positions, .data_parallel_size = static_cast<int>(random() % 3) + 1};
+ParallelLayout random_layout(std::mt19937& random, int pipeline_ranks) {
+  ParallelLayout layout{.pipeline_parallel_size = pipeline_ranks,
+                        .data_parallel_size = static_cast<int>(random() % 3) + 1};
   layout.placement.resize(num_ranks(layout));
   std::iota(layout.placement.begin(), layout.placement.end(), 0);
   if (random() % 2) std::shuffle(layout.placement.begin(), layout.placement.end(), random);
@@ -27,10 +28,10 @@ TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
   std::mt19937 random(1);
   for (int run = 0; run < 4000; ++run) {
     const Schedule schedule = test::random_schedule(random);
-    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const ParallelLayout layout = random_layout(random, num_pipeline_ranks(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
     const int iterations = static_cast<int>(random() % 3) + 1;
-    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule)
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_pipeline_ranks(schedule)
                                       << " x " << layout.data_parallel_size << ", " << schedule.num_micro_batches
                                       << " micro-batches");
     const auto fast = simulate_on_fast_path(schedule, layout, costs, iterations);
@@ -40,7 +41,7 @@ TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
 }
 
 TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
-  // A rendezvous may make neighbours wait for each other for ever: then neither engine finds a way. DeepSpeed's order
+  // A rendezvous may make neighbours wait for each other forever: then neither engine finds a way. DeepSpeed's order
   // never does.
   std::mt19937 random(5);
   int applied = 0, stuck = 0;
@@ -50,10 +51,10 @@ TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
         safe ? one_f_one_b_of_deepspeed({.pipeline_parallel_size = static_cast<int>(random() % 5) + 1,
                                          .num_micro_batches = static_cast<int>(random() % 7) + 1})
              : test::random_schedule(random);
-    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const ParallelLayout layout = random_layout(random, num_pipeline_ranks(schedule));
     const test::RandomCostModel costs(random(), schedule, layout,
                                       /*holds_both_percent=*/static_cast<int>(random() % 101));
-    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_positions(schedule)
+    SCOPED_TRACE(::testing::Message() << "run " << run << ": " << schedule.name << ", " << num_pipeline_ranks(schedule)
                                       << " x " << layout.data_parallel_size);
     const auto fast = simulate_on_fast_path(schedule, layout, costs, 2);
     (fast ? applied : stuck) += 1;
@@ -78,7 +79,7 @@ TEST(FastPath, RefusesOrEqualsWhereListsAreOutOfOrder) {
     if (list.size() < 2) continue;
     const std::size_t at = random() % (list.size() - 1);
     std::swap(list[at], list[at + 1]);
-    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const ParallelLayout layout = random_layout(random, num_pipeline_ranks(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
     const auto fast = simulate_on_fast_path(schedule, layout, costs, 2);
     try {
@@ -100,7 +101,7 @@ TEST(SimulateTiming, IsTheTraceWithoutItsSpans) {
   std::mt19937 random(3);
   for (int run = 0; run < 300; ++run) {
     const Schedule schedule = test::random_schedule(random);
-    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const ParallelLayout layout = random_layout(random, num_pipeline_ranks(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
     const Timing timing = simulate_timing(schedule, layout, costs, 3);
     const Trace trace = simulate(schedule, layout, costs, 3);
@@ -124,7 +125,8 @@ Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependen
   Nanoseconds longest = 0;
   for (const Action& needed : dependencies.of(action))
     longest = std::max(longest, critical_path(schedule, dependencies, costs, needed, replica, known));
-  if (is_compute(action.kind)) longest += costs.compute_ns(action, schedule.position_of_stage[action.stage], replica);
+  if (is_compute(action.kind))
+    longest += costs.compute_ns(action, schedule.pipeline_rank_of_stage[action.stage], replica);
   if (is_send(action.kind))
     longest += costs.transfer(action, replica).occupancy_ns + costs.transfer(action, replica).latency_ns;
   return known[action] = longest;
@@ -137,13 +139,13 @@ struct RandomRun {
   const test::RandomCostModel& costs;
   const Trace trace;
 
-  Place place_of(const Span& span) const { return find_place(layout, span.rank).value(); }
+  MeshCoordinate coordinate_of(const Span& span) const { return find_coordinate(layout, span.rank).value(); }
   std::map<std::pair<int, Action>, Span> span_of() const {  // by replica and action
     std::map<std::pair<int, Action>, Span> spans;
     for (const Span& span : trace.spans) {
       Action action = span.action;
-      action.joined_with_next = false;
-      spans[{place_of(span).replica, action}] = span;
+      action.overlaps_next = false;
+      spans[{coordinate_of(span).replica, action}] = span;
     }
     return spans;
   }
@@ -153,8 +155,8 @@ void expect_links_serve_one_message_at_a_time(const RandomRun& run) {
   std::map<std::pair<int, int>, Nanoseconds> link_is_free;
   for (const Span& span : run.trace.spans) {
     if (!is_send(span.action.kind)) continue;
-    const TransferCost cost = run.costs.transfer(span.action, run.place_of(span).replica);
-    auto& free_at = link_is_free[{span.rank, run.schedule.position_of_stage[matching(span.action).stage]}];
+    const TransferCost cost = run.costs.transfer(span.action, run.coordinate_of(span).replica);
+    auto& free_at = link_is_free[{span.rank, run.schedule.pipeline_rank_of_stage[matching(span.action).stage]}];
     ASSERT_GE(span.begin_ns, free_at);
     free_at = span.begin_ns + cost.occupancy_ns;
     ASSERT_EQ(span.end_ns, free_at + cost.latency_ns);
@@ -165,20 +167,21 @@ void expect_ranks_do_one_thing_at_a_time(const RandomRun& run) {
   std::map<int, Nanoseconds> rank_is_free, busy;
   Nanoseconds makespan = 0, serial = 0;  // serial: everything one after the other
   for (const Span& span : run.trace.spans) {
-    const Place place = run.place_of(span);
+    const MeshCoordinate coordinate = run.coordinate_of(span);
     makespan = std::max(makespan, span.end_ns);
     if (is_send(span.action.kind)) {
-      const TransferCost cost = run.costs.transfer(span.action, place.replica);
+      const TransferCost cost = run.costs.transfer(span.action, coordinate.replica);
       serial += cost.occupancy_ns + cost.latency_ns;
       continue;
     }
     ASSERT_GE(span.begin_ns, rank_is_free[span.rank]);
     rank_is_free[span.rank] = span.end_ns;
     if (!is_receive(span.action.kind))
-      for (const Segment& segment : run.costs.segments(span.action, place.position, place.replica))
+      for (const Segment& segment : run.costs.segments(span.action, coordinate.pipeline_rank, coordinate.replica))
         serial += segment.duration_ns;
     if (is_compute(span.action.kind)) {
-      ASSERT_EQ(span.end_ns - span.begin_ns, run.costs.compute_ns(span.action, place.position, place.replica));
+      ASSERT_EQ(span.end_ns - span.begin_ns,
+                run.costs.compute_ns(span.action, coordinate.pipeline_rank, coordinate.replica));
       busy[span.rank] += span.end_ns - span.begin_ns;
     }
   }
@@ -220,7 +223,7 @@ TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
   std::mt19937 random(4);
   for (int round = 0; round < 500; ++round) {
     const Schedule schedule = test::random_schedule(random);
-    const ParallelLayout layout = random_layout(random, num_positions(schedule));
+    const ParallelLayout layout = random_layout(random, num_pipeline_ranks(schedule));
     const test::RandomCostModel costs(random(), schedule, layout);
     const RandomRun run{schedule, layout, costs, simulate(schedule, layout, costs, 1)};
     SCOPED_TRACE(::testing::Message() << "run " << round << ": " << schedule.name);

@@ -19,14 +19,14 @@ constexpr Nanoseconds kUnit = 4;  // divides by the stages per rank
 
 Schedule without_overlap(Schedule schedule) {
   for (auto& list : schedule.body) {
-    for (Action& action : list) action.joined_with_next = false;
+    for (Action& action : list) action.overlaps_next = false;
   }
   return schedule;
 }
 
 /// One iteration; the work of a rank's stages together takes F, I and W of `costs`.
 IterationSummary run(const Schedule& compute, UniformCosts costs) {
-  const int p = num_positions(compute), v = num_stages(compute) / p;
+  const int p = num_pipeline_ranks(compute), v = num_stages(compute) / p;
   costs.forward_ns /= v;
   costs.input_gradient_ns /= v;
   costs.weight_gradient_ns /= v;

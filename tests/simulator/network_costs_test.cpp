@@ -75,8 +75,8 @@ TEST(SharedLinks, OutAndInDoNotDisturbEachOther) {
 class FreeLinks final : public CostModel {
  public:
   explicit FreeLinks(const CostModel& costs) : costs_(costs) {}
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
-    return costs_.segments(action, position, replica);
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override {
+    return costs_.segments(action, pipeline_rank, replica);
   }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
   std::vector<SharedOccupancy> shared_occupancies(const Action&, int) const override { return {{3, 0}, {5, 0}}; }

@@ -43,8 +43,8 @@ Phase frozen_phase_of(const Partition& partition, int replicas, int num_micro_ba
   return phase;
 }
 
-Nanoseconds only_compute(const CostModel& costs, const char* action, int position, int replica = 0) {
-  const auto segments = costs.segments(parse_action(action, "test"), position, replica);
+Nanoseconds only_compute(const CostModel& costs, const char* action, int pipeline_rank, int replica = 0) {
+  const auto segments = costs.segments(parse_action(action, "test"), pipeline_rank, replica);
   EXPECT_EQ(segments.size(), 1U) << action;
   EXPECT_THAT(segments.at(0).collective_ranks, IsEmpty()) << action;
   return segments.at(0).duration_ns;
@@ -240,7 +240,7 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
   EXPECT_EQ(only_compute(hit, "0F0", 0), 4 * 4);
   EXPECT_EQ(only_compute(hit, "0CACHE_READ0", 0), 4 * 138);
   EXPECT_EQ(only_compute(hit, "0CACHE_WRITE0", 0), 0);
-  // Two of four are at the boundary, one starts behind layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
+  // Two of four are at the boundary, one starts after layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
   const auto part = costs_of({{0, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
   EXPECT_EQ(only_compute(part, "0F0", 0), 1 * 1000 + 2 * (2000 + 3000) + 4 * 4);
   EXPECT_EQ(only_compute(part, "0CACHE_READ0", 0), 3 * 138);

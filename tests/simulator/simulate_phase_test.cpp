@@ -101,22 +101,22 @@ TEST(SimulatePhase, ItsPeriodIsThatOfALongRun) {
   }
 }
 
-TEST(TransformationNs, MovesIntoOneRankFollowEachOther) {
+TEST(ReconfigurationNs, MovesIntoOneRankFollowEachOther) {
   Cluster cluster = free_cluster(4);
   cluster.intra_node.point_to_point = {.latency_ns = 1, .bandwidth_bytes_per_second = 1'000'000'000};
-  Transformation change;
+  Reconfiguration change;
   change.moves = {{.layer = 0, .from_rank = 0, .to_rank = 1, .bytes = 10},
                   {.layer = 1, .from_rank = 2, .to_rank = 1, .bytes = 20},
                   {.layer = 2, .from_rank = 0, .to_rank = 3, .bytes = 5}};
   // 0 -> 1 until 11; 2 -> 1 until 11 + 21; 0 -> 3 until 11 + 6.
-  EXPECT_EQ(transformation_ns(change, cluster), 32);
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 32);
   change.regroup = true;
-  EXPECT_EQ(transformation_ns(change, cluster), 32 + kRegroupNs);
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + kRegroupNs);
   cluster.regroup_ns = 7000;  // measured
-  EXPECT_EQ(transformation_ns(change, cluster), 32 + 7000);
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + 7000);
 }
 
-TEST(TransformationNs, NothingToDoTakesNoTime) { EXPECT_EQ(transformation_ns({}, free_cluster(1)), 0); }
+TEST(ReconfigurationNs, NothingToDoTakesNoTime) { EXPECT_EQ(reconfiguration_ns({}, free_cluster(1)), 0); }
 
 TEST(PredictedRunNs, SumsPhasesAndTransformations) {
   TrainingPlan plan;

@@ -211,10 +211,10 @@ TEST(Simulate, EqualReplicasTakeEqualTimes) {
   const Trace trace = simulate(lowered("1F1B", {.pipeline_parallel_size = 3, .num_micro_batches = 5}), pipeline(3, 4),
                                UniformCostModel(costs), 2);
   EXPECT_EQ(trace.num_ranks, 12);
-  for (int position = 0; position < 3; ++position) {
+  for (int pipeline_rank = 0; pipeline_rank < 3; ++pipeline_rank) {
     for (int replica = 1; replica < 4; ++replica) {
       for (int step = 0; step < 2; ++step) {
-        EXPECT_EQ(spans_of(trace, position * 4 + replica, step), spans_of(trace, position * 4, step));
+        EXPECT_EQ(spans_of(trace, pipeline_rank * 4 + replica, step), spans_of(trace, pipeline_rank * 4, step));
       }
     }
   }

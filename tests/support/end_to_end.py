@@ -27,7 +27,7 @@ NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what
 
 # Variables that would make the tool think it is one rank of somebody's job.
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
-                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RE_FORM")
+                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
 
 
 def is_alive(pid):
@@ -85,7 +85,7 @@ class Started:
         return self.err_path.read_text()
 
     def ended_within(self, seconds):
-        """The exit code, or None if it still runs after so many seconds."""
+        """The exit code, or None if it still runs after `seconds` seconds."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -218,7 +218,7 @@ class EndToEndTest(unittest.TestCase):
     # ---- training
 
     def of_length(self, plan, num_steps):
-        """The plan, for a run of so many steps on whatever data; phases stay where they are."""
+        """The plan, for a run of `num_steps` steps on whatever data; phases stay where they are."""
         value = self.read(plan)
         for known in ("epochs", "workload"):
             value.pop(known, None)

@@ -14,7 +14,7 @@ inline Profile one_block_profile() {
                                 .frozen_forward_ns = 500,
                                 .update_ns = 0,
                                 .output_activation_bytes = 8,
-                                .stashed_bytes = 16,
+                                .saved_activation_bytes = 16,
                                 .workspace_bytes = 4,
                                 .parameter_count = 100}});
 }

@@ -24,7 +24,7 @@ inline Schedule random_schedule(std::mt19937& random) {
       if (!schedule.epilogue.empty()) schedule = unrolled(schedule, up_to(3));
       if (random() % 4 == 0) {
         for (auto& list : schedule.body)
-          for (Action& action : list) action.joined_with_next = false;
+          for (Action& action : list) action.overlaps_next = false;
       }
       return lower(schedule);
     } catch (const std::exception&) {
@@ -41,23 +41,24 @@ class RandomCostModel final : public CostModel {
                   int holds_both_percent = 0)
       : seed_(seed), schedule_(schedule), layout_(layout), holds_both_percent_(holds_both_percent) {}
 
-  Nanoseconds compute_ns(const Action& action, int position, int replica) const override {
-    return draw(action, position, replica, 50);
+  Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override {
+    return draw(action, pipeline_rank, replica, 50);
   }
 
-  std::vector<Segment> segments(const Action& action, int position, int replica) const override {
+  std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override {
     if (is_compute(action.kind))
-      return {{.duration_ns = compute_ns(action, position, replica), .collective_ranks = {}}};
+      return {{.duration_ns = compute_ns(action, pipeline_rank, replica), .collective_ranks = {}}};
     if (action.kind == ActionKind::reduce_gradient) {
-      const std::vector<int> ranks = replicas_of(layout_, position);
+      const std::vector<int> ranks = replicas_of(layout_, pipeline_rank);
       if (ranks.size() < 2) return {};
       std::vector<int> ascending = ranks;
       std::sort(ascending.begin(), ascending.end());
-      return {{.duration_ns = draw(action, position, 0, 40), .collective_ranks = ascending}};
+      return {{.duration_ns = draw(action, pipeline_rank, 0, 40), .collective_ranks = ascending}};
     }
     if (action.kind == ActionKind::optimizer_step) {
-      std::vector<Segment> segments{{.duration_ns = draw(action, position, replica, 9), .collective_ranks = {}}};
-      if (seed_ % 2 == 0 && schedule_.first_trainable_stage == 0 && num_stages(schedule_) == num_positions(schedule_)) {
+      std::vector<Segment> segments{{.duration_ns = draw(action, pipeline_rank, replica, 9), .collective_ranks = {}}};
+      if (seed_ % 2 == 0 && schedule_.first_trainable_stage == 0 &&
+          num_stages(schedule_) == num_pipeline_ranks(schedule_)) {
         std::vector<int> all;
         for (int p = 0; p < layout_.pipeline_parallel_size; ++p)
           for (int d = 0; d < layout_.data_parallel_size; ++d) all.push_back(rank_of(layout_, p, d));
@@ -76,13 +77,13 @@ class RandomCostModel final : public CostModel {
   }
 
  private:
-  Nanoseconds draw(const Action& action, int position, int replica, int below) const {
+  Nanoseconds draw(const Action& action, int pipeline_rank, int replica, int below) const {
     std::seed_seq seed{seed_,
                        static_cast<std::uint32_t>(action.kind),
                        static_cast<std::uint32_t>(action.stage),
                        static_cast<std::uint32_t>(action.micro_batch.value_or(-1)),
                        static_cast<std::uint32_t>(action.slice.value_or(-1)),
-                       static_cast<std::uint32_t>(position),
+                       static_cast<std::uint32_t>(pipeline_rank),
                        static_cast<std::uint32_t>(replica)};
     std::uint32_t value = 0;
     seed.generate(&value, &value + 1);

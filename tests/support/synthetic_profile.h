@@ -17,7 +17,7 @@ struct SyntheticLayer {
   Nanoseconds frozen_forward_ns = 1000;
   Nanoseconds update_ns = 0;  // per optimizer step
   Bytes output_activation_bytes = 8;
-  Bytes stashed_bytes = 0;
+  Bytes saved_activation_bytes = 0;
   Bytes workspace_bytes = 0;
   std::int64_t parameter_count = 1;
 };
@@ -57,7 +57,7 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
                                                .weight_gradient_ns = size * one.weight_gradient_ns,
                                                .frozen_forward_ns = size * one.frozen_forward_ns,
                                                .output_activation_bytes = size * one.output_activation_bytes,
-                                               .stashed_bytes = size * one.stashed_bytes,
+                                               .saved_activation_bytes = size * one.saved_activation_bytes,
                                                .workspace_bytes = size * one.workspace_bytes}});
     }
     for (const char* optimizer : {"adamw", "sgd"}) {

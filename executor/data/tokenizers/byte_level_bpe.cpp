@@ -43,7 +43,7 @@ class ByteLevelBpe::Encoder {
     std::size_t previous;
     std::size_t next;
   };
-  /// Two neighbours that may be merged: what stood at `position` and behind it when this was noted. Out of date if
+  /// Two neighbours that may be merged: what stood at `position` and after it when this was noted. Out of date if
   /// something else stands there now.
   struct Candidate {
     Merge merge;
@@ -56,7 +56,7 @@ class ByteLevelBpe::Encoder {
     return a.merge.rank != b.merge.rank ? a.merge.rank > b.merge.rank : a.position > b.position;
   }
   /// Where in ids_ the tokens of a word stand.
-  struct Place {
+  struct IdRange {
     std::size_t begin;
     std::size_t size;
   };
@@ -70,11 +70,11 @@ class ByteLevelBpe::Encoder {
     split_into_bytes(word);
     merge_by_rank();
     for (std::size_t i = 0; i != kNone; i = symbols_[i].next) ids_.push_back(symbols_[i].id);
-    if (remember) known_words_.emplace(word, Place{.begin = begin, .size = ids_.size() - begin});
+    if (remember) known_words_.emplace(word, IdRange{.begin = begin, .size = ids_.size() - begin});
   }
 
-  void repeat(Place place) {
-    for (std::size_t i = 0; i < place.size; ++i) ids_.push_back(ids_[place.begin + i]);
+  void repeat(IdRange range) {
+    for (std::size_t i = 0; i < range.size; ++i) ids_.push_back(ids_[range.begin + i]);
   }
 
   void split_into_bytes(std::string_view word) {
@@ -124,7 +124,7 @@ class ByteLevelBpe::Encoder {
 
   const ByteLevelBpe& tokenizer_;
   std::vector<std::int32_t>& ids_;
-  std::unordered_map<std::string_view, Place> known_words_;  // of this text, which outlives the Encoder
+  std::unordered_map<std::string_view, IdRange> known_words_;  // of this text, which outlives the Encoder
   std::vector<Symbol> symbols_;
   std::vector<Candidate> candidates_;
 };

@@ -129,7 +129,7 @@ ByteLevelModel read_tokenizer_json(const std::filesystem::path& path) {
   for (std::size_t i = 0; i < added_tokens.size(); ++i) {
     const std::string place = file + ": added_tokens[" + std::to_string(i) + "]";
     check_is_end_of_text(place, added_tokens[i]);
-    // In the vocabulary already, or the one behind its last.
+    // In the vocabulary already, or the one after its last.
     const auto in_vocabulary = std::find(result.tokens.begin(), result.tokens.end(), kEndOfTextToken);
     const auto expected_id = in_vocabulary - result.tokens.begin();
     const Json& id = added_tokens[i].is_object() ? member(added_tokens[i], "id") : added_tokens[i];

@@ -23,7 +23,7 @@ struct SpannedTokens {
   bool operator==(const SpannedTokens&) const = default;
 };
 
-/// The byte at which each code point begins, and the text's size behind them.
+/// The byte at which each code point begins, and the text's size after them.
 std::vector<std::size_t> code_point_starts(std::string_view utf8);
 
 }  // namespace frostpipe

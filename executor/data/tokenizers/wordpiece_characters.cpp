@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-// Hugging Face takes the general category from the Rust crate unicode_categories, which is Unicode 8.0 for ever:
+// Hugging Face takes the general category from the Rust crate unicode_categories, which is Unicode 8.0 forever:
 // younger characters are unassigned. ICU knows each character's age, so 8.0 is what it says of characters that old, but
 // for the few that were given another category since (WordPieceTest.ClassesOfAllCodePointsAreHuggingFaces).
 constexpr int kUnicodeOfCategories = 8;

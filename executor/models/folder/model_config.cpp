@@ -206,14 +206,14 @@ std::string name_or_path(const std::string& text) {
   return given.is_string() ? given.get<std::string>() : "";
 }
 
-std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied,
+std::string config_with_head(const std::string& source, const TransformerConfig& config, bool embeddings_are_tied,
                              const std::vector<std::string>& label_names) {
   Json json = Json::parse(source);
   json["architectures"] = {architecture_of(config)};
   json["dtype"] = "float32";
   json.erase("torch_dtype");
   for (const char* key : {"num_labels", "id2label", "label2id"}) json.erase(key);
-  if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = is_tied;
+  if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = embeddings_are_tied;
   // By it transformers finds a text's last token.
   if (config.family == Family::gpt2 && config.task == Task::sequence_classification &&
       json.value("pad_token_id", Json()).is_null())

@@ -16,7 +16,7 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
 std::string name_or_path(const std::string& text);
 
 /// The source's config.json with the head that the model has now, as transformers reads it.
-std::string config_with_head(const std::string& source, const TransformerConfig& config, bool is_tied,
+std::string config_with_head(const std::string& source, const TransformerConfig& config, bool embeddings_are_tied,
                              const std::vector<std::string>& label_names);
 
 /// Whether the family has a head for the task.

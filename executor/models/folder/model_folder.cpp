@@ -69,7 +69,7 @@ bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
   return has_labels && (spec.names[0].starts_with("classifier.") || spec.names[0].starts_with("score."));
 }
 
-/// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only behind some heads.
+/// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only after some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
   if (!is_head(config, layer)) return false;
   return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) ||
@@ -178,8 +178,8 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
   std::vector<std::string> missing;
   for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
-      const bool is_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
-      if (is_tied || is_there(folder, files, layer, spec)) continue;
+      const bool embeddings_are_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
+      if (embeddings_are_tied || is_there(folder, files, layer, spec)) continue;
       for (const std::string& name : spec.names)
         missing.push_back(name_in(files, folder.config.family, name).empty() ? name
                                                                              : name + " (there, but for other labels)");
@@ -246,12 +246,14 @@ at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::i
 
 }  // namespace
 
-void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
-                        const std::filesystem::path& target) {
+void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
+                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
   const int num_layers = num_layers_of(source.config);
-  const auto is_written = [&](const ParameterSpec& spec) { return !(is_tied && spec.names[0] == "lm_head.weight"); };
+  const auto is_written = [&](const ParameterSpec& spec) {
+    return !(embeddings_are_tied && spec.names[0] == "lm_head.weight");
+  };
   std::vector<SafetensorsWriter::Entry> entries;
   for (int layer = 0; layer < num_layers; ++layer) {
     for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
@@ -275,8 +277,9 @@ void write_model_folder(const ModelFolder& source, bool is_tied, const std::func
   if (source.config.family == Family::vit)
     write_file_atomically(target / "preprocessor_config.json",
                           preprocessor_config(source.path, source.config.image_size));
-  write_file_atomically(target / "config.json", config_with_head(read_text_file(source.path / "config.json"),
-                                                                 source.config, is_tied, source.label_names));
+  write_file_atomically(target / "config.json",
+                        config_with_head(read_text_file(source.path / "config.json"), source.config,
+                                         embeddings_are_tied, source.label_names));
   copy_tokenizer(source.path, target);
 }
 

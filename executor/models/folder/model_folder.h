@@ -44,9 +44,9 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
 void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
 
 /// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of` gives
-/// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order. `is_tied`: the
-/// head's matrix is the input embedding's, and is not written.
-void write_model_folder(const ModelFolder& source, bool is_tied, const std::function<at::Tensor(int layer)>& weights_of,
-                        const std::filesystem::path& target);
+/// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order.
+/// `embeddings_are_tied`: the head's matrix is the input embedding's, and is not written.
+void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
+                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target);
 
 }  // namespace frostpipe

@@ -61,7 +61,7 @@ class WholeModel {
     Phase phase;
     phase.first_trainable_layer = num_layers - 1;
     phase.partition = {{0, num_layers}};
-    compute_ = factory_.make_stage(phase, Place{}, layers_);
+    compute_ = factory_.make_stage(phase, MeshCoordinate{}, layers_);
     runner_.emplace(model_, phase, 0, layers_, *compute_, alone_, *device_);
   }
   int answer_size() const { return compute_->answer_size(); }

@@ -50,13 +50,13 @@ Score score_of_answers(const Dataset& dataset, const std::vector<int>& samples, 
 }
 
 Score score_of_texts(const std::vector<double>& answers) {
-  double loss = 0, foretold = 0, hits = 0;
+  double loss = 0, num_predicted = 0, hits = 0;
   for (std::size_t i = 0; i < answers.size(); i += 3) {
     loss += answers[i] * answers[i + 1];
-    foretold += answers[i + 1];
+    num_predicted += answers[i + 1];
     hits += answers[i + 2];
   }
-  const double count = std::max(1.0, foretold);
+  const double count = std::max(1.0, num_predicted);
   Score score{.metric = "next-token accuracy", .value = hits / count};
   score.standard_error = error_of_share(score.value, count);
   score.others = {{"loss", loss / count}, {"perplexity", std::exp(loss / count)}};

@@ -11,8 +11,8 @@ namespace {
 constexpr int kMostSamples = 64;  // at a time
 
 /// Tokens at a time, forward only, so that a memory limit holds in an evaluation too: those of the largest micro-batch.
-/// What trains fits twice without its stash; frozen layers have none, and logits over a vocabulary are there in either
-/// case.
+/// What trains fits twice without its saved activations; frozen layers have none, and logits over a vocabulary are
+/// there in either case.
 std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task task) {
   const bool twice = phase.first_trainable_layer == 0 && task != Task::causal_language_modeling;
   return (twice ? 2 : 1) * planned_micro_batch(phase, global_batch_size).all_tokens();

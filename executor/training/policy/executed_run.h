@@ -7,7 +7,7 @@ namespace frostpipe {
 /// predictions of memory for another number of ranks are dropped.
 void fit_world(TrainingPlan& executed);
 
-/// Samples trained on in so many steps: the last mini-batch of an epoch may be a short one.
+/// Samples trained on in this many steps: the last mini-batch of an epoch may be a short one.
 double samples_trained(int num_steps, int steps_per_epoch, int num_train_samples, int global_batch_size);
 
 }  // namespace frostpipe

@@ -11,7 +11,7 @@ namespace frostpipe {
 class FreezeRule {
  public:
   virtual ~FreezeRule() = default;
-  /// True before a step at which it is asked, given that so many blocks are frozen.
+  /// True before a step at which it is asked, given the number of blocks that are frozen.
   virtual bool asks_before(int step, int frozen) const = 0;
   /// Blocks to be frozen from `step` on. `norms`: per block the L2 norm of its reduced gradients before clipping,
   /// averaged over the steps since it was last asked; 0 for frozen blocks. Fewer than `frozen` counts as `frozen`.

@@ -24,18 +24,19 @@ std::vector<int> layers_with_needed_moments(const Checkpoint& told, const std::o
 
 }  // namespace
 
-std::optional<int> rank_that_knows(const std::vector<Holding>& inventories) {
+std::optional<int> rank_that_knows(const std::vector<RankInventory>& inventories) {
   const auto found = std::find_if(inventories.begin(), inventories.end(), knows_the_run);
   if (found == inventories.end()) return std::nullopt;
   return static_cast<int>(found - inventories.begin());
 }
 
-RestoreSource choose_restore_source(const std::vector<Holding>& inventories, const std::optional<Checkpoint>& told,
-                                    const std::optional<Checkpoint>& stored, int num_layers, int num_moments) {
+RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories,
+                                    const std::optional<Checkpoint>& told, const std::optional<Checkpoint>& stored,
+                                    int num_layers, int num_moments) {
   const bool is_in_memory =
       told && common_step(inventories, num_layers, layers_with_needed_moments(*told, stored, num_moments));
   int furthest = 0;
-  for (const Holding& inventory : inventories) {
+  for (const RankInventory& inventory : inventories) {
     if (!inventory.trainable.empty()) furthest = std::max(furthest, inventory.step);
   }
   const int step = is_in_memory ? told->step : stored ? stored->step : 0;

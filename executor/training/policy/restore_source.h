@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "executor/checkpoint/checkpoint.h"
-#include "executor/checkpoint/holdings.h"
+#include "executor/checkpoint/rank_inventory.h"
 #include "executor/execute.h"
 
 namespace frostpipe {
@@ -22,15 +22,16 @@ struct RestoreSource {
 
 /// The first rank that can tell the others what the run is; none if nobody can. `inventories`: what ranks have brought
 /// into the round, by rank.
-std::optional<int> rank_that_knows(const std::vector<Holding>& inventories);
+std::optional<int> rank_that_knows(const std::vector<RankInventory>& inventories);
 
 /// `told`: the snapshot of rank_that_knows, if there is one. `stored`: the newest whole checkpoint, if there is one.
 /// `num_moments`: tensors of optimizer state that a weight has.
 ///
 /// The survivors' memory is taken if every layer is in it at one step, and, where the optimizer has moments, those of
-/// every layer that the run has frozen since its start (or that the checkpoint does not have parked).
-RestoreSource choose_restore_source(const std::vector<Holding>& inventories, const std::optional<Checkpoint>& told,
-                                    const std::optional<Checkpoint>& stored, int num_layers, int num_moments);
+/// every layer that the run has frozen since its start (or that the checkpoint does not have offloaded).
+RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories,
+                                    const std::optional<Checkpoint>& told, const std::optional<Checkpoint>& stored,
+                                    int num_layers, int num_moments);
 
 /// "the survivors' memory", "checkpoint step-00000040", "the beginning". `stored`: as above.
 std::string to_string(const RestoreSource& source, const std::optional<Checkpoint>& stored);

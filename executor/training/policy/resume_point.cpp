@@ -37,7 +37,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
       throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
     if (!found && !newest.passed_over.empty()) {
       throw InvalidInput(
-          fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Begin anew with --resume "
+          fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Start over with --resume "
                       "no, which removes them",
                       from.string()));
     }
@@ -45,7 +45,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
   if (!found) return std::nullopt;
   if (const auto difference = first_difference(found->settings, settings)) {
     throw InvalidInput(
-        fmt::format("{}: is of another run: {}. Continue it with the same options, or begin anew with --resume no",
+        fmt::format("{}: is of another run: {}. Continue it with the same options, or start over with --resume no",
                     found->folder.string(), *difference));
   }
   return found;
@@ -55,7 +55,7 @@ bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::f
   const bool is_own =
       found && std::filesystem::absolute(found->folder.parent_path()) == std::filesystem::absolute(root);
   if (is_own)
-    remove_checkpoints_behind(root, found->step);
+    remove_checkpoints_after(root, found->step);
   else
     keep_newest_checkpoints(root, 0, -1);
   return is_own;

@@ -45,7 +45,7 @@ TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
 
 TEST(PlanAnswer, NamesTheFirstMisses) {
   AutoPlan answer;
-  answer.misses = {"a", "b", "c", "d", "e", "f", "g"};
+  answer.unfit_layouts = {"a", "b", "c", "d", "e", "f", "g"};
   const std::string text = plan_answer_text(answer);
   EXPECT_THAT(text, HasSubstr("does not fit: e\n"));
   EXPECT_THAT(text, Not(HasSubstr("does not fit: f\n")));

@@ -45,7 +45,7 @@ std::string explained(const ReplanResult& result) {
 
 TEST(ReplanText, MarksWhatIsDone) {
   const std::string text = explained(weighed());
-  EXPECT_THAT(text, StartsWith("\nstep 13: 2 layers frozen; * is done\n"));
+  EXPECT_THAT(text, StartsWith("\nstep 13: 2 blocks frozen; * is done\n"));
   EXPECT_THAT(text, HasSubstr("\n*              2 x 1"));
   EXPECT_THAT(text, HasSubstr("12.0 / 4.000"));
   EXPECT_THAT(text, HasSubstr("404 ms\n"));

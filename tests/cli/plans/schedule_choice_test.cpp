@@ -42,7 +42,7 @@ TEST_F(ScheduleChoices, AutoZeroBubbleKeepsToItsMemory) {
   EXPECT_LT(weight_gradient_share_of(choice), 1);
   choice.weight_gradient_share = 0.25;
   EXPECT_EQ(weight_gradient_share_of(choice), 0.25) << "given";
-  EXPECT_EQ(num_positions(chosen_schedule(choice, kUnits)), 2);
+  EXPECT_EQ(num_pipeline_ranks(chosen_schedule(choice, kUnits)), 2);
 }
 
 TEST_F(ScheduleChoices, ThatMeanNothingAreWrongUse) {

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// 1 MiB, 3 MiB while 2F0 runs from 10 to 20 ms, 2 MiB behind it.
+/// 1 MiB, 3 MiB while 2F0 runs from 10 to 20 ms, 2 MiB after it.
 MemoryCurve example_curve(std::optional<Bytes> limit_bytes) {
   const Action forward = parse_action("2F0", "");
   return {.from_step = 40,

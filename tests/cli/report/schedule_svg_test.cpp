@@ -15,7 +15,7 @@ using ::testing::Not;
 std::string picture_of(Schedule schedule) {
   constexpr UniformCosts kUnits{.forward_ns = 1000, .input_gradient_ns = 1000, .weight_gradient_ns = 1000};
   const Trace trace =
-      simulate(lower(schedule), {.pipeline_parallel_size = num_positions(schedule)}, UniformCostModel(kUnits), 1);
+      simulate(lower(schedule), {.pipeline_parallel_size = num_pipeline_ranks(schedule)}, UniformCostModel(kUnits), 1);
   return schedule_svg(schedule, trace, 1000);
 }
 

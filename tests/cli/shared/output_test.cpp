@@ -14,7 +14,7 @@ TEST(Printable, ReplacesWhatCommandsATerminal) {
   EXPECT_EQ(printable("a\rb"), "a\uFFFDb");
   EXPECT_EQ(printable("\x7F"), "\uFFFD");
   EXPECT_EQ(printable("\u009B31m"), "\uFFFD31m") << "the same command in one character";
-  EXPECT_EQ(printable("\u00A0"), "\u00A0") << "the first behind them";
+  EXPECT_EQ(printable("\u00A0"), "\u00A0") << "the first after them";
 }
 
 TEST(Printable, ReplacesWhatIsNoUtf8) {

@@ -44,12 +44,12 @@ TEST(RecoveriesText, SaysWhatALossCost) {
                      .cause = "rank 1 was killed",
                      .source = "checkpoint step-10",
                      .detection_ns = 1'500'000'000,
-                     .forming_ns = 250'000'000,
+                     .rendezvous_ns = 250'000'000,
                      .restoring_ns = 10'000'000,
                      .lost_work_ns = 50'000'000}};
   EXPECT_EQ(recoveries_text(run),
             "went on with step 12 on 1 rank from checkpoint step-10: rank 1 was killed\n"
-            "  2 steps done again (50.0 ms), noticed in 1.50 s, formed anew in 250 ms, restored in 10.0 ms\n");
+            "  2 steps done again (50.0 ms), noticed in 1.50 s, reconnected in 250 ms, restored in 10.0 ms\n");
 }
 
 TEST(RecoveriesText, LeavesOutWhatWasNotNeeded) {

@@ -42,7 +42,7 @@ TEST(Replanning, ExplainsWhatItAnswers) {
   ASSERT_FALSE(answer.phases.empty());
   EXPECT_EQ(answer.phases.front().from_step, 10);
   EXPECT_EQ(answer.phases.front().first_trainable_layer, 3);
-  EXPECT_THAT(answer.explanation, HasSubstr("step 10: 1 layers frozen; * is done"));
+  EXPECT_THAT(answer.explanation, HasSubstr("step 10: 1 blocks frozen; * is done"));
 }
 
 TEST(Replanning, FollowsThePublishedRule) {
@@ -71,7 +71,7 @@ TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
       train, [] { return test::two_blocks(); }, [] { return test::free_cluster(2); }, kStepsPerEpoch);
   ReplanRequest request = freeze_of(train);
   request.layout_is_lost = true;
-  request.seats = {1};
+  request.logical_ranks = {1};
   const ReplanAnswer answer = recover(request);
   ASSERT_FALSE(answer.phases.empty());
   EXPECT_EQ(num_ranks(answer.phases.front().layout), 1);

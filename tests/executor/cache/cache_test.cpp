@@ -100,9 +100,9 @@ std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator&
 
 /// One rank damages what all use.
 void damage_together(const RankEnvironment& self, Communicator& communicator) {
-  communicator.everyone().barrier();
+  communicator.control_group().barrier();
   if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
-  communicator.everyone().barrier();
+  communicator.control_group().barrier();
 }
 
 /// The weights of all layers in one row, on every rank.
@@ -141,7 +141,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
-      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
         randomise_layer(config, layer, kSeed, state);
       });
     } else {

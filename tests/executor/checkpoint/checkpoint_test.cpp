@@ -181,7 +181,7 @@ TEST_F(CheckpointTest, OldOnesGoButTheHeldOne) {
   }
   EXPECT_THAT(checkpoints_in(root_),
               testing::ElementsAre(checkpoint_path(root_, 5), checkpoint_path(root_, 4), checkpoint_path(root_, 2)));
-  remove_checkpoints_behind(root_, 3);
+  remove_checkpoints_after(root_, 3);
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 2)));
 }
 
@@ -195,7 +195,7 @@ TEST_F(CheckpointTest, OnlyWhatThisProgramMadeIsRemoved) {
        {"my.parts", "step-00000002.part-0-1", "step-00000002.part-0-1-mine", "step-2.part-0-1", "step-2", "step-"})
     file(std::string(name) + "/x");
   remove_unfinished_checkpoints(root_);
-  remove_checkpoints_behind(root_, 0);
+  remove_checkpoints_after(root_, 0);
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(root_)) left.push_back(entry.path().filename());
   EXPECT_THAT(left, testing::UnorderedElementsAre("others", "my.parts", "step-00000002.part-0-1-mine",
@@ -245,7 +245,7 @@ TEST_F(CheckpointTest, ARankThatHasNoLayersLeavesNothingWhereTheOthersWereFaster
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_), {}), 1);
 }
 
-TEST_F(CheckpointTest, WhatEarlierFormingsHaveLeftGoesByItsName) {
+TEST_F(CheckpointTest, WhatEarlierRoundsHaveLeftGoesByItsName) {
   const auto make = [&](const std::string& name) { file(name + "/layer-000.safetensors"); };
   const std::string attempt = "step-00000004.part-" + attempt_name(1, 7);
   for (const std::string& name :

@@ -18,11 +18,11 @@ RANK_TEST(Communicator, AMessageMayComeLate, 2) {
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   at::Tensor one = at::full({1}, self.rank);
   if (self.rank == 0) {
-    communicator->everyone().receive(one, 1, 0, "test").wait();
+    communicator->control_group().receive(one, 1, 0, "test").wait();
     CHECK_RANK(one.item<double>() == 1, "what rank 1 has sent");
   } else {
     std::this_thread::sleep_for(std::chrono::seconds(11));
-    communicator->everyone().send(one, 0, 0, "test").wait();
+    communicator->control_group().send(one, 0, 0, "test").wait();
   }
 }
 

@@ -45,7 +45,7 @@ TEST(LinkPacer, AMessageTakesLatencyAndItsWholeBytesBandwidth) {
 TEST(LinkPacer, OneLinkCarriesOneMessageAtATime) {
   LinkPacer pacer(cluster(), 1, 0);
   const Departures left(pacer, {{1, 10'000'000}, {1, 10'000'000}, {2, 1'000'000}});
-  EXPECT_GE(left.after[1], milliseconds(21));  // behind the first one; latency does not occupy
+  EXPECT_GE(left.after[1], milliseconds(21));  // after the first one; latency does not occupy
   EXPECT_GE(left.after[2], milliseconds(15));  // 10 ms + 5 ms on a link of its own
   EXPECT_LT(left.after[0], left.after[1]);
 }

@@ -20,7 +20,7 @@ void check_sums(const RankEnvironment& self, Communicator& communicator) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
     for (const std::int64_t size : {1, 2, 3, 1000, 50'001, 200'001, 150'000, 400'003}) {
       std::vector<at::Tensor> tensors{tensor_of(self.rank, size, dtype), tensor_of(self.rank, 5, dtype)};
-      communicator.everyone().all_reduce_sum(tensors, "sum");
+      communicator.control_group().all_reduce_sum(tensors, "sum");
       at::Tensor expected = tensor_of(0, size, dtype);
       for (int rank = 1; rank < self.world_size; ++rank) expected += tensor_of(rank, size, dtype);
       CHECK_RANK(at::equal(tensors[0], expected), std::to_string(size));
@@ -45,9 +45,9 @@ RANK_TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit, 2, 3, 5) {
   check_sums(self, *communicator);
   const int last = self.world_size - 1;
   at::Tensor text = self.rank == last ? at::arange(70'000, at::kLong) : at::zeros({70'000}, at::kLong);
-  communicator->everyone().broadcast(text, last, "broadcast");
+  communicator->control_group().broadcast(text, last, "broadcast");
   CHECK_RANK(at::equal(text, at::arange(70'000, at::kLong)), "broadcast");
-  communicator->everyone().barrier();
+  communicator->control_group().barrier();
   const std::vector<std::string> texts = communicator->gather("rank " + std::to_string(self.rank));
   for (int rank = 0; rank < self.world_size; ++rank)
     CHECK_RANK(texts[rank] == "rank " + std::to_string(rank), texts[rank]);

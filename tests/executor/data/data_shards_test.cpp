@@ -14,11 +14,13 @@ namespace {
 
 using Ints = std::vector<int>;
 
-TEST(NodesOfSeats, AreEquallyLarge) { EXPECT_EQ(nodes_of_seats(Ints{0, 1, 2, 3}, 4, 2), (Ints{0, 0, 1, 1})); }
+TEST(NodesOfLogicalRanks, AreEquallyLarge) {
+  EXPECT_EQ(nodes_of_logical_ranks(Ints{0, 1, 2, 3}, 4, 2), (Ints{0, 0, 1, 1}));
+}
 
-TEST(NodesOfSeats, WhoeverIsLeftAfterALossStaysOnItsNode) {
-  EXPECT_EQ(nodes_of_seats(Ints{0, 2, 3}, 4, 2), (Ints{0, 1, 1}));
-  EXPECT_EQ(nodes_of_seats(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // nobody is left on the first
+TEST(NodesOfLogicalRanks, WhoeverIsLeftAfterALossStaysOnItsNode) {
+  EXPECT_EQ(nodes_of_logical_ranks(Ints{0, 2, 3}, 4, 2), (Ints{0, 1, 1}));
+  EXPECT_EQ(nodes_of_logical_ranks(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // nobody is left on the first
 }
 
 TEST(DataShards, DealsSamplesOut) {

@@ -227,7 +227,7 @@ void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* 
       EXPECT_EQ(window.question, one.at("question").get<int>());
       EXPECT_EQ(window.ids, one.at("ids").get<Ids>()) << one;
       EXPECT_EQ(window.num_question_tokens, one.at("num_question_tokens").get<int>()) << one;
-      EXPECT_EQ(window.spans.size() + static_cast<std::size_t>(window.num_question_tokens) + tokenizer.behind.size(),
+      EXPECT_EQ(window.spans.size() + static_cast<std::size_t>(window.num_question_tokens) + tokenizer.after.size(),
                 window.ids.size());
       EXPECT_EQ((std::pair{window.spans.front().begin, window.spans.back().end}),
                 (one.at("span").get<std::pair<int, int>>()));

@@ -33,14 +33,14 @@ TEST(MemoryMeter, CountsLiveTensorsAndTheirPeak) {
 TEST(MemoryMeter, MemoryOutsideTheDeviceIsNotCounted) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();
-  at::Tensor parked;
+  at::Tensor offloaded;
   {
     const UncountedMemory host;
-    parked = mebibytes(4);
+    offloaded = mebibytes(4);
   }
   const at::Tensor counted = mebibytes(1);
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
-  parked = at::Tensor();
+  offloaded = at::Tensor();
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
 }
 

@@ -28,45 +28,45 @@ constexpr const char* kDiary = "FROSTPIPE_LAUNCH_DIARY";
 /// One line in the test's diary, whole.
 void note(const std::string& line) { std::ofstream(std::getenv(kDiary), std::ios::app) << line + "\n" << std::flush; }
 
-std::string describe(const Formation& formation) {
-  std::string text = std::to_string(formation.generation) + ": " + std::to_string(formation.self.rank) + "/" +
-                     std::to_string(formation.self.world_size) + " seats";
-  for (const int seat : formation.seats) text += " " + std::to_string(seat);
+std::string describe(const RendezvousInfo& info) {
+  std::string text = std::to_string(info.generation) + ": " + std::to_string(info.self.rank) + "/" +
+                     std::to_string(info.self.world_size) + " logical ranks";
+  for (const int logical_rank : info.logical_ranks) text += " " + std::to_string(logical_rank);
   return text;
 }
 
-/// Forms, writes down where it stands, and ends; `lose` decides whether a forming is lost for this process: it then
-/// stops, and forms anew.
-int take_part(Membership& membership, const std::function<bool(const Formation&)>& lose) {
-  while (const std::optional<Formation> formation = membership.form()) {
-    note(describe(*formation));
-    if (!lose(*formation)) return 0;
-    membership.stop(formation->generation);
+/// Takes part in a round, writes down who it is there, and ends; `lose` decides whether a round is lost for this
+/// process: it then stops, and waits for the next.
+int take_part(Membership& membership, const std::function<bool(const RendezvousInfo&)>& lose) {
+  while (const std::optional<RendezvousInfo> info = membership.next_round()) {
+    note(describe(*info));
+    if (!lose(*info)) return 0;
+    membership.stop(info->generation);
   }
   note("not needed");
   return 0;
 }
 
-int take_part_in_one_forming(Membership& membership) {
-  return take_part(membership, [](const Formation&) { return false; });
+int take_part_in_one_round(Membership& membership) {
+  return take_part(membership, [](const RendezvousInfo&) { return false; });
 }
 
-int take_part_in_two_formings(Membership& membership) {
-  return take_part(membership, [](const Formation& formation) { return formation.generation == 0; });
+int take_part_in_two_rounds(Membership& membership) {
+  return take_part(membership, [](const RendezvousInfo& info) { return info.generation == 0; });
 }
 
-int be_killed_on_seat_1(Membership& membership) {
-  return take_part(membership, [](const Formation& formation) {
-    if (formation.generation > 0) return false;
-    if (formation.self.rank == 1) raise(SIGKILL);
+int be_killed_on_logical_rank_1(Membership& membership) {
+  return take_part(membership, [](const RendezvousInfo& info) {
+    if (info.generation > 0) return false;
+    if (info.self.rank == 1) raise(SIGKILL);
     return true;
   });
 }
 
-int be_silent_on_seat_1(Membership& membership) {
-  return take_part(membership, [](const Formation& formation) {
-    if (formation.generation > 0) return false;
-    if (formation.self.rank == 1) {
+int be_silent_on_logical_rank_1(Membership& membership) {
+  return take_part(membership, [](const RendezvousInfo& info) {
+    if (info.generation > 0) return false;
+    if (info.self.rank == 1) {
       std::this_thread::sleep_for(200ms);  // a first heartbeat
       raise(SIGSTOP);
     }
@@ -75,14 +75,14 @@ int be_silent_on_seat_1(Membership& membership) {
 }
 
 int be_killed_as_last_rank(Membership& membership) {
-  return take_part(membership, [](const Formation& formation) {
-    if (formation.self.rank + 1 == formation.self.world_size) raise(SIGKILL);
+  return take_part(membership, [](const RendezvousInfo& info) {
+    if (info.self.rank + 1 == info.self.world_size) raise(SIGKILL);
     return true;
   });
 }
 
 int signal_within_steps(Membership& membership) {
-  const int rank = membership.form()->self.rank;
+  const int rank = membership.next_round()->self.rank;
   int step = 0;
   for (; !membership.is_to_end(); ++step) {
     if (rank == 0 && step == 20) kill(getppid(), SIGINT);
@@ -94,21 +94,21 @@ int signal_within_steps(Membership& membership) {
 }
 
 int lose_a_rank_after_the_signal(Membership& membership) {
-  while (const std::optional<Formation> formation = membership.form()) {
+  while (const std::optional<RendezvousInfo> info = membership.next_round()) {
     const auto is_lost = [] { return read_text_file(std::getenv(kDiary)).find("lost") != std::string::npos; };
     for (int step = 0; !membership.is_to_end(); ++step) {
-      if (formation->generation == 0 && formation->self.rank == 1 && step == 5) {
+      if (info->generation == 0 && info->self.rank == 1 && step == 5) {
         kill(getppid(), SIGTERM);
         note("lost");
         raise(SIGKILL);
       }
       std::this_thread::sleep_for(2ms);
-      if (formation->generation > 0 || !is_lost()) continue;
+      if (info->generation > 0 || !is_lost()) continue;
       membership.stop(0);  // as one whose connection breaks
       break;
     }
-    if (formation->generation == 0) continue;
-    note(describe(*formation) + " ends");
+    if (info->generation == 0) continue;
+    note(describe(*info) + " ends");
     membership.interrupted();
     return 0;
   }
@@ -116,7 +116,7 @@ int lose_a_rank_after_the_signal(Membership& membership) {
 }
 
 int signal_twice_within_an_endless_step(Membership& membership) {
-  const bool sends = membership.form()->self.rank == 0;
+  const bool sends = membership.next_round()->self.rank == 0;
   membership.is_to_end();
   for (;; std::this_thread::sleep_for(700ms)) {
     if (sends) kill(getppid(), SIGINT);
@@ -125,32 +125,32 @@ int signal_twice_within_an_endless_step(Membership& membership) {
 }
 
 int signal_before_any_step(Membership& membership) {
-  if (membership.form()->self.rank == 1) kill(getppid(), SIGTERM);
+  if (membership.next_round()->self.rank == 1) kill(getppid(), SIGTERM);
   for (;;) std::this_thread::sleep_for(1s);
   return 0;
 }
 
 int be_signalled(Membership& membership) {
-  membership.form();
+  membership.next_round();
   raise(SIGINT);
   raise(SIGTERM);
   return 0;
 }
 
 int fail_on_rank_1(Membership& membership) {
-  const std::optional<Formation> formation = membership.form();
-  if (formation && formation->self.rank == 1) return 7;
+  const std::optional<RendezvousInfo> info = membership.next_round();
+  if (info && info->self.rank == 1) return 7;
   for (;;) std::this_thread::sleep_for(1s);
 }
 
 const std::map<std::string, int (*)(Membership&)>& parts() {
   static const std::map<std::string, int (*)(Membership&)> all{
-      {"all well", take_part_in_one_forming},
-      {"rank 1 stops on its way out", take_part_in_one_forming},
-      {"rank 1 stops before its first heartbeat", take_part_in_two_formings},
-      {"seat 1 is killed", be_killed_on_seat_1},
-      {"seat 1 is silent", be_silent_on_seat_1},
-      {"every forming loses its last rank", be_killed_as_last_rank},
+      {"all well", take_part_in_one_round},
+      {"rank 1 stops on its way out", take_part_in_one_round},
+      {"rank 1 stops before its first heartbeat", take_part_in_two_rounds},
+      {"logical rank 1 is killed", be_killed_on_logical_rank_1},
+      {"logical rank 1 is silent", be_silent_on_logical_rank_1},
+      {"every round loses its last rank", be_killed_as_last_rank},
       {"a signal comes within steps", signal_within_steps},
       {"a rank is lost after the signal", lose_a_rank_after_the_signal},
       {"two signals come within a step that has no end", signal_twice_within_an_endless_step},
@@ -216,39 +216,41 @@ using testing::HasSubstr;
 
 TEST_F(LaunchTest, SparesThatAreNotNeededEndWithTheJob) {
   EXPECT_EQ(launch("all well", 2, 1, 1), 0) << said_;
-  EXPECT_THAT(lines(), ElementsAre("0: 0/2 seats 0 1", "0: 1/2 seats 0 1", "not needed"));
+  EXPECT_THAT(lines(), ElementsAre("0: 0/2 logical ranks 0 1", "0: 1/2 logical ranks 0 1", "not needed"));
   EXPECT_EQ(said_, "");
 }
 
 TEST_F(LaunchTest, ASpareTakesTheLostRanksPlace) {
-  EXPECT_EQ(launch("seat 1 is killed", 3, 1, 1), 0) << said_;
-  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2",
-                                   "1: 0/3 seats 0 1 2", "1: 1/3 seats 0 1 2", "1: 2/3 seats 0 1 2"));
+  EXPECT_EQ(launch("logical rank 1 is killed", 3, 1, 1), 0) << said_;
+  EXPECT_THAT(lines(),
+              ElementsAre("0: 0/3 logical ranks 0 1 2", "0: 1/3 logical ranks 0 1 2", "0: 2/3 logical ranks 0 1 2",
+                          "1: 0/3 logical ranks 0 1 2", "1: 1/3 logical ranks 0 1 2", "1: 2/3 logical ranks 0 1 2"));
   EXPECT_THAT(said_, testing::MatchesRegex("frostpipe: rank 1 \\(process [0-9]+\\) was killed by signal 9 "
                                            "\\(Killed\\); a spare takes the place \\(restart 1 of 1\\)\n"));
 }
 
 TEST_F(LaunchTest, WithoutASpareFewerRanksGoOn) {
-  EXPECT_EQ(launch("seat 1 is killed", 3, 0, 2), 0) << said_;
-  EXPECT_THAT(lines(), ElementsAre("0: 0/3 seats 0 1 2", "0: 1/3 seats 0 1 2", "0: 2/3 seats 0 1 2", "1: 0/2 seats 0 2",
-                                   "1: 1/2 seats 0 2"));
+  EXPECT_EQ(launch("logical rank 1 is killed", 3, 0, 2), 0) << said_;
+  EXPECT_THAT(lines(),
+              ElementsAre("0: 0/3 logical ranks 0 1 2", "0: 1/3 logical ranks 0 1 2", "0: 2/3 logical ranks 0 1 2",
+                          "1: 0/2 logical ranks 0 2", "1: 1/2 logical ranks 0 2"));
   EXPECT_THAT(said_, HasSubstr("; 2 ranks go on (restart 1 of 2)"));
 }
 
 TEST_F(LaunchTest, WithoutRestartsALossEndsTheJob) {
-  EXPECT_EQ(launch("seat 1 is killed", 3, 0, 0), 1);
+  EXPECT_EQ(launch("logical rank 1 is killed", 3, 0, 0), 1);
   EXPECT_THAT(said_, HasSubstr("was killed by signal 9 (Killed); ended the other ranks"));
 }
 
 TEST_F(LaunchTest, RestartsAreCounted) {
-  EXPECT_EQ(launch("every forming loses its last rank", 4, 0, 2), 1);
+  EXPECT_EQ(launch("every round loses its last rank", 4, 0, 2), 1);
   EXPECT_THAT(said_, HasSubstr("3 ranks go on (restart 1 of 2)"));
   EXPECT_THAT(said_, HasSubstr("2 ranks go on (restart 2 of 2)"));
   EXPECT_THAT(said_, HasSubstr("ended the other ranks"));
 }
 
 TEST_F(LaunchTest, ASilentRankIsLost) {
-  EXPECT_EQ(launch("seat 1 is silent", 2, 1, 1), 0) << said_;
+  EXPECT_EQ(launch("logical rank 1 is silent", 2, 1, 1), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("has sent no heartbeat for 10 s: it is stopped or stuck; a spare takes the place"));
 }
 
@@ -277,9 +279,9 @@ TEST_F(LaunchTest, ASignalEndsAllRanksBeforeTheSameStepHoweverFarEachIs) {
   EXPECT_THAT(said_, HasSubstr("signal 2 (Interrupt): ends with a checkpoint; once more: at once"));
 }
 
-TEST_F(LaunchTest, WhoeverWaitsToEndIsLetGoWhereARankIsLostAndEndsInTheNextForming) {
+TEST_F(LaunchTest, WhoeverWaitsToEndIsLetGoWhereARankIsLostAndEndsInTheNextRound) {
   EXPECT_EQ(launch("a rank is lost after the signal", 2, 1, 1), 128 + SIGTERM) << said_;
-  EXPECT_THAT(lines(), ElementsAre("1: 0/2 seats 0 1 ends", "1: 1/2 seats 0 1 ends", "lost"));
+  EXPECT_THAT(lines(), ElementsAre("1: 0/2 logical ranks 0 1 ends", "1: 1/2 logical ranks 0 1 ends", "lost"));
 }
 
 TEST_F(LaunchTest, ASecondSignalEndsAtOnce) {

@@ -95,33 +95,35 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->num_steps, 7);
   EXPECT_EQ(progress->longest_step_ns, 5'000'000'000);
-  const std::optional<Formation> formation = messages::parse_form(messages::form({.generation = 2,
-                                                                                  .self = {.rank = 1, .world_size = 2},
-                                                                                  .seats = {0, 3},
-                                                                                  .cause = "rank 1 \"fell\"",
-                                                                                  .lost_ns = 4'000'000'000,
-                                                                                  .noticed_ns = 6'000'000'000}));
-  ASSERT_TRUE(formation);
-  EXPECT_EQ(formation->generation, 2);
-  EXPECT_EQ(formation->self.rank, 1);
-  EXPECT_EQ(formation->self.world_size, 2);
-  EXPECT_TRUE(formation->self.watched_by_launcher);
-  EXPECT_THAT(formation->seats, ElementsAre(0, 3));
-  EXPECT_EQ(formation->cause, "rank 1 \"fell\"");
-  EXPECT_EQ(formation->lost_ns, 4'000'000'000);
-  EXPECT_EQ(formation->noticed_ns, 6'000'000'000);
+  const std::optional<RendezvousInfo> info =
+      messages::parse_start_round(messages::start_round({.generation = 2,
+                                                         .self = {.rank = 1, .world_size = 2},
+                                                         .logical_ranks = {0, 3},
+                                                         .cause = "rank 1 \"fell\"",
+                                                         .lost_ns = 4'000'000'000,
+                                                         .noticed_ns = 6'000'000'000}));
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->generation, 2);
+  EXPECT_EQ(info->self.rank, 1);
+  EXPECT_EQ(info->self.world_size, 2);
+  EXPECT_TRUE(info->self.watched_by_launcher);
+  EXPECT_THAT(info->logical_ranks, ElementsAre(0, 3));
+  EXPECT_EQ(info->cause, "rank 1 \"fell\"");
+  EXPECT_EQ(info->lost_ns, 4'000'000'000);
+  EXPECT_EQ(info->noticed_ns, 6'000'000'000);
 }
 
 TEST(Messages, NoneIsTakenForAnother) {
-  const std::string texts[] = {messages::kBeat,        messages::kDone,
-                               messages::kEnd,         messages::kInterrupt,
-                               messages::kInterrupted, messages::stopped(0),
-                               messages::peer(0),      messages::progress({}),
-                               messages::end_after(0), messages::form({.self = {}, .seats = {}, .cause = ""})};
+  const std::string texts[] = {
+      messages::kBeat,        messages::kDone,
+      messages::kEnd,         messages::kInterrupt,
+      messages::kInterrupted, messages::stopped(0),
+      messages::peer(0),      messages::progress({}),
+      messages::end_after(0), messages::start_round({.self = {}, .logical_ranks = {}, .cause = ""})};
   for (const std::string& text : texts) {
     const int readers = (messages::parse_stopped(text) >= 0) + (messages::parse_peer(text) >= 0) +
                         messages::parse_progress(text).has_value() + messages::parse_end_after(text).has_value() +
-                        messages::parse_form(text).has_value();
+                        messages::parse_start_round(text).has_value();
     const bool is_a_word = text == messages::kBeat || text == messages::kDone || text == messages::kEnd ||
                            text == messages::kInterrupt || text == messages::kInterrupted;
     EXPECT_EQ(readers, is_a_word ? 0 : 1) << text;
@@ -130,15 +132,15 @@ TEST(Messages, NoneIsTakenForAnother) {
 
 TEST(Membership, IsNoneWithoutRank) { EXPECT_EQ(Membership::join(), nullptr); }
 
-TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneForming) {
+TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneRound) {
   const Variables variables(kSecondOfThree);
   const std::unique_ptr<Membership> membership = Membership::join();
   ASSERT_TRUE(membership);
-  const std::optional<Formation> formation = membership->form();
-  ASSERT_TRUE(formation);
-  EXPECT_EQ(formation->self.rank, 1);
-  EXPECT_THAT(formation->seats, ElementsAre(0, 1, 2));
-  EXPECT_FALSE(membership->may_re_form());
+  const std::optional<RendezvousInfo> info = membership->next_round();
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->self.rank, 1);
+  EXPECT_THAT(info->logical_ranks, ElementsAre(0, 1, 2));
+  EXPECT_FALSE(membership->may_rendezvous_again());
   EXPECT_FALSE(membership->is_to_end());
 }
 
@@ -171,8 +173,8 @@ class LaunchedMember {
 TEST(Membership, EndsBehindTheStepThatTheLauncherNames) {
   const Variables variables(Values{{"LOCAL_RANK", "5"}});
   LaunchedMember member;
-  member.say(messages::form({.self = {.rank = 1, .world_size = 2}, .seats = {0, 1}, .cause = ""}));
-  ASSERT_EQ(member.membership->form()->self.local_rank, 5);
+  member.say(messages::start_round({.self = {.rank = 1, .world_size = 2}, .logical_ranks = {0, 1}, .cause = ""}));
+  ASSERT_EQ(member.membership->next_round()->self.local_rank, 5);
   EXPECT_FALSE(member.membership->is_to_end());
   member.say(messages::kInterrupt);
   const std::optional<messages::Progress> progress = messages::parse_progress(member.hear());
@@ -190,7 +192,7 @@ TEST(Membership, EndsBehindTheStepThatTheLauncherNames) {
 TEST(Membership, ASpareThatIsNotNeededIsToldSo) {
   LaunchedMember member;
   member.say(messages::kEnd);
-  EXPECT_FALSE(member.membership->form());
+  EXPECT_FALSE(member.membership->next_round());
 }
 
 }  // namespace

@@ -58,28 +58,28 @@ TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
   LayerState restored = layer(true);
   for (at::Tensor* tensor : {&restored.weights, &restored.first_moment, &restored.second_moment})
     tensor->detach().zero_();
-  std::map<int, ParkedMoments> parked;
-  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, parked);
+  std::map<int, OffloadedMoments> offloaded;
+  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
   EXPECT_TRUE(at::equal(restored.weights, times(1)));
   EXPECT_TRUE(at::equal(restored.first_moment, times(10)));
   EXPECT_TRUE(at::equal(restored.second_moment, times(100)));
-  EXPECT_TRUE(parked.empty());
+  EXPECT_TRUE(offloaded.empty());
 }
 
-TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreParked) {
+TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
   const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
   LayerState restored = layer(/*trains=*/false);
   restored.weights.zero_();
-  std::map<int, ParkedMoments> parked;
-  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, parked);
+  std::map<int, OffloadedMoments> offloaded;
+  restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
   EXPECT_TRUE(at::equal(restored.weights, times(1)));
-  ASSERT_TRUE(parked.contains(kLayer));
-  EXPECT_TRUE(at::equal(parked[kLayer].first_moment, times(10)));
-  EXPECT_TRUE(at::equal(parked[kLayer].second_moment, times(100)));
-  EXPECT_TRUE(at::equal(parked[kLayer].weights, times(1)));
-  parked.clear();
-  restore_layer(checkpoint, kLayer, /*num_moments=*/0, restored, parked);
-  EXPECT_TRUE(parked.empty()) << "SGD has none";
+  ASSERT_TRUE(offloaded.contains(kLayer));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].first_moment, times(10)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].second_moment, times(100)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].weights, times(1)));
+  offloaded.clear();
+  restore_layer(checkpoint, kLayer, /*num_moments=*/0, restored, offloaded);
+  EXPECT_TRUE(offloaded.empty()) << "SGD has none";
 }
 
 TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
@@ -88,8 +88,8 @@ TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
   EXPECT_FALSE(image.frozen);
   state.weights.detach().zero_();
   LayerState restored = layer(/*trains=*/false);
-  std::map<int, ParkedMoments> parked;
-  restore_layer(written(image), kLayer, 0, restored, parked);
+  std::map<int, OffloadedMoments> offloaded;
+  restore_layer(written(image), kLayer, 0, restored, offloaded);
   EXPECT_TRUE(at::equal(restored.weights, times(1)));
 }
 
@@ -99,8 +99,8 @@ TEST_F(LayerImagesTest, AnotherTypeIsRefused) {
   image.tensors[0].dtype = "I32";
   const Checkpoint checkpoint = written(image);
   LayerState restored = layer(/*trains=*/false);
-  std::map<int, ParkedMoments> parked;
-  EXPECT_EQ(message_of([&] { restore_layer(checkpoint, kLayer, 0, restored, parked); }),
+  std::map<int, OffloadedMoments> offloaded;
+  EXPECT_EQ(message_of([&] { restore_layer(checkpoint, kLayer, 0, restored, offloaded); }),
             "layer-003.safetensors: tensor weights: must have dtype F32, is I32");
 }
 

@@ -27,10 +27,11 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
   const std::unique_ptr<Samples> samples = small_samples(config, 8);
   const TransformerStageFactory factory(config, model, *samples, layer_types_of(dtype), at::kCPU, 2, /*cache=*/nullptr);
   RankSession session(model, factory, communicator, device, "adamw", dtype);
-  session.tie(tied_parameter_count(config));
-  session.start(small_phase(2, 1, 2, "1F1B", 0), 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
-    randomise_layer(config, layer, 5, state);
-  });
+  session.tie_embeddings(tied_parameter_count(config));
+  session.start(small_phase(2, 1, 2, "1F1B", 0), 0,
+                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                  randomise_layer(config, layer, 5, state);
+                });
   std::vector<int> order(8);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(*samples, order, 8, 0);

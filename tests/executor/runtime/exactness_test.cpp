@@ -60,7 +60,7 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   RankSession session = job.session(data, "sgd", dtype);
   Phase phase = small_phase(p, d, m, schedule, frozen_first_layer);
   phase.recompute = recompute;
-  session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+  session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(job.config, layer, kSeed, state);
   });
   Trace trace;
@@ -162,7 +162,7 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
       RankSession session = job.session(*samples, "sgd", "float64");
       Phase phase = small_phase(p, d, m, "1F1B", 3);
       phase.recompute = recompute;
-      session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+      session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
         randomise_layer(config, layer, kSeed, state);
       });
       std::vector<double> losses;

@@ -44,7 +44,7 @@ struct Job {
     for (const LayerRange part : {LayerRange{0, range.begin}, range, LayerRange{range.end, kHead + 1}})
       if (part.begin < part.end) phase.partition.push_back(part);
     phase.layout.pipeline_parallel_size = static_cast<int>(phase.partition.size());
-    return factory.make_stage(phase, {.position = range.begin > 0}, layers);
+    return factory.make_stage(phase, {.pipeline_rank = range.begin > 0}, layers);
   }
   at::Tensor evaluate(LayerRange range, const at::Tensor& input = {}) { return stage(range)->evaluate(batch, input); }
   /// Losses of optimizer steps.
@@ -70,7 +70,7 @@ struct Job {
   std::vector<int> order = std::vector<int>(kSamples);
   MiniBatch batch;
   std::map<int, LayerState> layers;
-  int frozen = 0;  // so many layers are
+  int frozen = 0;  // this many layers are
 };
 
 at::Tensor rounded(const at::Tensor& values) { return values.to(at::kBFloat16).to(at::kFloat); }

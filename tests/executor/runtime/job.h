@@ -58,7 +58,7 @@ struct Job {
     factories.push_back(std::make_unique<TransformerStageFactory>(config, model, data, layer_types_of(dtype), at::kCPU,
                                                                   optimizer_moments(optimizer), /*cache=*/nullptr));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
-    session.tie(tied_parameter_count(config));
+    session.tie_embeddings(tied_parameter_count(config));
     return session;
   }
 };
@@ -68,7 +68,7 @@ inline Job job_through_host(const RankEnvironment& self) {
   std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   if (self.rank == 1) device = shared(std::move(device));
   Job job(self, std::move(device));
-  CHECK_RANK(job.communicator->talks_through_host(), "one rank shares its device");
+  CHECK_RANK(job.communicator->uses_host_staging(), "one rank shares its device");
   return job;
 }
 

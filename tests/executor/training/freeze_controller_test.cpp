@@ -39,7 +39,7 @@ TEST(FreezeController, PaperRuleTakesTheNormAveragedOverTheInterval) {
   controller.record({25, 1, 16, 36});
   controller.record({});  // a rank that trains nothing
   EXPECT_EQ(controller.decide(34, 0, *communicator), 1);
-  // The signal starts anew: now layer 3 is smallest, capped at ceil(1 + (4 - 1) / 2) = 3.
+  // The signal starts over: now layer 3 is smallest, capped at ceil(1 + (4 - 1) / 2) = 3.
   controller.record({25, 25, 25, 1});
   EXPECT_EQ(controller.decide(47, 1, *communicator), 3);
 }

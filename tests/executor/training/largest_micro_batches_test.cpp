@@ -4,13 +4,13 @@
 #include <numeric>
 
 #include "executor/data/data_shards.h"
-#include "executor/training/subject.h"
+#include "executor/training/training_task.h"
 
 namespace frostpipe {
 namespace {
 
-/// Texts of so many tokens, all to be trained on. It has data alone.
-class Texts final : public Subject {
+/// Texts of given numbers of tokens, all to be trained on. It has data alone.
+class Texts final : public TrainingTask {
  public:
   explicit Texts(const std::vector<int>& lengths) {
     EncodedData data;
@@ -47,7 +47,7 @@ std::vector<std::int64_t> largest(const std::vector<int>& lengths, int group_by_
   options.plan.phases.resize(2);
   options.plan.phases[1].from_step = steps;
   options.plan.phases[1].num_micro_batches = 2;
-  const InputsFound inputs{.subject = std::make_shared<Texts>(lengths),
+  const InputsFound inputs{.training_task = std::make_shared<Texts>(lengths),
                            .num_training_samples = static_cast<int>(lengths.size())};
   return largest_micro_batches(options, inputs);
 }

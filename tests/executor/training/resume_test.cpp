@@ -39,7 +39,7 @@ class Job {
     batch_ = mini_batch(*samples_, order_, 11, 0);
   }
   ~Job() {
-    communicator_->everyone().barrier();
+    communicator_->control_group().barrier();
     if (communicator_->rank() == 0) std::filesystem::remove_all(root_);
   }
 
@@ -48,7 +48,7 @@ class Job {
   }
   std::unique_ptr<RankSession> begun(const Phase& phase) {
     std::unique_ptr<RankSession> made = session();
-    made->start(phase, 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+    made->start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
       randomise_layer(config_, layer, 5, state);
     });
     return made;
@@ -56,8 +56,8 @@ class Job {
   std::unique_ptr<RankSession> resumed(const Phase& phase, int step) {
     const Checkpoint checkpoint = read_checkpoint(checkpoint_path(root_, step));
     std::unique_ptr<RankSession> made = session();
-    made->start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>& parked) {
-      restore_layer(checkpoint, layer, optimizer_moments(optimizer_), state, parked);
+    made->start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>& offloaded) {
+      restore_layer(checkpoint, layer, optimizer_moments(optimizer_), state, offloaded);
     });
     return made;
   }
@@ -128,11 +128,11 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
       const std::unique_ptr<RankSession> again = job.resumed(then, step);
       job.train(*again, step, step + 2);
       check_equal(*whole, *again, fmt::format("{} p={} d={} frozen {}", schedule, p, d, frozen));
-      // Unfreezing: the parked moments are back as they were.
+      // Unfreezing: the offloaded moments are back as they were.
       if (frozen == 0) continue;
       const Phase thawed = small_phase(p, d, 3, schedule, 0);
       const std::unique_ptr<RankSession> unfrozen = job.resumed(thawed, step);
-      for (const auto& [layer, moments] : whole->parked()) {
+      for (const auto& [layer, moments] : whole->offloaded()) {
         const auto held = unfrozen->layers().find(layer);
         if (held == unfrozen->layers().end()) continue;
         CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment, moments.first_moment) &&

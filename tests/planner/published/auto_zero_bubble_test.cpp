@@ -12,9 +12,9 @@ namespace {
 
 Nanoseconds longest_rank_span_ns(const Schedule& compute, const UniformCosts& costs) {
   const Schedule lowered = lower(compute);
-  return summarize(
-             simulate_timing(lowered, {.pipeline_parallel_size = num_positions(lowered)}, UniformCostModel(costs), 1),
-             lowered)
+  return summarize(simulate_timing(lowered, {.pipeline_parallel_size = num_pipeline_ranks(lowered)},
+                                   UniformCostModel(costs), 1),
+                   lowered)
       .longest_rank_span_ns;
 }
 

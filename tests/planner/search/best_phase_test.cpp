@@ -25,7 +25,7 @@ using test::two_blocks;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Costs of one layer over an iteration, written down anew.
+/// Costs of one layer over an iteration, written down independently.
 std::vector<Nanoseconds> iteration_cost(const Profile& profile, int samples, int micro_batches, int first_trainable) {
   std::vector<Nanoseconds> cost;
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {

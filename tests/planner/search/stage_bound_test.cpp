@@ -33,7 +33,7 @@ RandomCase random_case(std::mt19937& random) {
              .frozen_forward_ns = 500 + below(5000),
              .update_ns = below(20000),
              .output_activation_bytes = below(2000),
-             .stashed_bytes = 100 + below(3000),
+             .saved_activation_bytes = 100 + below(3000),
              .workspace_bytes = below(3000),
              .parameter_count = below(3000)};
   made.profile = test::synthetic_profile(blocks, costs);
@@ -134,14 +134,15 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
     CandidateMaker maker(one.profile, one.cluster, one.options,
                          {.pipeline_parallel_size = p, .first_trainable_layer = one.phase.first_trainable_layer},
                          costs);
-    const Phase frame = maker.frame(one.phase.recompute, one.phase.schedule, one.phase.num_micro_batches);
-    const StageBound bound = maker.bound_of(frame);
+    const Phase unpartitioned =
+        maker.unpartitioned_phase(one.phase.recompute, one.phase.schedule, one.phase.num_micro_batches);
+    const StageBound bound = maker.bound_of(unpartitioned);
     Nanoseconds best = kNoLimit;
     const auto cut = [&](auto&& self, Partition partition) -> void {
       const int begin = partition.empty() ? 0 : partition.back().end;
       if (static_cast<int>(partition.size()) + 1 == p) {
         partition.push_back({begin, layers});
-        Phase phase = frame;
+        Phase phase = unpartitioned;
         phase.partition = partition;
         if (maker.with_memory(std::move(phase)).missing_bytes == 0) best = std::min(best, bound.of(partition));
         return;
@@ -153,12 +154,12 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
       }
     };
     cut(cut, {});
-    const auto made = std::get<std::optional<Candidate>>(maker.make(frame, kNoLimit));
+    const auto made = std::get<std::optional<Candidate>>(maker.make(unpartitioned, kNoLimit));
     ASSERT_EQ(made.has_value(), best != kNoLimit) << round;
     (made ? found : none)++;
     if (!made) continue;
     EXPECT_EQ(made->bound_ns, best) << round;
-    EXPECT_TRUE(maker.may_fit(frame));
+    EXPECT_TRUE(maker.may_fit(unpartitioned));
   }
   EXPECT_GT(found, 300);
   EXPECT_GT(none, 100);

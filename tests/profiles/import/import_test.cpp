@@ -49,7 +49,7 @@ TEST(ImportProfile, AGraphBecomesAChainWithAllThatCrossesItsCuts) {
   EXPECT_EQ(profile.model.layers[2].parameter_count, 20);
   EXPECT_EQ(profile.model.layers[0].kind, LayerKind::embedding);
   EXPECT_EQ(profile.model.layers[2].block, 1);
-  // Behind node 2, node 1 is still needed by node 3; behind node 3 nodes 2 and 3 are.
+  // After node 2, node 1 is still needed by node 3; after node 3 nodes 2 and 3 are.
   std::vector<Bytes> crossing;
   for (int layer = 0; layer < 5; ++layer) crossing.push_back(cost(profile, layer, 10).output_activation_bytes);
   EXPECT_EQ(crossing, (std::vector<Bytes>{100, 300, 500, 400, 50}));
@@ -126,8 +126,8 @@ TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
   };
   EXPECT_EQ(at(0, 1, 1).forward_ns, 1'000'000);
   EXPECT_EQ(at(0, 1, 1).input_gradient_ns + at(0, 1, 1).weight_gradient_ns, 4'000'000);
-  EXPECT_EQ(at(1, 2, 1).stashed_bytes, 200);
-  EXPECT_EQ(at(1, 1, 2).stashed_bytes, 60);
+  EXPECT_EQ(at(1, 2, 1).saved_activation_bytes, 200);
+  EXPECT_EQ(at(1, 1, 2).saved_activation_bytes, 60);
   EXPECT_EQ(update_cost_of(profile, 0, "V100-16", "float32", "adamw"), 5'000'000);
   EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
 }

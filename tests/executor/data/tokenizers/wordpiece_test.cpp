@@ -178,7 +178,7 @@ TEST_F(WordPieceTest, PiecesOfOneCharacterShareItsSpan) {
 }
 
 TEST_F(WordPieceTest, MarksThatChangePlacesTakeThePositionsInOrder) {
-  // U+302E (class 224, no nonspacing mark, so it stays) goes before U+0307 (230) and behind U+0323 (220).
+  // U+302E (class 224, no nonspacing mark, so it stays) goes before U+0307 (230) and after U+0323 (220).
   const WordPiece w = tokenizer({"x", "##\u302E"});
   EXPECT_EQ(w.encode_with_spans("x\u0307\u302E").spans, (Spans{{0, 1}, {1, 2}}));
   EXPECT_EQ(w.encode_with_spans("x\u302E\u0323").spans, (Spans{{0, 1}, {2, 3}}));

@@ -118,9 +118,10 @@ TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
       load_layer(one, WeightFiles(one.path), layer, /*seed=*/1, state);
       return state.weights;
     };
-    const bool is_tied = folder.config.ties_embeddings && folder.config.task == Task::causal_language_modeling;
+    const bool embeddings_are_tied =
+        folder.config.ties_embeddings && folder.config.task == Task::causal_language_modeling;
     write_model_folder(
-        folder, is_tied, [&](int layer) { return weights_in(folder, layer); }, target);
+        folder, embeddings_are_tied, [&](int layer) { return weights_in(folder, layer); }, target);
     const ModelFolder written = open_model_folder(target);
     EXPECT_EQ(written.config.task, folder.config.task);
     EXPECT_EQ(written.label_names, folder.label_names);

@@ -12,8 +12,8 @@ namespace {
 using Kind = RestoreSource::Kind;
 
 // A model of four layers on two ranks, of which the first layer froze before step 4.
-const Holding kLowerHalf{
-    .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .parked = {0}},
+const RankInventory kLowerHalf{
+    .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .offloaded = {0}},
     kUpperHalf{.step = 6, .phase_from = 4, .num_recorded = 6, .layers = {2, 3}, .trainable = {2, 3}}, kSpare;
 constexpr int kNumLayers = 4;
 
@@ -37,7 +37,7 @@ Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_be
           .folder = checkpoint_path("checkpoints", step)};
 }
 
-RestoreSource chosen(const std::vector<Holding>& inventories, const std::optional<Checkpoint>& stored,
+RestoreSource chosen(const std::vector<RankInventory>& inventories, const std::optional<Checkpoint>& stored,
                      int num_moments = 2) {
   const std::optional<Checkpoint> told = rank_that_knows(inventories) ? std::optional(snapshot_of(6)) : std::nullopt;
   return choose_restore_source(inventories, told, stored, kNumLayers, num_moments);
@@ -45,10 +45,10 @@ RestoreSource chosen(const std::vector<Holding>& inventories, const std::optiona
 
 TEST(RankThatKnows, IsTheFirstWithTrainableLayersAndTheirFigures) {
   EXPECT_EQ(rank_that_knows({kSpare, kUpperHalf, kLowerHalf}), 1);
-  Holding unrecorded = kUpperHalf;
+  RankInventory unrecorded = kUpperHalf;
   unrecorded.num_recorded = 5;
   EXPECT_EQ(rank_that_knows({unrecorded, kLowerHalf}), 1) << "lost in the middle of its last step";
-  Holding frozen = kLowerHalf;
+  RankInventory frozen = kLowerHalf;
   frozen.trainable = {};
   EXPECT_EQ(rank_that_knows({frozen, kSpare}), std::nullopt) << "ranks of frozen layers know no loss";
 }
@@ -68,7 +68,7 @@ TEST(RestoreSource, IsTheNewestCheckpointWhereALayerIsLost) {
 }
 
 TEST(RestoreSource, IsTheCheckpointWhereOneSurvivorHasDoneTheUpdateAndTheOtherHasNot) {
-  Holding behind = kLowerHalf;
+  RankInventory behind = kLowerHalf;
   behind.step = 5;
   const RestoreSource source = chosen({behind, kUpperHalf}, snapshot_of(3));
   EXPECT_EQ(source.kind, Kind::checkpoint);
@@ -84,7 +84,7 @@ TEST(RestoreSource, IsTheBeginningWhereNothingElseIsLeft) {
 }
 
 TEST(RestoreSource, RanksOfFrozenLayersRunAheadAndLoseNoStep) {
-  Holding ahead = kLowerHalf;
+  RankInventory ahead = kLowerHalf;
   ahead.step = 9;
   ahead.layers = {0};
   ahead.trainable = {};
@@ -94,12 +94,12 @@ TEST(RestoreSource, RanksOfFrozenLayersRunAheadAndLoseNoStep) {
 }
 
 TEST(RestoreSource, TheMomentsOfLayersThatFrozeMustBeSomewhere) {
-  Holding without_moments = kLowerHalf;
-  without_moments.parked = {};
-  const std::vector<Holding> survivors{without_moments, kUpperHalf};
+  RankInventory without_moments = kLowerHalf;
+  without_moments.offloaded = {};
+  const std::vector<RankInventory> survivors{without_moments, kUpperHalf};
   EXPECT_EQ(chosen(survivors, std::nullopt).kind, Kind::beginning) << "a later unfreezing would lack them";
   EXPECT_EQ(chosen(survivors, snapshot_of(3)).kind, Kind::checkpoint) << "in it layer 0 still trains";
-  EXPECT_EQ(chosen(survivors, snapshot_of(5)).kind, Kind::survivors) << "in it they are parked, as they still are";
+  EXPECT_EQ(chosen(survivors, snapshot_of(5)).kind, Kind::survivors) << "in it they are offloaded, as they still are";
   EXPECT_EQ(chosen(survivors, std::nullopt, /*num_moments=*/0).kind, Kind::survivors) << "SGD has none";
 }
 

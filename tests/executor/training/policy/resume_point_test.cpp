@@ -71,7 +71,7 @@ TEST_F(ResumePointTest, AutoDoesNotThrowAwayARunOfWhichNoCheckpointIsWhole) {
   write(4);
   tear(4);
   EXPECT_EQ(message_of([&] { found_step(); }),
-            "run/checkpoints: holds a run that has not ended, and no checkpoint of it is whole. Begin anew with "
+            "run/checkpoints: holds a run that has not ended, and no checkpoint of it is whole. Start over with "
             "--resume no, which removes them");
 }
 
@@ -102,7 +102,7 @@ TEST_F(ResumePointTest, AnotherRunsCheckpointIsRefusedByTheSettingThatDiffers) {
   others.seed = 4;
   EXPECT_EQ(message_of([&] { checkpoint_to_resume(options_, others, [](const std::string&) {}); }),
             "run/checkpoints/step-00000004: is of another run: seed: 3 in the checkpoint, 4 now. Continue it with the "
-            "same options, or begin anew with --resume no");
+            "same options, or start over with --resume no");
 }
 
 TEST_F(ResumePointTest, CheckpointsAfterTheOneThatIsTakenGo) {

@@ -1,4 +1,4 @@
-#include "executor/training/subject.h"
+#include "executor/training/training_task.h"
 
 #include <cmath>
 #include <numeric>
@@ -12,9 +12,9 @@
 namespace frostpipe {
 namespace {
 
-class TransformerSubject final : public Subject {
+class TransformerTask final : public TrainingTask {
  public:
-  explicit TransformerSubject(const TrainOptions& options)
+  explicit TransformerTask(const TrainOptions& options)
       : options_(options),
         folder_(open_model_folder(options.model)),
         dataset_(
@@ -35,9 +35,10 @@ class TransformerSubject final : public Subject {
         compute.device(), optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
-  void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
+  void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
             Communicator& communicator, const std::filesystem::path& folder) const override {
-    save_model_folder(folder_, is_tied && model_.tied_parameter_count > 0, layers, holders, communicator, folder);
+    save_model_folder(folder_, embeddings_are_tied && model_.tied_parameter_count > 0, layers, holders, communicator,
+                      folder);
   }
 
  private:
@@ -49,9 +50,9 @@ class TransformerSubject final : public Subject {
   Model model_;
 };
 
-class EmulatedSubject final : public Subject {
+class EmulatedTask final : public TrainingTask {
  public:
-  explicit EmulatedSubject(const TrainOptions& options)
+  explicit EmulatedTask(const TrainOptions& options)
       : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
     const Workload& workload = *emulation_.profile.workload;
     const std::vector<std::int32_t> sample(std::lround(workload.tokens), 0);
@@ -66,9 +67,9 @@ class EmulatedSubject final : public Subject {
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
-                                             int seat) const override {
-    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(seat).type, plan_.optimizer,
-                                                  plan_.dtype, emulation_.shrink, compute, cache);
+                                             int logical_rank) const override {
+    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(logical_rank).type,
+                                                  plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
   void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
@@ -83,9 +84,9 @@ class EmulatedSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> make_subject(const TrainOptions& options) {
-  if (options.emulation) return std::make_unique<EmulatedSubject>(options);
-  return std::make_unique<TransformerSubject>(options);
+std::unique_ptr<TrainingTask> make_training_task(const TrainOptions& options) {
+  if (options.emulation) return std::make_unique<EmulatedTask>(options);
+  return std::make_unique<TransformerTask>(options);
 }
 
 }  // namespace frostpipe

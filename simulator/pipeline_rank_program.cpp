@@ -1,4 +1,4 @@
-#include "simulator/position_program.h"
+#include "simulator/pipeline_rank_program.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,21 +30,21 @@ class Compiler {
         done_(num_stages(schedule)),
         reduced_(num_stages(schedule)) {}
 
-  std::optional<std::vector<PositionProgram>> run() {
-    std::vector<PositionProgram> programs(num_positions(schedule_));
-    for (int position = 0; position < num_positions(schedule_); ++position) {
-      for (const Action& action : schedule_.body[position]) {
+  std::optional<std::vector<PipelineRankProgram>> run() {
+    std::vector<PipelineRankProgram> programs(num_pipeline_ranks(schedule_));
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule_); ++pipeline_rank) {
+      for (const Action& action : schedule_.body[pipeline_rank]) {
         if (!is_known(action)) return std::nullopt;
         if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
           ++expected_[action.stage];
       }
     }
-    for (int position = 0; position < num_positions(schedule_); ++position) {
-      PositionProgram& program = programs[position];
-      program.steps.reserve(schedule_.body[position].size());
+    for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule_); ++pipeline_rank) {
+      PipelineRankProgram& program = programs[pipeline_rank];
+      program.steps.reserve(schedule_.body[pipeline_rank].size());
       std::vector<int> destinations;
-      for (const Action& action : schedule_.body[position]) {
-        if (!enter(action, position)) return std::nullopt;
+      for (const Action& action : schedule_.body[pipeline_rank]) {
+        if (!enter(action, pipeline_rank)) return std::nullopt;
         program.steps.push_back(step_of(action, destinations));
       }
       program.num_links = static_cast<int>(destinations.size());
@@ -62,14 +62,14 @@ class Compiler {
     return static_cast<std::size_t>(stage) * units_ + *action.micro_batch * schedule_.num_slices +
            action.slice.value_or(0);
   }
-  bool lives_on(int stage, int position) const {
-    return stage >= 0 && stage < stages_ && schedule_.position_of_stage[stage] == position;
+  bool lives_on(int stage, int pipeline_rank) const {
+    return stage >= 0 && stage < stages_ && schedule_.pipeline_rank_of_stage[stage] == pipeline_rank;
   }
 
-  /// True if all that the action needs of its own position has been entered; then enters it.
-  bool enter(const Action& action, int position) {
+  /// True if all that the action needs of its own pipeline rank has been entered; then enters it.
+  bool enter(const Action& action, int pipeline_rank) {
     const int stage = action.stage, last = stages_ - 1;
-    if (schedule_.position_of_stage[stage] != position) return false;
+    if (schedule_.pipeline_rank_of_stage[stage] != pipeline_rank) return false;
     if (action.kind == ActionKind::reduce_gradient)
       return done_[stage] == expected_[stage] && !std::exchange(reduced_[stage], true);
     if (action.kind == ActionKind::optimizer_step) return reduced_[stage];
@@ -83,15 +83,15 @@ class Compiler {
         if (action.slice.value_or(0) > 0 && !(facts_[unit - 1] & kForward)) return false;
         if (stage == 0) return (!schedule_.reads_cache || has(kCacheRead)) && add(kForward);
         const bool input =
-            lives_on(stage - 1, position) ? facts_[unit_of(action, stage - 1)] & kForward : has(kReceivedForward);
+            lives_on(stage - 1, pipeline_rank) ? facts_[unit_of(action, stage - 1)] & kForward : has(kReceivedForward);
         return input && add(kForward);
       }
       case ActionKind::backward:
       case ActionKind::input_gradient: {
         const bool sliced = action.slice && *action.slice + 1 < schedule_.num_slices;
         if (!has(kForward) || (sliced && !(facts_[unit + 1] & kGradient))) return false;
-        if (stage < last &&
-            !(lives_on(stage + 1, position) ? facts_[unit_of(action, stage + 1)] & kGradient : has(kReceivedBackward)))
+        if (stage < last && !(lives_on(stage + 1, pipeline_rank) ? facts_[unit_of(action, stage + 1)] & kGradient
+                                                                 : has(kReceivedBackward)))
           return false;
         const bool whole = action.kind == ActionKind::backward;
         done_[stage] += whole;
@@ -128,7 +128,7 @@ class Compiler {
     const int lower = forwards == sends ? action.stage : action.stage - 1;
     const auto message = static_cast<std::uint32_t>(2 * unit_of(action, lower) + forwards);
     if (!sends) return {.kind = StepKind::receive, .message = message};
-    const int to = schedule_.position_of_stage[forwards ? action.stage + 1 : action.stage - 1];
+    const int to = schedule_.pipeline_rank_of_stage[forwards ? action.stage + 1 : action.stage - 1];
     const auto place = std::find(destinations.begin(), destinations.end(), to);
     const auto link = static_cast<std::uint16_t>(place - destinations.begin());
     if (place == destinations.end()) destinations.push_back(to);
@@ -145,14 +145,14 @@ class Compiler {
 
 }  // namespace
 
-std::optional<std::vector<PositionProgram>> position_programs(const Schedule& lowered) {
+std::optional<std::vector<PipelineRankProgram>> pipeline_rank_programs(const Schedule& lowered) {
   if (!lowered.prologue.empty() || !lowered.epilogue.empty()) return std::nullopt;
   return Compiler(lowered).run();
 }
 
-std::size_t num_messages(const std::vector<PositionProgram>& programs) {
+std::size_t num_messages(const std::vector<PipelineRankProgram>& programs) {
   std::size_t most = 0;
-  for (const PositionProgram& program : programs) {
+  for (const PipelineRankProgram& program : programs) {
     for (const Step& step : program.steps) most = std::max<std::size_t>(most, step.message + std::size_t{1});
   }
   return most;

@@ -1,4 +1,4 @@
-#include "executor/elastic/forming.h"
+#include "executor/elastic/rendezvous.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// A rank that reads nothing for so long is stuck, and is found to be so later.
+/// A rank that reads nothing for these five seconds is stuck, and is found to be so later.
 void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
   for (const auto until = Clock::now() + 5s; !process.channel.send(messages::peer(peer_rank), socket.number()) &&
                                              !process.channel.closed() && Clock::now() < until;) {
@@ -44,47 +44,48 @@ void connect_ranks(std::vector<RankProcess>& processes) {
 
 }  // namespace
 
-std::string fill_seats(std::vector<RankProcess>& processes) {
-  std::vector<int> free_seats;
+std::string assign_ranks(std::vector<RankProcess>& processes) {
+  std::vector<int> free_logical_ranks;
   for (const RankProcess& process : processes) {
-    if (process.rank >= 0 && !process.running) free_seats.push_back(process.seat);
+    if (process.rank >= 0 && !process.running) free_logical_ranks.push_back(process.logical_rank);
   }
   std::erase_if(processes, [](const RankProcess& process) { return !process.running; });
-  const auto wanted = free_seats.size();
+  const auto wanted = free_logical_ranks.size();
   for (RankProcess& process : processes) {
-    if (process.rank >= 0 || free_seats.empty()) continue;
-    process.seat = free_seats.front();
-    free_seats.erase(free_seats.begin());
+    if (process.rank >= 0 || free_logical_ranks.empty()) continue;
+    process.logical_rank = free_logical_ranks.front();
+    free_logical_ranks.erase(free_logical_ranks.begin());
   }
   std::vector<RankProcess*> ranks;
   for (RankProcess& process : processes) {
-    if (process.seat >= 0) ranks.push_back(&process);
+    if (process.logical_rank >= 0) ranks.push_back(&process);
   }
   if (ranks.empty()) return "";
-  std::sort(ranks.begin(), ranks.end(), [](const RankProcess* a, const RankProcess* b) { return a->seat < b->seat; });
+  std::sort(ranks.begin(), ranks.end(),
+            [](const RankProcess* a, const RankProcess* b) { return a->logical_rank < b->logical_rank; });
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank]->rank = static_cast<int>(rank);
-  const auto taken = wanted - free_seats.size();
+  const auto taken = wanted - free_logical_ranks.size();
   std::string sentence = taken == 0   ? ""
                          : taken == 1 ? "a spare takes the place"
                                       : fmt::format("{} spares take the places", taken);
-  if (taken == 0 || !free_seats.empty())
+  if (taken == 0 || !free_logical_ranks.empty())
     sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(),
                             ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
   return sentence;
 }
 
-void announce(std::vector<RankProcess>& processes, Formation formation) {
+void announce(std::vector<RankProcess>& processes, RendezvousInfo info) {
   for (const RankProcess& process : processes) {
     if (process.rank < 0) continue;
-    formation.seats.resize(std::max<std::size_t>(formation.seats.size(), process.rank + 1));
-    formation.seats[process.rank] = process.seat;
+    info.logical_ranks.resize(std::max<std::size_t>(info.logical_ranks.size(), process.rank + 1));
+    info.logical_ranks[process.rank] = process.logical_rank;
   }
-  formation.self.world_size = static_cast<int>(formation.seats.size());
+  info.self.world_size = static_cast<int>(info.logical_ranks.size());
   connect_ranks(processes);
   for (RankProcess& process : processes) {
     process.stopped = false;
-    formation.self.rank = process.rank;
-    if (process.rank >= 0) process.channel.send(messages::form(formation));
+    info.self.rank = process.rank;
+    if (process.rank >= 0) process.channel.send(messages::start_round(info));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 
 #include <map>
 #include <random>
@@ -23,12 +23,12 @@ Phase phase_of(int p, int d, Partition partition, int first_trainable_layer) {
 
 TEST(Diff, OfAPhaseWithItselfIsNothing) {
   const Phase phase = phase_of(2, 1, {{0, 2}, {2, 4}}, 0);
-  EXPECT_EQ(diff(phase, phase, chain_model(1), "adamw", "float32"), Transformation{});
+  EXPECT_EQ(diff(phase, phase, chain_model(1), "adamw", "float32"), Reconfiguration{});
 }
 
 TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
   // Embedding and block 0 on rank 0, head on rank 1, block frozen; afterwards both hold everything.
-  const Transformation change =
+  const Reconfiguration change =
       diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1), "adamw", "float32");
   EXPECT_EQ(change.first_trainable_before, 0);
   EXPECT_EQ(change.first_trainable_after, 3);
@@ -40,14 +40,14 @@ TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
 }
 
 TEST(Diff, SgdHasNoMomentsToMoveAndDoublesAreTwiceAsLarge) {
-  const Transformation change =
+  const Reconfiguration change =
       diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1), "sgd", "float64");
   EXPECT_EQ(change.moves[3], (TensorMove{3, 1, 0, false, 30 * 8}));
 }
 
 TEST(Diff, SpreadsTheSourcesOverTheRanksThatHoldTheLayer) {
   // 4 replicas -> 8: ranks 4..7 need all; each of 0..3 sends to one of them per layer in turn.
-  const Transformation change =
+  const Reconfiguration change =
       diff(phase_of(1, 4, {{0, 4}}, 0), phase_of(1, 8, {{0, 4}}, 0), chain_model(1), "adamw", "float32");
   std::map<int, Bytes> sent;
   for (const auto& move : change.moves) sent[move.from_rank] += move.bytes;

@@ -1,4 +1,4 @@
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 
 #include <algorithm>
 #include <map>
@@ -21,13 +21,13 @@ int training_stage(const Phase& phase) { return first_trainable_stage(phase.part
 
 }  // namespace
 
-Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
-                    std::string_view dtype) {
-  Transformation change{.first_trainable_before = before.first_trainable_layer,
-                        .first_trainable_after = after.first_trainable_layer,
-                        .newly_frozen = {},
-                        .moves = {},
-                        .regroup = before.layout != after.layout || training_stage(before) != training_stage(after)};
+Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
+                     std::string_view dtype) {
+  Reconfiguration change{.first_trainable_before = before.first_trainable_layer,
+                         .first_trainable_after = after.first_trainable_layer,
+                         .newly_frozen = {},
+                         .moves = {},
+                         .regroup = before.layout != after.layout || training_stage(before) != training_stage(after)};
   for (int layer = before.first_trainable_layer; layer < after.first_trainable_layer; ++layer)
     change.newly_frozen.push_back(layer);
 

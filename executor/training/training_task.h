@@ -14,28 +14,28 @@ class ActivationCache;
 class Communicator;
 
 /// What a run trains, and on what: equal on all ranks.
-class Subject {
+class TrainingTask {
  public:
-  virtual ~Subject() = default;
+  virtual ~TrainingTask() = default;
   virtual const Model& model() const = 0;
   virtual const Dataset& dataset() const = 0;
   /// Of activations as this run holds them.
   virtual std::int64_t hidden_size() const = 0;
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
-  /// `cache` may be null: no phase may use one then. The subject and the cache must outlive the factory. `seat`: the
-  /// device of the cluster that this rank is.
+  /// `cache` may be null: no phase may use one then. The task and the cache must outlive the factory. `logical_rank`:
+  /// the device of the cluster that this rank is.
   virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
-                                                     int seat) const = 0;
+                                                     int logical_rank) const = 0;
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
-  /// Writes the trained model, if there is one; called by all ranks. `is_tied`: the tie was never cut.
-  virtual void save(bool is_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
+  /// Writes the trained model, if there is one; called by all ranks. `embeddings_are_tied`: they were never untied.
+  virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
                     Communicator& communicator, const std::filesystem::path& folder) const = 0;
 };
 
 /// The model of options.model on what options.data holds; or, with options.emulation, its profile's model on samples of
 /// its workload's number and length that mean nothing. Throws InvalidInput.
-std::unique_ptr<Subject> make_subject(const TrainOptions& options);
+std::unique_ptr<TrainingTask> make_training_task(const TrainOptions& options);
 
 }  // namespace frostpipe

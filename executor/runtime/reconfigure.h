@@ -5,7 +5,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/models/layer_state.h"
 #include "executor/runtime/stage_compute.h"
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 
 namespace frostpipe {
 
@@ -16,9 +16,10 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
 
 /// Carries out a transformation on this rank; called by all ranks at the same step, idle ones included.
 ///
-/// Newly frozen layers give up their gradients and park their moments; then the moves are carried out. Afterwards
-/// `layers` holds exactly the layers of the rank's stage (nothing on an idle rank).
-void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory,
-               Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked);
+/// Newly frozen layers give up their gradients, and their moments are offloaded; then the moves are carried out.
+/// Afterwards `layers` holds exactly the layers of the rank's stage (nothing on an idle rank).
+void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,
+                 Communicator& communicator, std::map<int, LayerState>& layers,
+                 std::map<int, OffloadedMoments>& offloaded);
 
 }  // namespace frostpipe

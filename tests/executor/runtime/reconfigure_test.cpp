@@ -1,6 +1,6 @@
 // Oracle: one process that knows no stages (reference_model.h) and trains beside the ranks: losses within 1e-9, weights
 // after SGD within 1e-10; what a transformation moves stays equal to the bit.
-#include "executor/runtime/transform.h"
+#include "executor/runtime/reconfigure.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -73,7 +73,7 @@ struct TwinRun {
     Phase phase = small_phase(segment.p, segment.d, segment.m, "1F1B", segment.first_trainable);
     phase.from_step = step;
     if (step == 0) {
-      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+      session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
         randomise_layer(job.config, layer, kSeed, state);
       });
     } else {
@@ -113,13 +113,14 @@ struct TwinRun {
       CHECK_RANK(d == 3 || sums[layer] == d * own[layer], fmt::format("replicas differ in layer {}", layer));
   }
 
-  /// Moments of what froze are parked on a rank that trained it, none lost.
-  void check_parked_moments(int first_trainable) {
-    std::vector<double> parked(job.model.layers.size(), 0.0);
-    for (const auto& [layer, moments] : session.parked()) parked[layer] = moments.first_moment.norm().item<double>();
-    parked = job.communicator->sum(parked);
+  /// Moments of what froze are offloaded on a rank that trained it, none lost.
+  void check_offloaded_moments(int first_trainable) {
+    std::vector<double> offloaded(job.model.layers.size(), 0.0);
+    for (const auto& [layer, moments] : session.offloaded())
+      offloaded[layer] = moments.first_moment.norm().item<double>();
+    offloaded = job.communicator->sum(offloaded);
     for (int layer = 0; layer < first_trainable; ++layer)
-      CHECK_RANK(parked[layer] > 0, fmt::format("moments of layer {}", layer));
+      CHECK_RANK(offloaded[layer] > 0, fmt::format("moments of layer {}", layer));
   }
 };
 
@@ -132,7 +133,7 @@ void elastic_run_equals_single_process(Job& job, const std::string& optimizer, c
     for (int i = 0; i < segment.steps; ++i) run.train_one_step(segment.first_trainable);
     run.check_that_replicas_hold_the_same_bits(segment.d);
   }
-  if (optimizer == "adamw") run.check_parked_moments(segments.back().first_trainable);
+  if (optimizer == "adamw") run.check_offloaded_moments(segments.back().first_trainable);
 }
 
 void elastic_run_equals_single_process(const RankEnvironment& self, const std::string& optimizer,
@@ -157,7 +158,7 @@ RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, "sgd", kWithIdleRanks);
 }
 
-/// Every family with each of its heads; GPT-2's tie is cut on the way.
+/// Every family with each of its heads; GPT-2's embeddings are untied on the way.
 RANK_TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -185,16 +186,17 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 9, 0);
   RankSession session = job.session(data, "adamw", "float32");
-  session.start(small_phase(2, 1, 3, "1F1B", 0), 0, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
-    randomise_layer(job.config, layer, kSeed, state);
-  });
+  session.start(small_phase(2, 1, 3, "1F1B", 0), 0,
+                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                  randomise_layer(job.config, layer, kSeed, state);
+                });
   Trace trace;
   for (int step = 0; step < 3; ++step)
     session.runner()->run_iteration(batch, nullptr, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
   const Phase after = small_phase(1, 2, 2, "1F1B", 3);
   session.enter(after);
   RankSession fresh = job.session(data, "adamw", "float32");
-  fresh.start(after, 3, [&](int layer, LayerState& state, std::map<int, ParkedMoments>&) {
+  fresh.start(after, 3, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     const at::NoGradGuard no_grad;
     const LayerState& from = session.layers().at(layer);
     state.weights.copy_(from.weights);

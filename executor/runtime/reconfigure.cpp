@@ -1,4 +1,4 @@
-#include "executor/runtime/transform.h"
+#include "executor/runtime/reconfigure.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -27,28 +27,29 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const int tag = move.layer * 4 + static_cast<int>(i);
       const std::string what = fmt::format("moving layer {}", move.layer);
-      transfers.push_back(gives ? communicator.movers().send(tensors[i], move.to_rank, tag, what)
-                                : communicator.movers().receive(tensors[i], move.from_rank, tag, what));
+      transfers.push_back(gives ? communicator.weight_transfer_group().send(tensors[i], move.to_rank, tag, what)
+                                : communicator.weight_transfer_group().receive(tensors[i], move.from_rank, tag, what));
     }
   }
   for (Transfer& transfer : transfers) transfer.wait();
-  const std::optional<Place> place = find_place(after.layout, communicator.rank());
+  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, communicator.rank());
   std::erase_if(layers, [&](const auto& entry) {
-    if (!place) return true;
-    const LayerRange range = after.partition[place->position];
+    if (!coordinate) return true;
+    const LayerRange range = after.partition[coordinate->pipeline_rank];
     return entry.first < range.begin || entry.first >= range.end;
   });
 }
 
-void transform(const Transformation& transformation, const Phase& after, const StageFactory& factory,
-               Communicator& communicator, std::map<int, LayerState>& layers, std::map<int, ParkedMoments>& parked) {
-  for (const int layer : transformation.newly_frozen) {
+void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,
+                 Communicator& communicator, std::map<int, LayerState>& layers,
+                 std::map<int, OffloadedMoments>& offloaded) {
+  for (const int layer : reconfiguration.newly_frozen) {
     const auto held = layers.find(layer);
     if (held == layers.end()) continue;
-    const ParkedMoments moments = freeze(held->second);
-    if (moments.first_moment.defined()) parked[layer] = moments;
+    const OffloadedMoments moments = freeze(held->second);
+    if (moments.first_moment.defined()) offloaded[layer] = moments;
   }
-  carry_out(transformation.moves, after, factory, communicator, layers);
+  carry_out(reconfiguration.moves, after, factory, communicator, layers);
 }
 
 }  // namespace frostpipe

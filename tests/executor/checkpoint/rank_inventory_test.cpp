@@ -1,5 +1,5 @@
 // Oracle: cases by hand.
-#include "executor/checkpoint/holdings.h"
+#include "executor/checkpoint/rank_inventory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,20 +9,20 @@ namespace {
 
 using testing::ElementsAre;
 
-const Holding kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .parked = {0}},
+const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offloaded = {0}},
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
-const Holding kNothing;
+const RankInventory kNothing;
 
 TEST(CommonStep, NeedsEveryLayerAndOneStep) {
   EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, {0}), 5);
   EXPECT_EQ(common_step({kFirst, kNothing}, 4, {}), std::nullopt) << "layers 2 and 3 are lost";
-  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), std::nullopt) << "nobody has layer 1's parked moments";
-  Holding behind = kSecond;
+  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), std::nullopt) << "nobody has layer 1's offloaded moments";
+  RankInventory behind = kSecond;
   behind.step = 4;
   EXPECT_EQ(common_step({kFirst, behind}, 4, {}), std::nullopt) << "one had done its update, the other not";
-  Holding frozen{.step = 9, .layers = {0}, .trainable = {}, .parked = {0}};
+  RankInventory frozen{.step = 9, .layers = {0}, .trainable = {}, .offloaded = {0}};
   EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, {0}), 5) << "ranks of frozen layers run ahead";
-  Holding earlier_phase = kSecond;
+  RankInventory earlier_phase = kSecond;
   earlier_phase.phase_from = -1;
   EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, {}), std::nullopt);
   EXPECT_EQ(common_step({kNothing, kNothing}, 4, {}), std::nullopt);
@@ -39,20 +39,20 @@ TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
 
 TEST(MovesToRestore, SpreadTheSourcesOverTheReplicas) {
   Phase phase{.layout = {.data_parallel_size = 4}, .partition = {{0, 1}}};
-  const Holding whole{.step = 1, .layers = {0}, .trainable = {0}};
+  const RankInventory whole{.step = 1, .layers = {0}, .trainable = {0}};
   EXPECT_THAT(moves_to_restore({kNothing, whole, kNothing, whole}, phase),
               ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
 }
 
-TEST(Holding, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
-  Holding holding = kSecond;
-  EXPECT_FALSE(knows_the_run(holding)) << "interrupted behind its update";
-  holding.num_recorded = 5;
-  EXPECT_TRUE(knows_the_run(holding));
+TEST(RankInventory, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
+  RankInventory inventory = kSecond;
+  EXPECT_FALSE(knows_the_run(inventory)) << "interrupted after its update";
+  inventory.num_recorded = 5;
+  EXPECT_TRUE(knows_the_run(inventory));
   EXPECT_FALSE(knows_the_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
 }
 
-TEST(Holding, SurvivesItsText) { EXPECT_EQ(holding_from_text(to_text(kFirst)), kFirst); }
+TEST(RankInventory, SurvivesItsText) { EXPECT_EQ(inventory_from_text(to_text(kFirst)), kFirst); }
 
 }  // namespace
 }  // namespace frostpipe

@@ -17,22 +17,22 @@ struct TensorMove {
 };
 
 /// What changes between two phases, as a value: computed here, priced by the simulator, carried out by the executor.
-struct Transformation {
+struct Reconfiguration {
   int first_trainable_before = 0;
   int first_trainable_after = 0;
-  /// Layers whose gradients are dropped and whose moments are parked (kept outside the device's memory, not lost).
+  /// Layers whose gradients are dropped and whose moments are offloaded (kept in host memory, not lost).
   std::vector<int> newly_frozen;
   /// In ascending (layer, to_rank) order; sources are spread over the ranks that hold the layer.
   std::vector<TensorMove> moves;
-  /// Process groups must be built anew: the layout is another one, or stages stop training.
+  /// Process groups must be rebuilt: the layout is another one, or stages stop training.
   bool regroup = false;
-  bool operator==(const Transformation&) const = default;
+  bool operator==(const Reconfiguration&) const = default;
 };
 
 /// Moves needed so that every rank of `after` holds the layers of its stage: a rank that already holds a layer gets no
 /// move, others get it from a live rank that held it in `before`. Ranks that no longer need a layer just drop it. Of t
 /// tensor ranks the first is named; each of them moves 1 / t.
-Transformation diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
-                    std::string_view dtype);
+Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
+                     std::string_view dtype);
 
 }  // namespace frostpipe

@@ -5,10 +5,10 @@
 
 namespace frostpipe {
 
-Nanoseconds transformation_ns(const Transformation& transformation, const Cluster& cluster) {
+Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster) {
   std::map<int, Nanoseconds> free_at;  // per rank
   Nanoseconds end = 0;
-  for (const TensorMove& move : transformation.moves) {
+  for (const TensorMove& move : reconfiguration.moves) {
     const Link& link = link_between(cluster, move.from_rank, move.to_rank).point_to_point;
     Nanoseconds& sender = free_at[move.from_rank];
     Nanoseconds& receiver = free_at[move.to_rank];
@@ -16,7 +16,7 @@ Nanoseconds transformation_ns(const Transformation& transformation, const Cluste
     sender = receiver = begin + transfer_occupancy_ns(link, move.bytes) + link.latency_ns;
     end = std::max(end, sender);
   }
-  return end + (transformation.regroup ? cluster.regroup_ns.value_or(kRegroupNs) : 0);
+  return end + (reconfiguration.regroup ? cluster.regroup_ns.value_or(kRegroupNs) : 0);
 }
 
 Nanoseconds predicted_run_ns(const TrainingPlan& plan) {

@@ -4,35 +4,35 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "plan/transformation.h"
+#include "plan/reconfiguration.h"
 
 namespace frostpipe {
 
-/// What a process brings into a new forming of the job.
-struct Holding {
+/// What a process brings into a new rendezvous round.
+struct RankInventory {
   int step = -1;               // optimizer steps that its trainable layers have done; -1 = it brings nothing whole
   int phase_from = 0;          // from_step of the phase that it was in
   int num_recorded = 0;        // steps whose figures it has written down
   std::vector<int> layers;     // that it holds
   std::vector<int> trainable;  // of these
-  std::vector<int> parked;     // layers whose moments it has parked
-  bool operator==(const Holding&) const = default;
+  std::vector<int> offloaded;  // layers whose moments it has offloaded
+  bool operator==(const RankInventory&) const = default;
 };
 
 /// Brings trainable layers, and figures of every step that they have done: can tell the others what the run is.
-bool knows_the_run(const Holding& holding);
+bool knows_the_run(const RankInventory& inventory);
 
-std::string to_text(const Holding& holding);
-Holding holding_from_text(const std::string& text);
+std::string to_text(const RankInventory& inventory);
+RankInventory inventory_from_text(const std::string& text);
 
 /// The step to go on with from the survivors' memory, without any step lost: those that hold trainable layers agree on
 /// step and phase, and every layer is with one of them, those from `first_trainable_layer` on with all that training
-/// needs; of the frozen ones that `needs_parked` the moments too. Else nothing. `holdings` are by rank.
-std::optional<int> common_step(const std::vector<Holding>& holdings, int num_layers,
-                               const std::vector<int>& needs_parked);
+/// needs; of the frozen ones that `needs_offloaded` the moments too. Else nothing. `inventories` are by rank.
+std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers,
+                               const std::vector<int>& needs_offloaded);
 
 /// Moves that bring every rank of `phase` the layers of its stage, from ranks that hold them (lowest first, in turns);
 /// in the order of transform().
-std::vector<TensorMove> moves_to_restore(const std::vector<Holding>& holdings, const Phase& phase);
+std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inventories, const Phase& phase);
 
 }  // namespace frostpipe
