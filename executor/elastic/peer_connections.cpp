@@ -153,7 +153,8 @@ struct PeerConnections::State {
       const ssize_t got = recv(peer.socket.number(), into, wanted, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (got <= 0) return lose(peer, got == 0 ? "the other end has closed the connection" : system_reason(errno));
+      const bool is_closed = got == 0 || (got < 0 && errno == ECONNRESET);  // reset: what was sent to it was not read
+      if (got <= 0) return lose(peer, is_closed ? "the other end has closed the connection" : system_reason(errno));
       (in_header ? peer.header_read : peer.content_read) += static_cast<std::uint64_t>(got);
       if (peer.header_read < sizeof(FrameHeader)) continue;
       if (in_header && !begin_frame(peer)) return lose(peer, "the other end has sent what nobody waits for");
