@@ -19,6 +19,7 @@
 #include "executor/device/memory_meter.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
+#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {
@@ -73,9 +74,7 @@ class CpuDevice : public ComputeDevice {
     return make_gloo_group(store, rank, size);
   }
   void synchronize() override {}
-  void mark() override {
-    marks_.push_back(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-  }
+  void mark() override { marks_.push_back(steady_now_ns()); }
   void first_mark() override {
     marks_.clear();
     mark();

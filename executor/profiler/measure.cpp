@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -17,14 +16,13 @@
 #include "executor/profiler/measure_cache.h"
 #include "executor/profiler/measure_links.h"
 #include "profiles/error.h"
+#include "profiles/steady_clock.h"
 #include "profiles/time_left.h"
 
 namespace frostpipe {
 namespace {
 
 const std::string kOptimizer = "adamw";  // whose steps are timed
-
-Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 /// What was measured on one type of device.
 struct Timings {
@@ -184,7 +182,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   bench.measure_updates(kOptimizer, first_touch.updates);  // of memory and code
   bench.measure(std::min(8, shapes.sizes.back()), shapes.tokens.back(), first_touch.layers[{}]);
   std::map<std::string, Timings> timings;
-  const Nanoseconds begin = now_ns();
+  const Nanoseconds begin = steady_now_ns();
   for (int round = 0; round < num_rounds; ++round) {
     for (const int threads : thread_counts) {
       // The ranks between compute nothing: their cores are this one's.
@@ -202,7 +200,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
           progress(work_done / work,
                    fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}", round + 1, num_rounds,
                                size, tokens, threads > 1 ? fmt::format(", {} threads", threads) : "",
-                               time_left(now_ns() - begin, work_done / work)));
+                               time_left(steady_now_ns() - begin, work_done / work)));
         }
       }
     }

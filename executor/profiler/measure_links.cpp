@@ -10,11 +10,10 @@
 
 #include "profiles/link_fit.h"
 #include "profiles/statistics.h"
+#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {
-
-Nanoseconds now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 /// What moves between ranks, and how long that took on this rank.
 using TimedTransfer = std::function<Nanoseconds(const at::Tensor&)>;
@@ -23,7 +22,7 @@ using TimedTransfer = std::function<Nanoseconds(const at::Tensor&)>;
 Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
   if (communicator.rank() > 1) return 0;
   const int other = 1 - communicator.rank();
-  const Nanoseconds begin = now_ns();
+  const Nanoseconds begin = steady_now_ns();
   for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
     if (sends) {
       communicator.weight_transfer_group().send(tensor, other, 0, "link measurement").wait();
@@ -32,15 +31,15 @@ Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, cons
     }
   }
   device.synchronize();
-  return (now_ns() - begin) / 2;
+  return (steady_now_ns() - begin) / 2;
 }
 
 Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
   communicator.control_group().barrier();
-  const Nanoseconds begin = now_ns();
+  const Nanoseconds begin = steady_now_ns();
   communicator.weight_transfer_group().all_reduce_sum({tensor}, "link measurement");
   device.synchronize();
-  return now_ns() - begin;
+  return steady_now_ns() - begin;
 }
 
 /// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some

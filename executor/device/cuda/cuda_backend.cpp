@@ -17,6 +17,7 @@
 
 #include "executor/device/device.h"
 #include "profiles/error.h"
+#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {
@@ -111,7 +112,7 @@ class CudaDevice final : public ComputeDevice {
 
   void first_mark() override {
     marks_.clear();
-    first_mark_ns_ = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    first_mark_ns_ = steady_now_ns();
     mark();
   }
   void mark() override { marks_.emplace_back(cudaEventDefault).record(at::cuda::getCurrentCUDAStream(index_)); }

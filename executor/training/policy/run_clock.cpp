@@ -1,13 +1,8 @@
 #include "executor/training/policy/run_clock.h"
 
-#include <chrono>
 #include <utility>
 
 namespace frostpipe {
-
-Nanoseconds steady_now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 void RunClock::continue_from(double wall_seconds, double evaluation_seconds) {
   earlier_wall_seconds_ = wall_seconds;

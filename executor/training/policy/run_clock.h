@@ -1,12 +1,9 @@
 #pragma once
 #include <optional>
 
-#include "profiles/units.h"
+#include "profiles/steady_clock.h"
 
 namespace frostpipe {
-
-/// Now, on the machine's steady clock.
-Nanoseconds steady_now_ns();
 
 /// How long a run has taken so far, over all processes that have had a part in it. Every `..._ns` is a point in time as
 /// steady_now_ns() gives it.
