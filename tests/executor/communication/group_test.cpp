@@ -1,0 +1,165 @@
+// Oracle: what the other rank has sent, and sums of small whole numbers by hand.
+#include "executor/communication/group.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "executor/communication/link_pacer.h"
+#include "executor/communication/local_group.h"
+#include "executor/elastic/peer_connections.h"
+#include "profiles/error.h"
+#include "tests/executor/ranks.h"
+
+namespace frostpipe::test {
+namespace {
+
+using Ranks = std::vector<int>;
+
+at::Tensor filled(double value) { return at::full({3}, value); }
+
+/// The text of the error that `call` throws.
+template <class Expected>
+std::string text_of(const auto& call) {
+  try {
+    call();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(Group, OfOneDoesNothingAndADefaultMadeOneHasNobody) {
+  Group alone(3, {3}, nullptr, /*host_staging=*/false);
+  const at::Tensor values = filled(5);
+  alone.all_reduce_sum({values}, "sum");
+  alone.broadcast(values, 3, "broadcast");
+  alone.barrier();
+  EXPECT_TRUE(at::equal(values, filled(5)));
+  EXPECT_EQ(alone.ranks(), Ranks{3});
+  EXPECT_EQ(Group().ranks(), Ranks{});
+}
+
+/// The sockets that the launcher gave this rank, and groups over them, which all ranks make in the same order.
+class Connected {
+ public:
+  explicit Connected(const RankEnvironment& self)
+      : self_(self.rank), peers_(std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets))) {}
+  /// Of these ranks, this one among them.
+  Group group(const Ranks& ranks, bool host_staging = false) {
+    const auto index = static_cast<int>(std::find(ranks.begin(), ranks.end(), self_) - ranks.begin());
+    return {self_, ranks, make_local_group(peers_, num_groups_++, ranks, index), host_staging};
+  }
+  void sever() { peers_->sever(); }
+
+ private:
+  int self_;
+  std::uint32_t num_groups_ = 0;
+  std::shared_ptr<PeerConnections> peers_;
+};
+
+/// All that was sent is waited for before the connections end.
+RANK_TEST(Group, MessagesOfOneTagKeepTheirOrderAndTagsDoNotMix, 2) {
+  Connected connected(self);
+  for (const bool host_staging : {false, true}) {
+    Group group = connected.group({0, 1}, host_staging);
+    if (self.rank == 0) {
+      std::vector<Transfer> sent;
+      for (const auto& [value, tag] : {std::pair(1, 7), {2, 8}, {3, 7}})
+        sent.push_back(group.send(filled(value), 1, tag, "test"));
+      for (Transfer& transfer : sent) transfer.wait();
+    } else {
+      const at::Tensor first = filled(0), second = filled(0), other = filled(0);
+      group.receive(other, 0, 8, "test").wait();
+      Transfer of_first = group.receive(first, 0, 7, "test"), of_second = group.receive(second, 0, 7, "test");
+      of_second.wait();
+      of_first.wait();
+      CHECK_RANK(at::equal(other, filled(2)) && at::equal(first, filled(1)) && at::equal(second, filled(3)), "order");
+      CHECK_RANK(of_second.tensor().is_same(second), "a transfer knows its tensor");
+    }
+    group.barrier();
+  }
+}
+
+RANK_TEST(Group, WhatIsSentNeedNotLieInOnePiece, 2) {
+  Connected connected(self);
+  for (const bool host_staging : {false, true}) {
+    Group group = connected.group({0, 1}, host_staging);
+    if (self.rank == 0) {
+      group.send(at::arange(6, at::kFloat).view({2, 3}).t(), 1, 0, "test").wait();
+    } else {
+      const at::Tensor received = at::zeros({3, 2});
+      group.receive(received, 0, 0, "test").wait();
+      CHECK_RANK(at::equal(received, at::tensor({0.F, 3.F, 1.F, 4.F, 2.F, 5.F}).view({3, 2})), "transposed");
+    }
+    group.barrier();
+  }
+}
+
+/// Ranks 3 and 1 are a group of their own, and so are 0 and 2. Numbers are the whole job's, whatever place they have.
+RANK_TEST(Group, RanksAreNumberedAsInTheWholeJob, 4) {
+  Connected connected(self);
+  const bool is_odd = self.rank % 2 == 1;
+  const Ranks pair = is_odd ? Ranks{3, 1} : Ranks{0, 2};
+  for (const bool host_staging : {false, true}) {
+    Group all = connected.group({3, 1, 0, 2}, host_staging), half = connected.group(pair, host_staging);
+    const at::Tensor sum = filled(1 << self.rank), told = filled(self.rank), received = filled(-1);
+    half.all_reduce_sum({sum}, "sum");
+    CHECK_RANK(at::equal(sum, filled(is_odd ? 8 + 2 : 1 + 4)), "sum of the pair");
+    half.broadcast(told, pair[1], "broadcast");
+    CHECK_RANK(at::equal(told, filled(pair[1])), "of the second one");
+    const int to = (self.rank + 1) % 4, from = (self.rank + 3) % 4;
+    Transfer sent = all.send(filled(self.rank), to, 0, "test");
+    all.receive(received, from, 0, "test").wait();
+    sent.wait();
+    CHECK_RANK(at::equal(received, filled(from)), "round in a ring");
+    const std::string error = text_of<InternalError>([&] { half.send(told, to, 0, "test"); });
+    CHECK_RANK(error.find("messages go to members of the group") != std::string::npos, error);
+    all.barrier();
+  }
+}
+
+/// Slow links: 20 ms and 1 GB/s, for tensors that are 1 / 1000 of what they stand for. 6 values of 8 bytes take
+/// 2 (d - 1) / d x 48 KB / 1 GB/s = 48 us.
+RANK_TEST(Group, APacedSumIsTheSumAndTakesTheLinksTimeFromTheLastRankOn, 2) {
+  const auto now_ns = [] {
+    return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  };
+  Cluster cluster{.name = "", .intra_node = {.collective = {20'000'000, 1'000'000'000}}};
+  cluster.devices.resize(2);
+  LinkPacer pacer(cluster, /*shrink=*/1000, self.rank);
+  Connected connected(self);
+  Group paced = connected.group({0, 1}), clock = connected.group({0, 1});
+  paced.pace(&pacer);
+  const at::Tensor vector = at::full({2}, self.rank + 1, at::kDouble), matrix = at::full({2, 2}, 0.5, at::kDouble);
+  clock.barrier();
+  if (self.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  at::Tensor arrivals = at::zeros({2}, at::kDouble);
+  arrivals[self.rank] = now_ns();
+  paced.all_reduce_sum({vector, matrix.t()}, "sum");
+  const double left = now_ns();
+  CHECK_RANK(at::equal(vector, at::full({2}, 3, at::kDouble)), "1 + 2");
+  CHECK_RANK(at::equal(matrix, at::ones({2, 2}, at::kDouble)), "0.5 + 0.5");
+  clock.all_reduce_sum({arrivals}, "arrivals");
+  constexpr double kClockIsCutAt = 1000;  // to microseconds
+  const double took = left - arrivals.max().item<double>();
+  CHECK_RANK(took >= 20'048'000 - kClockIsCutAt && took <= 2'000'000'000, std::to_string(took));
+}
+
+RANK_TEST(Group, APeerThatIsGoneIsNamedWithTheMessage, 2) {
+  Connected connected(self);
+  Group group = connected.group({0, 1});
+  if (self.rank == 1) return connected.sever();
+  const std::string text = text_of<PeerLost>([&] { group.receive(filled(0), 1, 0, "1RECV_F3").wait(); });
+  CHECK_RANK(text.starts_with("rank 0: 1RECV_F3 from rank 1: "), text);
+}
+
+}  // namespace
+}  // namespace frostpipe::test

@@ -1,0 +1,101 @@
+// Oracle: what a second client reads in the store; who is ended, with which sentence.
+#include "executor/communication/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "tests/support/child_process.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Rank 0's store at a port that the system chose, and how another rank finds it.
+struct HostedStore {
+  explicit HostedStore(int world_size) : first{.world_size = world_size}, store(connect_store(first, true)) {
+    first.master_port = store->getPort();
+  }
+  RankEnvironment rank(int number, int attempt = 0) const {
+    RankEnvironment self = first;
+    self.rank = number;
+    self.attempt = attempt;
+    return self;
+  }
+  /// What a rank has reported last; waits for the first report.
+  std::string reported(int attempt, int rank) const {
+    const std::string key = "attempt/" + std::to_string(attempt) + "/heartbeat/" + std::to_string(rank);
+    for (const auto until = Clock::now() + 20s; !store->check({key}) && Clock::now() < until;)
+      std::this_thread::sleep_for(1ms);
+    return store->get_to_str(key);
+  }
+  RankEnvironment first;
+  c10::intrusive_ptr<c10d::TCPStore> store;
+};
+
+TEST(Store, EachAttemptHasNamesOfItsOwn) {
+  EXPECT_EQ(store_key({.attempt = 0}, "progress"), "attempt/0/progress");
+  EXPECT_EQ(store_key({.rank = 3, .attempt = 12}, "group/1/"), "attempt/12/group/1/");
+}
+
+TEST(Store, RankZeroHostsWhatTheOthersRead) {
+  const HostedStore host(2);
+  const auto other = connect_store(host.rank(1), /*may_host=*/true);
+  other->set("word", std::vector<std::uint8_t>{'h', 'i'});
+  EXPECT_EQ(host.store->get_to_str("word"), "hi");
+  const auto again = connect_store(host.rank(0), /*may_host=*/false);
+  EXPECT_EQ(again->get_to_str("word"), "hi") << "the same store, not another one";
+}
+
+TEST(Store, APortThatIsTakenIsNamed) {
+  const HostedStore host(2);
+  try {
+    connect_store(host.rank(0), /*may_host=*/true);
+    ADD_FAILURE() << "two stores at one port";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()), "port " + std::to_string(host.first.master_port) +
+                                             " of this host cannot be listened on: Address already in use");
+  }
+}
+
+TEST(Heartbeat, ReportsARankUntilItIsDone) {
+  const HostedStore host(2);
+  {
+    const Heartbeat heartbeat(host.rank(1, /*attempt=*/4));
+    EXPECT_EQ(host.reported(4, 1), "0");
+    EXPECT_FALSE(host.store->check({"attempt/4/heartbeat/0"})) << "nor for any other rank";
+    EXPECT_FALSE(host.store->check({"attempt/0/heartbeat/1"})) << "nor in another attempt";
+  }
+  EXPECT_EQ(host.reported(4, 1), "done");
+}
+
+TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsGone) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        auto host = std::make_unique<HostedStore>(2);
+        const Heartbeat heartbeat(host->rank(1));
+        host->reported(0, 1);
+        host.reset();
+        std::this_thread::sleep_for(20s);
+      },
+      testing::ExitedWithCode(1), "rank 1: rank 0, which hosts the rendezvous store, is gone: .*; ending this rank");
+}
+
+/// In a process of its own: a loss is remembered.
+TEST(Heartbeat, WhereNobodyWatchesNobodyWaitsForTheWatch) {
+  EXPECT_TRUE(test::holds_in_a_child([] {
+    const Clock::time_point begin = Clock::now();
+    wait_for_failed_peer();
+    return Clock::now() - begin < 2s;
+  }));
+}
+
+}  // namespace
+}  // namespace frostpipe
