@@ -1,0 +1,154 @@
+// Oracle: who holds what, by hand: stages of a partition and ranks of a placement. Weights hold the layer's number.
+#include "executor/runtime/rank_session.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/models/folder/model_folder.h"
+#include "profiles/error.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/runtime/job.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+using Ints = std::vector<int>;
+
+constexpr int kStep = 7;
+
+void fill_with_number(int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+  state.weights.fill_(layer + 1);
+}
+
+/// The layers that a rank has; ~layer where it is frozen.
+Ints layers_of(RankSession& session) {
+  Ints layers;
+  for (const auto& [layer, state] : session.layers()) layers.push_back(state.trains() ? layer : ~layer);
+  return layers;
+}
+
+bool holds_numbers(RankSession& session) {
+  for (const auto& [layer, state] : session.layers())
+    if (!at::equal(state.weights, at::full_like(state.weights, layer + 1))) return false;
+  return true;
+}
+
+/// Data, and a session of the job's model with SGD.
+struct SessionTest {
+  explicit SessionTest(const RankEnvironment& self) : job(self), data(small_samples(job.config, kSamples)) {
+    std::iota(order.begin(), order.end(), 0);
+    batch = mini_batch(*data, order, kSamples, 0);
+  }
+  RankSession session() { return job.session(*data, "sgd", "float32"); }
+  static constexpr int kSamples = 5;
+  Job job;
+  std::unique_ptr<Samples> data;
+  Ints order = Ints(kSamples);
+  MiniBatch batch;
+};
+
+/// Two stages of one replica, on ranks 2 and 0; layers 0 and 1 are frozen.
+RANK_TEST(RankSession, StartsWithTheLayersOfItsStage, 3) {
+  SessionTest test(self);
+  RankSession session = test.session();
+  CHECK_RANK(!session.has_phase(), "not yet");
+  Phase phase = small_phase(2, 1, 2, "1F1B", /*first_trainable_layer=*/2);
+  phase.partition = {{0, 3}, {3, 8}};
+  phase.layout.placement = {2, 0};
+  Ints filled;
+  session.start(phase, kStep, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>& offloaded) {
+    filled.push_back(layer);
+    fill_with_number(layer, state, offloaded);
+  });
+  const std::vector<Ints> stages{{3, 4, 5, 6, 7}, {}, {0, 1, 2}};
+  CHECK_RANK(filled == stages[self.rank], "each is filled once, in their order");
+  CHECK_RANK(layers_of(session) == (self.rank == 2 ? Ints{~0, ~1, 2} : stages[self.rank]), "layers of the stage");
+  CHECK_RANK(session.has_phase() && session.phase() == phase, "the phase");
+  CHECK_RANK((session.runner() == nullptr) == (self.rank == 1), "rank 1 is idle");
+  CHECK_RANK(session.holders() == (Ints{2, 2, 2, 0, 0, 0, 0, 0}), "holders");
+  CHECK_RANK(session.reports_figures() == (self.rank == 0), "the last stage reports");
+  CHECK_RANK(session.num_updates() == kStep, "none since");
+}
+
+/// Of two replicas of all layers, rank 1 is the first.
+RANK_TEST(RankSession, TheFirstReplicaAnswers, 2) {
+  SessionTest test(self);
+  RankSession session = test.session();
+  Phase phase = small_phase(1, 2, 1, "1F1B", 0);
+  phase.layout.placement = {1, 0};
+  session.start(phase, kStep, fill_with_number);
+  CHECK_RANK(session.layers().size() == 8 && session.holders() == Ints(8, 1), "holders");
+  CHECK_RANK(session.reports_figures() == (self.rank == 1), "one rank reports");
+}
+
+RANK_TEST(RankSession, CountsTheUpdatesThatItsLayersHaveDone, 2) {
+  SessionTest test(self);
+  RankSession session = test.session();
+  session.start(small_phase(2, 1, 2, "1F1B", 0), kStep,
+                [&](int layer, LayerState& state, auto&) { randomise_layer(test.job.config, layer, kSeed, state); });
+  Trace trace;
+  for (int step = kStep; step < kStep + 3; ++step) {
+    CHECK_RANK(session.num_updates() == step, std::to_string(session.num_updates()));
+    session.runner()->run_iteration(test.batch, nullptr, step, {.optimizer = "sgd", .step = step + 1}, 0, trace);
+  }
+  CHECK_RANK(session.num_updates() == kStep + 3, std::to_string(session.num_updates()));
+}
+
+/// The layers outlive the session, and the next one begins with them: rank 0 keeps 0 and 1, gets nothing and drops 2
+/// and 3, which rank 1 has by two moves. Gradients of the iteration that was interrupted are forgotten.
+RANK_TEST(RankSession, GoesOnWithWhatWasHeld, 2) {
+  SessionTest test(self);
+  std::optional<HeldLayers> held;
+  {
+    RankSession before = test.session();
+    before.start(small_phase(2, 1, 2, "1F1B", 0), kStep, fill_with_number);
+    for (auto& [layer, state] : before.layers()) state.gradients.fill_(9);
+    held = before.release();
+    CHECK_RANK(held.has_value() && held->layers.size() == 4, "four of eight layers");
+  }
+  Phase phase = small_phase(2, 1, 2, "1F1B", 0);
+  phase.partition = {{0, 2}, {2, 8}};
+  const std::vector<TensorMove> moves{{.layer = 2, .from_rank = 0, .to_rank = 1},
+                                      {.layer = 3, .from_rank = 0, .to_rank = 1}};
+  RankSession session = test.session();
+  session.start_with(phase, kStep, std::move(*held), moves);
+  CHECK_RANK(layers_of(session) == (self.rank == 0 ? Ints{0, 1} : Ints{2, 3, 4, 5, 6, 7}), "layers of the stage");
+  CHECK_RANK(holds_numbers(session), "each with its weights");
+  for (const auto& [layer, state] : session.layers())
+    CHECK_RANK(at::equal(state.gradients, at::zeros_like(state.gradients)), fmt::format("layer {}", layer));
+}
+
+RANK_TEST(RankSession, HoldsNothingWholeWhereAChangeWasInterrupted, 2) {
+  SessionTest test(self);
+  RankSession session = test.session();
+  session.start(small_phase(2, 1, 2, "1F1B", 0), kStep, fill_with_number);
+  test.job.communicator->sever();
+  bool lost = false;
+  try {
+    session.enter(small_phase(1, 2, 1, "1F1B", 0));
+  } catch (const PeerLost&) {
+    lost = true;
+  }
+  CHECK_RANK(lost, "layers cannot move");
+  CHECK_RANK(!session.release(), "some may be half moved");
+}
+
+TEST(RankSession, UnfreezesNothing) {
+  SessionTest test(RankEnvironment{});
+  RankSession session = test.session();
+  session.start(small_phase(1, 1, 1, "1F1B", 3), kStep, fill_with_number);
+  EXPECT_THROW(session.enter(small_phase(1, 1, 1, "1F1B", 1)), InternalError);
+  EXPECT_EQ(session.phase().first_trainable_layer, 3);
+  EXPECT_TRUE(session.release()) << "nothing has begun";
+}
+
+}  // namespace
+}  // namespace frostpipe::test
