@@ -1,0 +1,260 @@
+// Oracle: sums of a made-up profile's figures, by hand. An action is never shorter
+// than its sum; on a busy machine it is longer, so the shortest of some tries is compared.
+#include "executor/emulation/emulated_stage.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "executor/cache/store/activation_store.h"
+#include "executor/device/memory_meter.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Ints = std::vector<int>;
+using Shape = std::vector<std::int64_t>;
+
+/// Empty where there is no tensor.
+Shape shape_of(const at::Tensor& tensor) { return tensor.defined() ? tensor.sizes().vec() : Shape(); }
+
+constexpr Nanoseconds kUnit = 500'000;
+constexpr double kTimersDelay = 1;       // in units; less is told from no other sum
+constexpr int kShrink = 2, kHidden = 2;  // 4 / kShrink
+
+/// Per sample, in units: 1 forward, 4 input gradient, 16 weight gradient, 2 frozen; 30 per update. Two blocks, so
+/// six layers.
+Profile slow_profile() {
+  return test::synthetic_profile(2, {{.forward_ns = kUnit,
+                                      .input_gradient_ns = 4 * kUnit,
+                                      .weight_gradient_ns = 16 * kUnit,
+                                      .frozen_forward_ns = 2 * kUnit,
+                                      .update_ns = 30 * kUnit,
+                                      .output_activation_bytes = 8,
+                                      .saved_activation_bytes = 1 << 20,
+                                      .workspace_bytes = 1 << 22,
+                                      .parameter_count = 100}});
+}
+
+/// The times of the actions alone, without tensors that take time to make.
+Profile small_profile() {
+  Profile profile = slow_profile();
+  for (Measurement& one : profile.measurements) one.cost.saved_activation_bytes = one.cost.workspace_bytes = 0;
+  return profile;
+}
+
+EmulatedStageFactory factory_of(const Profile& profile, ActivationCache* cache = nullptr) {
+  return {profile, "cpu", "adamw", "float32", kShrink, at::TensorOptions().dtype(at::kFloat), cache};
+}
+
+Phase phase_of(Partition partition, int first_trainable_layer) {
+  Phase phase;
+  phase.layout.pipeline_parallel_size = static_cast<int>(partition.size());
+  phase.partition = std::move(partition);
+  phase.first_trainable_layer = first_trainable_layer;
+  return phase;
+}
+
+/// Four samples of eight tokens, which is what was measured.
+struct FourSamples {
+  Ints samples{0, 1, 2, 3};
+  MiniBatch batch{.samples = samples, .lengths = {8, 8, 8, 8}};
+};
+
+/// One stage of a phase, and what its actions take.
+struct Stage {
+  Stage(const Profile& profile, const Phase& phase, int pipeline_rank, ActivationCache* cache = nullptr)
+      : compute(factory_of(profile, cache).make_stage(phase, {.pipeline_rank = pipeline_rank}, layers)) {}
+
+  /// The shortest time that `act` takes, in units. Stops where that is near the expected time.
+  double units_of(double expected, const auto& prepare, const auto& act) {
+    double shortest = 1e9;
+    for (int attempt = 0; attempt < 20 && shortest > expected + kTimersDelay; ++attempt) {
+      compute->begin_iteration(four.batch, {0, 4}, nullptr, {});
+      prepare();
+      const Clock::time_point begin = Clock::now();
+      act();
+      shortest = std::min(shortest, std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kUnit);
+    }
+    return shortest;
+  }
+  at::Tensor forward(SampleRange range = {0, 2}) { return compute->forward(0, range, {}); }
+
+  /// As expected, and no longer than a timer's delay.
+  void expect_forward(double expected, SampleRange range = {0, 2}) {
+    const double units = units_of(
+        expected, [] {}, [&] { forward(range); });
+    EXPECT_GE(units, expected);
+    EXPECT_LE(units, expected + kTimersDelay);
+  }
+  void expect_backward(double expected) {
+    const double units = units_of(
+        expected, [&] { forward(); }, [&] { compute->backward(0, {}); });
+    EXPECT_GE(units, expected);
+    EXPECT_LE(units, expected + kTimersDelay);
+  }
+  void expect_update(double expected) {
+    const double units = units_of(
+        expected, [] {}, [&] { compute->update({}); });
+    EXPECT_GE(units, expected);
+    EXPECT_LE(units, expected + kTimersDelay);
+  }
+
+  FourSamples four;
+  std::map<int, LayerState> layers;
+  std::unique_ptr<StageCompute> compute;
+};
+
+TEST(ShrunkHiddenSize, IsRoundedUpAndNeverNothing) {
+  Model model;
+  model.hidden_size = 768;
+  EXPECT_EQ(shrunk_hidden_size(model, 1), 768);
+  EXPECT_EQ(shrunk_hidden_size(model, 100), 8);
+  EXPECT_EQ(shrunk_hidden_size(model, 768), 1);
+  EXPECT_EQ(shrunk_hidden_size(model, 10'000), 1);
+}
+
+/// 1000 parameters, of which a table of 10 words of 4 values is a row of 2 each where half of everything is there.
+TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
+  Profile profile = slow_profile();
+  profile.model.vocab_size = 10;
+  for (Layer& layer : profile.model.layers) layer.parameter_count = 1000;
+  profile.model.layers[2].parameter_count = 1;
+  const EmulatedStageFactory factory = factory_of(profile);
+  const LayerState embedding = factory.make_layer(0, /*trains=*/true), tiny = factory.make_layer(2, true),
+                   frozen = factory.make_layer(3, false);
+  ASSERT_EQ(embedding.parameters.size(), 2U);
+  EXPECT_EQ(embedding.parameters[0].value.sizes(), (at::IntArrayRef{10, 2}));
+  EXPECT_EQ(embedding.parameters[1].value.sizes(), (at::IntArrayRef{480}));
+  EXPECT_TRUE(at::equal(embedding.weights, at::full({500}, 1.0F)));
+  EXPECT_EQ(embedding.first_moment.numel(), 500);
+  EXPECT_TRUE(at::equal(tiny.weights, at::full({1}, 3.0F))) << "there is something to move";
+  EXPECT_TRUE(at::equal(frozen.weights, at::full({500}, 4.0F)));
+  EXPECT_FALSE(frozen.trains());
+}
+
+/// Layers 2 and 3 of a pipeline that trains from 1 on: two samples are 2 x 2 x 1, B is 2 x 2 x (4 + 16).
+TEST(EmulatedStage, OfTheMiddleTakesTheTimesOfItsLayers) {
+  const Profile profile = small_profile();
+  Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 1), 1);
+  stage.expect_forward(4);
+  stage.expect_backward(80);
+  stage.expect_update(60);
+}
+
+/// Layers 0 and 1 are frozen, 2 needs no gradient of its input: 2 x (2 + 2 + 1), 2 x 16.
+TEST(EmulatedStage, AtTheFrozenBoundaryTakesNoInputGradient) {
+  const Profile profile = small_profile();
+  Stage stage(profile, phase_of({{0, 3}, {3, 6}}, 2), 0);
+  stage.expect_forward(10);
+  stage.expect_backward(32);
+  stage.expect_update(30);
+}
+
+/// Layers 0 to 2 again, all but the input of the stage computed twice: 3 x 2 x 1 more.
+TEST(EmulatedStage, ComputesAgainInTheBackward) {
+  const Profile profile = small_profile();
+  Phase phase = phase_of({{0, 3}, {3, 6}}, 0);
+  phase.recompute = RecomputeMode::stage;
+  Stage stage(profile, phase, 0);
+  stage.expect_forward(6);
+  stage.expect_backward(3 * 32 + 2 * 8 + 6);
+}
+
+TEST(EmulatedStage, SendsWhatItsNeighboursExpect) {
+  const Profile profile = small_profile();
+  const Phase phase = phase_of({{0, 1}, {1, 3}, {3, 5}, {5, 6}}, 2);
+  const auto shapes = [&](int pipeline_rank) {
+    Stage stage(profile, phase, pipeline_rank);
+    stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
+    const at::Tensor output = stage.forward(), gradient = pipeline_rank > 0 ? stage.compute->backward(0, {}) : output;
+    return std::pair(shape_of(output), shape_of(gradient));
+  };
+  const Shape activation{2 * 8, kHidden}, none;
+  EXPECT_EQ(shapes(0).first, activation);
+  EXPECT_EQ(shapes(1), (std::pair{activation, none})) << "nobody before it trains";
+  EXPECT_EQ(shapes(2), (std::pair{activation, activation}));
+  EXPECT_EQ(shapes(3), (std::pair{none, activation})) << "the last one has the loss";
+}
+
+/// Layers 2 and 3 keep 1 MiB per sample each, half of which is there; 4 MiB of workspace per sample pass by.
+TEST(EmulatedStage, KeepsItsActivationsFromForwardToBackward) {
+  MemoryMeter::install();
+  const Profile profile = slow_profile();
+  Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 1), 1);
+  stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
+  const Bytes before = MemoryMeter::live_bytes(), mebibyte = 1 << 20;
+  MemoryMeter::reset_peak();
+  stage.compute->forward(0, {0, 2}, {});
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * 2 * mebibyte / kShrink);
+  EXPECT_EQ(MemoryMeter::peak_bytes() - before, (2 * 2 + 2 * 4) * mebibyte / kShrink);
+  stage.compute->forward(1, {2, 3}, {});
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 3 * 2 * mebibyte / kShrink);
+  stage.compute->backward(0, {});
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * mebibyte / kShrink);
+  stage.compute->backward(1, {});
+  EXPECT_EQ(MemoryMeter::live_bytes(), before);
+}
+
+/// Samples 0 to 2 are in the cache at the boundary, 3 is not. An entry of 8 x 4 floats takes 5 units of latency, and
+/// 128 bytes at 128 bytes per 10 units to read and per 20 units to write.
+class EmulatedCacheTest : public testing::Test {
+ protected:
+  EmulatedCacheTest() {
+    constexpr std::int64_t kBytesPerSecond = 128 * 1'000'000'000LL / (10 * kUnit);
+    profile_.cache = CacheSpeed{.read = {5 * kUnit, kBytesPerSecond}, .write = {5 * kUnit, kBytesPerSecond / 2}};
+    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = 1 << 16, .disk_folder = {}};
+    std::vector<CacheableSample> samples;
+    for (int sample = 0; sample < 4; ++sample) {
+      samples.push_back({.tokens = 8, .key = static_cast<std::uint64_t>(100 + sample)});
+      options.entry_bytes.push_back(ActivationCache::entry_bytes(8, kHidden, at::kFloat));
+    }
+    store_ = ActivationStore::create(options, "emulated_stage_test");
+    cache_ = std::make_unique<ActivationCache>(store_.get(), samples, Ints{0, 1, 2, 3}, kHidden, at::kFloat,
+                                               at::TensorOptions().dtype(at::kFloat));
+    cache_->set_boundary({.layer = 2, .key = 7});
+    cache_->write(Ints{0, 1, 2}, at::zeros({3 * 8, kHidden}));
+    phase_.cache.on = true;
+  }
+  Profile profile_ = small_profile();
+  Phase phase_ = phase_of({{0, 3}, {3, 6}}, 2);
+  std::unique_ptr<ActivationStore> store_;
+  std::unique_ptr<ActivationCache> cache_;
+};
+
+/// What was found is read, 3 x (5 + 10), and not computed: 2 + 2 for one sample, 4 x 1 for the layer that trains.
+TEST_F(EmulatedCacheTest, ReadsWhatThereIsAndComputesTheRest) {
+  Stage stage(profile_, phase_, 0, cache_.get());
+  const auto read = [&] { stage.compute->cache_read(0, {0, 4}); };
+  const double reading = stage.units_of(
+      45, [] {}, read);
+  EXPECT_GE(reading, 45);
+  EXPECT_LE(reading, 45 + kTimersDelay);
+  const double computing = stage.units_of(8, read, [&] { stage.forward({0, 4}); });
+  EXPECT_GE(computing, 8);
+  EXPECT_LE(computing, 8 + kTimersDelay);
+}
+
+/// The one sample that was not there costs 5 + 20, once; then it is.
+TEST_F(EmulatedCacheTest, WritesWhatIsNotThere) {
+  Stage stage(profile_, phase_, 0, cache_.get());
+  const std::int64_t written_before = cache_->counts().written;
+  stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
+  stage.compute->cache_read(0, {0, 4});
+  stage.forward({0, 4});
+  const Clock::time_point begin = Clock::now();
+  stage.compute->cache_write(0, {0, 4});
+  EXPECT_GE(Clock::now() - begin, std::chrono::nanoseconds(25 * kUnit));
+  EXPECT_EQ(cache_->counts().written - written_before, 1);
+  EXPECT_EQ(cache_->take(Ints{3}, 2).layers, Ints{2});
+}
+
+}  // namespace
+}  // namespace frostpipe
