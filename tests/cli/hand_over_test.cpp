@@ -1,0 +1,93 @@
+// Oracle: what the program beside writes down: a shell script in place of the one with LibTorch.
+#include "cli/hand_over.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kErrorFile = "FROSTPIPE_HAND_OVER_ERROR";
+constexpr int kCameBack = 40, kThrew = 41;
+
+/// Before gtest's main: in a copy of this program that the tests have started as the tool.
+[[maybe_unused]] const bool kIsNoTool = [] {
+  const char* const error_file = std::getenv(kErrorFile);
+  if (!error_file) return true;
+  std::string own = read_text_file("/proc/self/cmdline");
+  std::array<char*, 4> arguments{};
+  int count = 0;
+  for (std::size_t at = 0; at < own.size(); at = own.find('\0', at) + 1) arguments.at(count++) = own.data() + at;
+  try {
+    hand_over_to_executor(count, arguments.data());
+  } catch (const RuntimeFailure& error) {
+    std::ofstream(error_file) << error.what();
+    _exit(kThrew);
+  }
+  _exit(kCameBack);
+}();
+
+class HandOver : public test::ScratchFolderTest {
+ protected:
+  HandOver() { fs::copy_file(fs::read_symlink("/proc/self/exe"), tool()); }
+
+  fs::path tool() const { return folder_ / "tool"; }
+  fs::path error_file() const { return folder_ / "error"; }
+  /// A program beside the tool that writes down how it was called, and ends with 7.
+  void put_executor_beside(fs::perms permissions) const {
+    fs::permissions(file("tool-executor", "#!/bin/sh\necho \"$@\" > " + (folder_ / "called").string() + "; exit 7\n"),
+                    permissions);
+  }
+  /// How the tool ends that is called with these words.
+  int call(const char* command, const char* argument) const {
+    const pid_t child = fork();
+    if (child == 0) {
+      setenv(kErrorFile, error_file().c_str(), 1);
+      execl(tool().c_str(), "frostpipe", command, argument, nullptr);
+      _exit(1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+};
+
+TEST_F(HandOver, WhatComputesBecomesTheProgramBesideWithItsArguments) {
+  put_executor_beside(fs::perms::owner_all);
+  for (const char* const command : {"profile", "train", "evaluate"}) {
+    EXPECT_EQ(call(command, "--model=two words"), 7);
+    EXPECT_EQ(read_text_file(folder_ / "called"), std::string(command) + " --model=two words\n");
+  }
+}
+
+TEST_F(HandOver, AllElseStays) {
+  put_executor_beside(fs::perms::owner_all);
+  for (const char* const command : {"plan", "simulate", "compare", "report", "schedule", "inspect", "bench", "--help"})
+    EXPECT_EQ(call(command, "train"), kCameBack) << command;
+  EXPECT_EQ(call(nullptr, nullptr), kCameBack);
+}
+
+TEST_F(HandOver, WithoutTheProgramBesideTheCommandItselfSaysSo) { EXPECT_EQ(call("train", "plan.json"), kCameBack); }
+
+TEST_F(HandOver, AProgramBesideThatCannotBeStartedIsNamed) {
+  put_executor_beside(fs::perms::owner_read);
+  EXPECT_EQ(call("train", "plan.json"), kThrew);
+  EXPECT_EQ(read_text_file(error_file()), tool().string() + "-executor: cannot be started: Permission denied");
+}
+
+}  // namespace
+}  // namespace frostpipe
