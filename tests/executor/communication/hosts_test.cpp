@@ -37,7 +37,7 @@ RANK_TEST(Hosts, AreNumberedInTheOrderOfTheirFirstRanks, 3) {
   const std::string name(200, 'n');
   for (const Hosts& hosts : {
            Hosts{{"", "", ""}, {0, 0, 0}},
-           Hosts{{"b", "a", "a"}, {0, 1, 1}},
+           Hosts{{"b", "b", "a"}, {0, 0, 1}},
            Hosts{{"b", "a", "b"}, {0, 1, 0}},
            Hosts{{"c", "b", "a"}, {0, 1, 2}},
            Hosts{{name + "1", name + "2", name}, {0, 1, 2}},
