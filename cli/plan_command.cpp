@@ -97,7 +97,7 @@ std::string advice_on_memory(double reserve) {
 
 /// Those asked for, if they were measured, else those that the planner wants to weigh.
 std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile& profile, const Cluster& cluster) {
-  if (options.threads_per_rank == 0) return threads_to_weigh(options.plan, profile, cluster);
+  if (options.threads_per_rank == 0) return threads_to_weigh({profile, cluster, options.plan});
   const std::vector<int> measured = measured_threads(profile, cluster);
   if (std::find(measured.begin(), measured.end(), options.threads_per_rank) == measured.end())
     throw InvalidInput(
@@ -178,7 +178,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
   text += groupings_text(runs);
   if (options.plan.method == PlanMethod::timely_freeze) {
     const TrainingPlan& plan = std::get<AutoPlan>(best.planned.answer).plan;
-    text += timely_freeze_text(plan.phases.front(), profile, best.cluster, options.plan);
+    text += timely_freeze_text(plan.phases.front(), {profile, best.cluster, options.plan});
   }
   return text;
 }
@@ -187,7 +187,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
 AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, const Inputs& inputs,
                          const Cluster& cluster) {
   if (options.plan.method != PlanMethod::automatic)
-    answer.lower_bound_ns = iteration_lower_bound_ns(inputs.profile, cluster, options.plan);
+    answer.lower_bound_ns = iteration_lower_bound_ns({inputs.profile, cluster, options.plan});
   answer.plan.workload = inputs.profile.workload;
   answer.plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
   answer.plan.provenance = provenance_of(options, inputs.profile, inputs.profile_content, inputs.cluster_content);
@@ -220,7 +220,7 @@ int run_plan(PlanCommandOptions& options) {
   const Cluster grouped = with_threads_per_rank(inputs.whole, best.threads_per_rank);
   print_result(
       plan_text(answer.plan, profile, grouped, options.output, is_fastest) + plan_answer_text(answer) + explanation +
-      (options.explain ? stage_terms_text(answer.plan.phases.front(), profile, best.cluster, options.plan) : ""));
+      (options.explain ? stage_terms_text(answer.plan.phases.front(), {profile, best.cluster, options.plan}) : ""));
   return 0;
 }
 

@@ -22,7 +22,9 @@ constexpr std::size_t kMostReasons = 8;
 constexpr int kProofMicroBatches = 40'000;  // for a layout: some tens of milliseconds
 
 /// Pairs (tensor-parallel size, pipeline length) that leave no device idle.
-std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOptions& options, int num_devices) {
+std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
+  const int num_devices = devices_to_use(cluster, options);
   std::set<int> sizes;
   for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
   std::vector<std::pair<int, int>> layouts;
@@ -40,27 +42,23 @@ std::vector<std::pair<int, int>> layouts_of(const Profile& profile, const PlanOp
 
 class AutoSearch {
  public:
-  AutoSearch(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only)
-      : profile_(profile),
-        cluster_(cluster),
-        options_(options),
-        bound_only_(bound_only),
-        costs_(profile, options.dtype) {}
+  AutoSearch(const PlanningProblem& problem, bool bound_only)
+      : problem_(problem), bound_only_(bound_only), costs_(problem.profile, problem.options.dtype) {}
 
   void add(int tensor_ranks, int length) {
-    for (std::vector<int>& placement : placements_of(cluster_, options_, tensor_ranks, length))
+    for (std::vector<int>& placement : placements_of(problem_.cluster, problem_.options, tensor_ranks, length))
       add(tensor_ranks, length, std::move(placement));
   }
 
   void add(int tensor_ranks, int length, std::vector<int> placement) {
-    Layout layout{.options = options_,
+    Layout layout{.options = problem_.options,
                   .search = {.pipeline_parallel_size = length,
-                             .recompute = {options_.recompute},
+                             .recompute = {problem_.options.recompute},
                              .proof_micro_batches = bound_only_ ? 0 : kProofMicroBatches,
                              .bound_only = bound_only_}};
     layout.options.tensor_parallel_size = tensor_ranks;
     layout.options.placement = std::move(placement);
-    if (!options_.recompute)
+    if (!problem_.options.recompute)
       layout.search.recompute.insert(layout.search.recompute.end(), kRecomputeModes.begin(), kRecomputeModes.end());
     layouts_.push_back(std::move(layout));
   }
@@ -68,7 +66,8 @@ class AutoSearch {
   /// Those first that may be the fastest, so that the others can be given up early.
   void run() {
     for (Layout& layout : layouts_)
-      layout.bound_ns = least_bound_of_any_partition(profile_, cluster_, layout.options, layout.search, costs_);
+      layout.bound_ns =
+          least_bound_of_any_partition({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
     std::stable_sort(layouts_.begin(), layouts_.end(),
                      [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
     for (const Layout& layout : layouts_) consider(layout);
@@ -101,7 +100,8 @@ class AutoSearch {
     std::string reason;
     Bytes missing = kNoLimit;
     try {
-      PhaseSearchResult result = search_phase(profile_, cluster_, layout.options, layout.search, costs_);
+      PhaseSearchResult result =
+          search_phase({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
       lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
       if (result.best && !bound_only_) keep(*std::move(result.best));
       if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
@@ -133,9 +133,7 @@ class AutoSearch {
     return found_.size() > kMostAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
   }
 
-  const Profile& profile_;
-  const Cluster& cluster_;
-  const PlanOptions& options_;
+  PlanningProblem problem_;
   bool bound_only_;
   LayerCosts costs_;
   std::vector<Layout> layouts_;
@@ -144,20 +142,19 @@ class AutoSearch {
   std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
 };
 
-AutoSearch searched(const Profile& profile, const Cluster& cluster, const PlanOptions& options, bool bound_only) {
-  AutoSearch search(profile, cluster, options, bound_only);
-  for (const auto& [tensor_ranks, length] : layouts_of(profile, options, devices_to_use(cluster, options)))
-    search.add(tensor_ranks, length);
+AutoSearch searched(const PlanningProblem& problem, bool bound_only) {
+  AutoSearch search(problem, bound_only);
+  for (const auto& [tensor_ranks, length] : layouts_of(problem)) search.add(tensor_ranks, length);
   search.run();
   return search;
 }
 
 }  // namespace
 
-std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options) {
-  require_meaningful(profile, cluster, options);
-  AutoSearch search = searched(profile, cluster, options, /*bound_only=*/false);
+std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
+  require_meaningful(problem);
+  AutoSearch search = searched(problem, /*bound_only=*/false);
   std::vector<Phase> found = search.found();
   std::vector<std::string> unfit_layouts = search.unfit_layouts();
   if (found.empty()) {
@@ -174,7 +171,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
   PlanOptions chosen = options;  // for what a plan holds beside its phases
   chosen.method =
       found.front().layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
-  AutoPlan result{.plan = plan_of(profile, cluster, chosen, {found.front()}),
+  AutoPlan result{.plan = plan_of({profile, cluster, chosen}, {found.front()}),
                   .alternatives = {},
                   .unfit_layouts = std::move(unfit_layouts)};
   result.lower_bound_ns = search.lower_bound_ns();
@@ -183,8 +180,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const 
   return result;
 }
 
-Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
-  PlanOptions any = options;
+Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
+  PlanOptions any = problem.options;
   any.tensor_parallel_size = 1;
   any.any_tensor_parallel_size = true;
   any.pipeline_parallel_size = 0;
@@ -194,7 +191,7 @@ Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& clus
   any.pins.clear();
   any.method = PlanMethod::automatic;
   any.partitioner = Partitioner::exact;
-  const Nanoseconds bound = searched(profile, cluster, any, /*bound_only=*/true).lower_bound_ns();
+  const Nanoseconds bound = searched({problem.profile, problem.cluster, any}, /*bound_only=*/true).lower_bound_ns();
   return bound == kNoLimit ? 0 : bound;
 }
 

@@ -25,12 +25,11 @@ struct AutoPlan {
 /// can be. Layouts that cannot be among the best six are left unfinished. What `options` fix (tensor_parallel_size
 /// unless any_, pipeline_parallel_size, schedule, recompute) stays fixed; the method is not looked at. Infeasible if
 /// nothing fits.
-std::variant<AutoPlan, Infeasible> make_auto_plan(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options);
+std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem);
 
 /// No plan with nothing frozen that keeps all devices busy as make_auto_plan's do has a shorter iteration, with this
 /// profile and this memory: the least over its layouts, ways to recompute, numbers of micro-batches and all partitions
 /// that fit of StageBound, where its proof is; nothing is simulated. What options fix is let free. 0 if nothing fits.
-Nanoseconds iteration_lower_bound_ns(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem);
 
 }  // namespace frostpipe

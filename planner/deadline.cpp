@@ -36,8 +36,8 @@ double trained_share(const std::vector<FreezeEvent>& events, int num_blocks, int
 
 }  // namespace
 
-std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile, const Cluster& cluster,
-                                                         const PlanOptions& options, Nanoseconds deadline_ns) {
+std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& problem, Nanoseconds deadline_ns) {
+  const auto& [profile, cluster, options] = problem;
   const std::vector<FreezeEvent> events = forecast_of(profile.model, options);
   if (events.empty()) throw InvalidInput("deadline", "needs a forecast that freezes something", "none");
   const int first = events.front().from_step, steps = options.num_steps;
@@ -48,7 +48,7 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile,
     const int delay = static_cast<int>(static_cast<std::int64_t>(steps) * hundredths / kHundredths) - first;
     PlanOptions later = options;
     later.forecast = delayed(events, delay, steps);
-    PlanResult made = make_plan(profile, cluster, later);
+    PlanResult made = make_plan({profile, cluster, later});
     if (auto* none = std::get_if<Infeasible>(&made)) {
       entry->second = std::move(*none);
     } else {

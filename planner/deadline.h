@@ -18,7 +18,6 @@ struct DeadlinePlan {
 /// later, or earlier, by as many steps, of those plans by make_plan with the longest delay whose predicted time is at
 /// most `deadline_ns`. Delays are whole hundredths of the run; searched by bisection, as a run that freezes later is
 /// not shorter. Infeasible names the shortest time that the forecast reaches, or what does not fit.
-std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const Profile& profile, const Cluster& cluster,
-                                                         const PlanOptions& options, Nanoseconds deadline_ns);
+std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& problem, Nanoseconds deadline_ns);
 
 }  // namespace frostpipe

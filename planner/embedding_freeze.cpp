@@ -36,7 +36,7 @@ EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, con
                             .ignore_memory_limit = !plan.memory_limited,
                             .freeze = {}};
   const auto best =
-      best_phase(profile, cluster, options, before.layout.pipeline_parallel_size, /*first_trainable_layer=*/1);
+      best_phase({profile, cluster, options}, before.layout.pipeline_parallel_size, /*first_trainable_layer=*/1);
   Phase after = before;
   after.first_trainable_layer = 1;
   if (const auto* phase = std::get_if<Phase>(&best)) after = *phase;

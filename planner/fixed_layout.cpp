@@ -14,13 +14,12 @@
 namespace frostpipe {
 namespace {
 
-std::variant<Phase, Infeasible> best_of_lengths(const Profile& profile, const Cluster& cluster,
-                                                const PlanOptions& options, std::vector<int> lengths) {
-  if (options.pipeline_parallel_size > 0) lengths = {options.pipeline_parallel_size};
+std::variant<Phase, Infeasible> best_of_lengths(const PlanningProblem& problem, std::vector<int> lengths) {
+  if (problem.options.pipeline_parallel_size > 0) lengths = {problem.options.pipeline_parallel_size};
   std::optional<Phase> best;
   Infeasible infeasible;
   for (const int p : lengths) {
-    auto result = best_phase(profile, cluster, options, p, /*first_trainable_layer=*/0);
+    auto result = best_phase(problem, p, /*first_trainable_layer=*/0);
     if (const auto* none = std::get_if<Infeasible>(&result)) {
       infeasible.add(*none);
       continue;
@@ -38,27 +37,24 @@ int longest_pipeline(const Cluster& cluster, const PlanOptions& options) {
   return devices_to_use(cluster, options) / options.tensor_parallel_size;
 }
 
-std::variant<Phase, Infeasible> data_parallel_phase(const Profile& profile, const Cluster& cluster,
-                                                    const PlanOptions& options) {
-  return best_of_lengths(profile, cluster, options, {1});
+std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem) {
+  return best_of_lengths(problem, {1});
 }
 
-std::variant<Phase, Infeasible> best_static_phase(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options) {
+std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem) {
   std::vector<int> lengths;
-  const int longest = longest_pipeline(cluster, options);
+  const int longest = longest_pipeline(problem.cluster, problem.options);
   for (int p = std::min(2, longest); p <= longest; ++p)
     if (longest % p == 0) lengths.push_back(p);
-  return best_of_lengths(profile, cluster, options, std::move(lengths));
+  return best_of_lengths(problem, std::move(lengths));
 }
 
-std::variant<Phase, Infeasible> longest_pipeline_phase(const Profile& profile, const Cluster& cluster,
-                                                       const PlanOptions& options) {
-  return best_of_lengths(profile, cluster, options, {longest_pipeline(cluster, options)});
+std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& problem) {
+  return best_of_lengths(problem, {longest_pipeline(problem.cluster, problem.options)});
 }
 
-std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options) {
+std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
   LayerCosts costs(profile, options.dtype);
   std::optional<Phase> best;
   Nanoseconds least = 0;
@@ -66,7 +62,7 @@ std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const 
   const int longest = longest_pipeline(cluster, options);
   for (int p = 1; p <= std::min(longest, static_cast<int>(profile.model.layers.size())); ++p) {
     if (longest % p != 0 || (options.pipeline_parallel_size > 0 && p != options.pipeline_parallel_size)) continue;
-    PhaseSearchResult found = search_phase(profile, cluster, options,
+    PhaseSearchResult found = search_phase(problem,
                                            {.pipeline_parallel_size = p,
                                             .cache = {},
                                             .recompute = {options.recompute},
@@ -80,18 +76,18 @@ std::variant<Phase, Infeasible> least_bound_phase(const Profile& profile, const 
       best = std::move(found.best);
     }
   }
-  if (best) return freeze_in_place(profile, cluster, options, *best, 0, 0);  // with its prediction
+  if (best) return freeze_in_place(problem, *best, 0, 0);  // with its prediction
   return reasons;
 }
 
-std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const Profile& profile, const Cluster& cluster,
-                                                            const PlanOptions& options, const Phase& start,
+std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const PlanningProblem& problem, const Phase& start,
                                                             const NextPhase& next) {
+  const auto& [profile, cluster, options] = problem;
   std::vector<Phase> phases{start};
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
   for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
     const int first_trainable = window->first_trainable_layer;
-    auto phase = next(profile, cluster, options, phases.back(), first_trainable, window->from_step);
+    auto phase = next(problem, phases.back(), first_trainable, window->from_step);
     if (const auto* none = std::get_if<Infeasible>(&phase))
       return Infeasible{
           fmt::format("with {} frozen blocks: {}", frozen_blocks(profile.model, first_trainable), none->reason),

@@ -25,19 +25,19 @@ void require_possible_length(const Cluster& cluster, const PlanOptions& options)
 
 }  // namespace
 
-PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted,
-                     const ReplanObserver& observe) {
-  const PlanMethodEntry& method = entry_of(wanted.method);
-  const PlanOptions options = method.adapted ? method.adapted(wanted) : wanted;
-  require_meaningful(profile, cluster, options);
-  require_possible_length(cluster, options);
-  auto phases = method.plan(profile, cluster, options, observe);
+PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe) {
+  const PlanMethodEntry& method = entry_of(problem.options.method);
+  const PlanOptions options = method.adapted ? method.adapted(problem.options) : problem.options;
+  const PlanningProblem adapted{problem.profile, problem.cluster, options};
+  require_meaningful(adapted);
+  require_possible_length(adapted.cluster, options);
+  auto phases = method.plan(adapted, observe);
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
-  return plan_of(profile, cluster, options, std::get<std::vector<Phase>>(std::move(phases)));
+  return plan_of(adapted, std::get<std::vector<Phase>>(std::move(phases)));
 }
 
-TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                     std::vector<Phase> phases) {
+TrainingPlan plan_of(const PlanningProblem& problem, std::vector<Phase> phases) {
+  const auto& [profile, cluster, options] = problem;
   TrainingPlan plan;
   plan.method = options.method;
   plan.world_size = static_cast<int>(cluster.devices.size());

@@ -36,11 +36,9 @@ using PlanResult = std::variant<TrainingPlan, Infeasible>;
 /// options that mean nothing (method auto, no samples, no length) and for costs that were not measured.
 ///
 /// `observe` is told what was considered at each freeze that replan() answered.
-PlanResult make_plan(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                     const ReplanObserver& observe = {});
+PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe = {});
 
 /// A plan of these phases: what it holds beside them is from `options`.
-TrainingPlan plan_of(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                     std::vector<Phase> phases);
+TrainingPlan plan_of(const PlanningProblem& problem, std::vector<Phase> phases);
 
 }  // namespace frostpipe

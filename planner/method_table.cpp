@@ -13,41 +13,36 @@
 namespace frostpipe {
 namespace {
 
-using OnePhaseFunction = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&);
+using OnePhaseFunction = std::variant<Phase, Infeasible> (*)(const PlanningProblem&);
 
 /// One phase throughout.
 template <OnePhaseFunction function>
-PlannedPhases one_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                        const ReplanObserver& /*observe*/) {
-  auto phase = function(profile, cluster, options);
+PlannedPhases one_phase(const PlanningProblem& problem, const ReplanObserver& /*observe*/) {
+  auto phase = function(problem);
   if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
   return std::vector<Phase>{std::get<Phase>(std::move(phase))};
 }
 
-using NextPhaseFunction = std::variant<Phase, Infeasible> (*)(const Profile&, const Cluster&, const PlanOptions&,
-                                                              const Phase&, int, int);
+using NextPhaseFunction = std::variant<Phase, Infeasible> (*)(const PlanningProblem&, const Phase&, int, int);
 
 /// From a start on phase after phase along the forecast, by a rule that looks at nothing but the next freeze.
 template <OnePhaseFunction start, NextPhaseFunction next>
-PlannedPhases by_rule(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                      const ReplanObserver& /*observe*/) {
-  auto phase = start(profile, cluster, options);
+PlannedPhases by_rule(const PlanningProblem& problem, const ReplanObserver& /*observe*/) {
+  auto phase = start(problem);
   if (auto* none = std::get_if<Infeasible>(&phase)) return std::move(*none);
-  return phases_by_rule(profile, cluster, options, std::get<Phase>(phase), next);
+  return phases_by_rule(problem, std::get<Phase>(phase), next);
 }
 
-PlannedPhases pipetransformer(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                              const ReplanObserver& observe) {
+PlannedPhases pipetransformer(const PlanningProblem& problem, const ReplanObserver& observe) {
   std::vector<int> lengths;
-  if (options.pipeline_parallel_size > 0) lengths.push_back(options.pipeline_parallel_size);
-  return best_whole_run(profile, cluster, options, std::move(lengths), observe);
+  if (problem.options.pipeline_parallel_size > 0) lengths.push_back(problem.options.pipeline_parallel_size);
+  return best_whole_run(problem, std::move(lengths), observe);
 }
 
-PlannedPhases pipetransformer_without_replicas(const Profile& profile, const Cluster& cluster,
-                                               const PlanOptions& options, const ReplanObserver& observe) {
-  const int length =
-      options.pipeline_parallel_size > 0 ? options.pipeline_parallel_size : longest_pipeline(cluster, options);
-  return best_whole_run(profile, cluster, options, {length}, observe);
+PlannedPhases pipetransformer_without_replicas(const PlanningProblem& problem, const ReplanObserver& observe) {
+  const int length = problem.options.pipeline_parallel_size > 0 ? problem.options.pipeline_parallel_size
+                                                                : longest_pipeline(problem.cluster, problem.options);
+  return best_whole_run(problem, {length}, observe);
 }
 
 /// PipeTransformer as published is a method of partition and schedule too.

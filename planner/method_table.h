@@ -15,8 +15,7 @@ struct PlanMethodEntry {
   PlanMethod method = PlanMethod::exact;
   std::string_view objective;  // what it makes least, or most: "iteration time"
   /// The phases of a run by `options` as `adapted` has made them. Only methods that weigh every freeze call `observe`.
-  PlannedPhases (*plan)(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                        const ReplanObserver& observe) = nullptr;
+  PlannedPhases (*plan)(const PlanningProblem& problem, const ReplanObserver& observe) = nullptr;
   PlanOptions (*adapted)(PlanOptions options) = nullptr;  // with what the method fixes; none = it fixes nothing
 };
 

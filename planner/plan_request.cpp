@@ -16,7 +16,7 @@ std::variant<AutoPlan, Infeasible> as_answer(PlanResult made) {
 }
 
 PlannedRun plan_until_deadline(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
-  auto made = plan_for_deadline(profile, cluster, request.options, *request.deadline_ns);
+  auto made = plan_for_deadline({profile, cluster, request.options}, *request.deadline_ns);
   if (auto* const none = std::get_if<Infeasible>(&made)) return {.answer = std::move(*none)};
   DeadlinePlan& late = std::get<DeadlinePlan>(made);
   return {.answer = AutoPlan{.plan = late.plan}, .late = std::move(late)};
@@ -36,18 +36,19 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
 PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
   if (request.deadline_ns) return plan_until_deadline(profile, cluster, request);
   if (request.options.method == PlanMethod::automatic)
-    return {.answer = make_auto_plan(profile, cluster, request.options)};
+    return {.answer = make_auto_plan({profile, cluster, request.options})};
   PlannedRun planned;
   ReplanObserver observe;
   if (request.keep_replans)
     observe = [&](const ReplanRequest& freeze, const ReplanResult& result) {
       planned.replans.push_back({.request = freeze, .result = result});
     };
-  planned.answer = as_answer(make_plan(profile, cluster, request.options, observe));
+  planned.answer = as_answer(make_plan({profile, cluster, request.options}, observe));
   return planned;
 }
 
-std::vector<int> threads_to_weigh(const PlanOptions& options, const Profile& profile, const Cluster& cluster) {
+std::vector<int> threads_to_weigh(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
   const bool finds_fastest = options.method == PlanMethod::automatic || options.method == PlanMethod::pipetransformer;
   const bool is_free = options.pipeline_parallel_size == 0 && options.tensor_parallel_size == 1 &&
                        options.data_parallel_size == 0 && options.max_devices == 0 && options.placement.empty() &&

@@ -44,7 +44,7 @@ struct GroupedRun {
 
 /// Threads per rank to plan with, ascending: all that were measured where the method finds the fastest layout ("auto",
 /// "pipetransformer") and the options fix no part of it, else 1.
-std::vector<int> threads_to_weigh(const PlanOptions& options, const Profile& profile, const Cluster& cluster);
+std::vector<int> threads_to_weigh(const PlanningProblem& problem);
 
 /// plan_run for every number of threads, in their order.
 std::vector<GroupedRun> plan_groupings(const Profile& profile, const Cluster& cluster, const PlanRequest& request,

@@ -15,14 +15,14 @@ Nanoseconds times(Nanoseconds duration, double factor) {
   return static_cast<Nanoseconds>(static_cast<double>(duration) * factor);
 }
 
-std::variant<ReplanResult, Infeasible> replan_along_forecast(const Profile& profile, const Cluster& cluster,
-                                                             const PlanOptions& options, const ReplanRequest& request,
+std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProblem& problem,
+                                                             const ReplanRequest& request,
                                                              const CacheContent& content) {
   RunStart start{.current = request.current, .content = content, .lengths = {}};
   if (request.layout_is_lost) start.current.reset();
-  RunPlanner planner(profile, cluster, options, std::move(start));
-  const auto windows = windows_of(profile.model, request.from_step, request.first_trainable_layer,
-                                  forecast_of(profile.model, options), options.num_steps);
+  RunPlanner planner(problem, std::move(start));
+  const auto windows = windows_of(problem.profile.model, request.from_step, request.first_trainable_layer,
+                                  forecast_of(problem.profile.model, problem.options), problem.options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;
@@ -70,29 +70,30 @@ Profile scaled_profile(Profile profile, double factor) {
   return profile;
 }
 
-std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster,
-                                              const PlanOptions& options, const ReplanRequest& request,
+std::variant<ReplanResult, Infeasible> replan(const PlanningProblem& problem, const ReplanRequest& request,
                                               const CacheContent& content) {
+  const auto& [profile, cluster, options] = problem;
   if (request.forecast && options.forecast != request.forecast) {
     PlanOptions with_forecast = options;
     with_forecast.forecast = request.forecast;
-    return replan(profile, cluster, with_forecast, request, content);
+    return replan({profile, cluster, with_forecast}, request, content);
   }
   if (request.from_step >= options.num_steps) {
     PlanOptions one_more = options;
     one_more.num_steps = request.from_step + 1;
     one_more.use_cache = false;
     one_more.forecast.emplace();
-    auto result = replan_along_forecast(profile, cluster, one_more, request, content);
+    auto result = replan_along_forecast({profile, cluster, one_more}, request, content);
     if (auto* found = std::get_if<ReplanResult>(&result)) found->why_no_cache = "no step is left";
     return result;
   }
-  if (request.measured_iteration_ns == 0) return replan_along_forecast(profile, cluster, options, request, content);
+  if (request.measured_iteration_ns == 0) return replan_along_forecast(problem, request, content);
   const Nanoseconds predicted = simulated_iteration_ns(request.current, step_settings(options), profile, cluster);
   const double factor = std::clamp(
       static_cast<double>(request.measured_iteration_ns) / static_cast<double>(std::max<Nanoseconds>(1, predicted)),
       0.5, 2.0);
-  return replan_along_forecast(scaled_profile(profile, factor), cluster, options, request, content);
+  const Profile scaled = scaled_profile(profile, factor);
+  return replan_along_forecast({scaled, cluster, options}, request, content);
 }
 
 }  // namespace frostpipe

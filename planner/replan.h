@@ -43,8 +43,7 @@ using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResu
 ///
 /// After the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
 /// to save with: they get the layout in which one more step would end first, without a cache.
-std::variant<ReplanResult, Infeasible> replan(const Profile& profile, const Cluster& cluster,
-                                              const PlanOptions& options, const ReplanRequest& request,
+std::variant<ReplanResult, Infeasible> replan(const PlanningProblem& problem, const ReplanRequest& request,
                                               const CacheContent& content);
 
 /// All compute, update and cache times of the profile multiplied by `factor`.

@@ -45,28 +45,24 @@ struct RunPlanner::State {
   std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
 
-RunPlanner::RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start)
-    : profile_(profile),
-      cluster_(cluster),
-      options_(options),
-      start_(std::move(start)),
-      costs_(profile, options.dtype) {
-  if (why_no_cache_at_all().empty()) capacity_ = cache_capacity(options.cache, profile);
+RunPlanner::RunPlanner(const PlanningProblem& problem, RunStart start)
+    : problem_(problem), start_(std::move(start)), costs_(problem.profile, problem.options.dtype) {
+  if (why_no_cache_at_all().empty()) capacity_ = cache_capacity(problem.options.cache, problem.profile);
 }
 
 std::string RunPlanner::why_no_cache(const RunWindow& first) const {
   if (first.first_trainable_layer == 0) return "nothing is frozen";
   if (std::string why = why_no_cache_at_all(); !why.empty()) return why;
-  const auto parts = cache_parts(first.first_trainable_layer, first.from_step, options_.num_steps,
-                                 options_.steps_per_epoch, capacity_, start_.content);
+  const auto parts = cache_parts(first.first_trainable_layer, first.from_step, problem_.options.num_steps,
+                                 problem_.options.steps_per_epoch, capacity_, start_.content);
   return find_something(parts) ? "" : "the run ends before a sample comes again";
 }
 
 std::string RunPlanner::why_no_cache_at_all() const {
-  if (!options_.use_cache) return "the cache is switched off";
-  if (options_.steps_per_epoch == 0) return "the length of an epoch is not known";
-  if (!profile_.cache) return "the profile has not measured a cache; profile again";
-  if (options_.cache.memory_bytes + options_.cache.disk_bytes == 0) return "the cache may hold 0 bytes";
+  if (!problem_.options.use_cache) return "the cache is switched off";
+  if (problem_.options.steps_per_epoch == 0) return "the length of an epoch is not known";
+  if (!problem_.profile.cache) return "the profile has not measured a cache; profile again";
+  if (problem_.options.cache.memory_bytes + problem_.options.cache.disk_bytes == 0) return "the cache may hold 0 bytes";
   return {};
 }
 
@@ -81,8 +77,8 @@ int RunPlanner::layout_index(Phase phase) {
 
 std::vector<int> RunPlanner::lengths() const {
   std::vector<int> lengths;
-  const int groups = devices_to_use(cluster_, options_) / options_.tensor_parallel_size;
-  for (int p = 1; p <= std::min(groups, static_cast<int>(profile_.model.layers.size())); ++p)
+  const int groups = devices_to_use(problem_.cluster, problem_.options) / problem_.options.tensor_parallel_size;
+  for (int p = 1; p <= std::min(groups, static_cast<int>(problem_.profile.model.layers.size())); ++p)
     if (groups % p == 0 && (!start_.current || start_.current->layout.pipeline_parallel_size % p == 0))
       lengths.push_back(p);
   return lengths;
@@ -96,11 +92,11 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
     if (capacity_ > 0 && first_trainable_layer > 0) uses.push_back(all_found(first_trainable_layer, capacity_));
     for (const CacheUse& use : uses) {
       try {
-        PhaseSearchResult found = search_phase(profile_, cluster_, options_,
+        PhaseSearchResult found = search_phase(problem_,
                                                {.pipeline_parallel_size = length,
                                                 .first_trainable_layer = first_trainable_layer,
                                                 .cache = use,
-                                                .recompute = {options_.recompute}},
+                                                .recompute = {problem_.options.recompute}},
                                                costs_);
         if (found.best) {
           const int index = layout_index(*std::move(found.best));
@@ -167,7 +163,7 @@ Phase RunPlanner::phase_of(int layout, int first_trainable_layer, const CacheUse
 Nanoseconds RunPlanner::bound_ns(int layout, int first_trainable_layer, const CacheUse& cache) {
   const Phase phase = phase_of(layout, first_trainable_layer, cache);
   try {
-    return StageBound(phase, profile_, cluster_, options_, costs_).of(phase.partition);
+    return StageBound(phase, problem_, costs_).of(phase.partition);
   } catch (const InvalidInput&) {  // not measured at this size
     return kNoLimit;
   }
@@ -180,9 +176,10 @@ std::optional<Nanoseconds> RunPlanner::iteration_ns(int layout, int first_traina
   if (!is_new) return entry->second;
   const Phase phase = phase_of(layout, first_trainable_layer, cache);
   try {
-    const auto memory = memory_of(phase, step_settings(options_), profile_, cluster_);
-    if (options_.ignore_memory_limit || what_does_not_fit(phase, memory, cluster_).empty())
-      entry->second = simulated_iteration_ns(phase, step_settings(options_), profile_, cluster_);
+    const auto memory = memory_of(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);
+    if (problem_.options.ignore_memory_limit || what_does_not_fit(phase, memory, problem_.cluster).empty())
+      entry->second =
+          simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);
   } catch (const InvalidInput&) {
   }
   return entry->second;
@@ -195,18 +192,18 @@ Nanoseconds RunPlanner::transition_ns(int layout, int first_trainable_layer, int
   if (is_new)
     entry->second = reconfiguration_ns(
         diff(phase_of(layout, first_trainable_layer, {}), phase_of(next_layout, next_first_trainable_layer, {}),
-             profile_.model, options_.optimizer, options_.dtype),
-        cluster_);
+             problem_.profile.model, problem_.options.optimizer, problem_.options.dtype),
+        problem_.cluster);
   return entry->second;
 }
 
 std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const State& state, int layout,
                                                  int last_layout, bool cached) {
   Step step{.cost = 0, .parts = {}, .content = state.content};
-  std::vector<CachePart> parts = {{.from_step = window.from_step, .end_step = options_.num_steps, .use = {}}};
+  std::vector<CachePart> parts = {{.from_step = window.from_step, .end_step = problem_.options.num_steps, .use = {}}};
   if (cached)
-    parts = cache_parts(window.first_trainable_layer, window.from_step, options_.num_steps, options_.steps_per_epoch,
-                        capacity_, state.content);
+    parts = cache_parts(window.first_trainable_layer, window.from_step, problem_.options.num_steps,
+                        problem_.options.steps_per_epoch, capacity_, state.content);
   if ((cached && !find_something(parts)) || (parts.size() < 2 && last_layout != layout)) return std::nullopt;
   std::optional<int> before = state.layout;
   int frozen_before = state.first_trainable_layer;
@@ -223,9 +220,9 @@ std::optional<RunPlanner::Step> RunPlanner::step(const RunWindow& window, const 
     }
     step.parts.emplace_back(std::move(parts[i]), now);
   }
-  if (options_.steps_per_epoch > 0)
+  if (problem_.options.steps_per_epoch > 0)
     step.content = advanced(state.content, cached ? window.first_trainable_layer : 0, window.from_step, window.end_step,
-                            options_.steps_per_epoch);
+                            problem_.options.steps_per_epoch);
   return step;
 }
 
@@ -299,10 +296,11 @@ RunPath RunPlanner::path_of(const std::vector<std::vector<State>>& states, int l
     for (const auto& [part, layout] : states[w + 1][at[w]].parts) {
       Phase phase = phase_of(layout, frozen, part.use);
       phase.from_step = part.from_step;
-      const auto memory = memory_of(phase, step_settings(options_), profile_, cluster_);
-      phase.predicted = {.iteration_ns = *iteration_ns(layout, frozen, part.use),
-                         .transformation_ns = before ? transition_ns(*before, frozen_before, layout, frozen) : 0,
-                         .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster_.devices.size()))};
+      const auto memory = memory_of(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);
+      phase.predicted = {
+          .iteration_ns = *iteration_ns(layout, frozen, part.use),
+          .transformation_ns = before ? transition_ns(*before, frozen_before, layout, frozen) : 0,
+          .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(problem_.cluster.devices.size()))};
       path.phases[w].push_back(std::move(phase));
       if (w == 0 && part.use.on) path.parts.push_back(part);
       if (part.from_step >= windows[w].end_step) continue;

@@ -41,7 +41,7 @@ struct RunPath {
 /// cheapest stay); transitions are priced by the simulator and its transformation costs.
 class RunPlanner {
  public:
-  RunPlanner(const Profile& profile, const Cluster& cluster, const PlanOptions& options, RunStart start);
+  RunPlanner(const PlanningProblem& problem, RunStart start);
 
   /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best`
   /// the first of these alone, which is quicker. Infeasible names the window's frozen blocks and what does not fit.
@@ -75,9 +75,7 @@ class RunPlanner {
                                  const std::vector<int>& layouts, bool only_best);
   RunPath path_of(const std::vector<std::vector<State>>& states, int last, const std::vector<RunWindow>& windows);
 
-  const Profile& profile_;
-  const Cluster& cluster_;
-  PlanOptions options_;
+  PlanningProblem problem_;
   RunStart start_;
   LayerCosts costs_;
   double capacity_ = 0;                          // fraction of the samples that the cache has room for

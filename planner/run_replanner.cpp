@@ -31,7 +31,7 @@ std::variant<ReplanResult, Infeasible> RunReplanner::replan(const ReplanRequest&
   const int boundary = request.current.cache.on ? request.current.first_trainable_layer : 0;
   content_ = advanced(std::move(content_), boundary, std::exchange(step_, request.from_step), request.from_step,
                       options_.steps_per_epoch);
-  return frostpipe::replan(profile_, cluster, options_, request, content_);
+  return frostpipe::replan({profile_, cluster, options_}, request, content_);
 }
 
 std::variant<Phase, Infeasible> replan_as_published(const TrainingPlan& plan, const ReplanRequest& request,
@@ -45,14 +45,15 @@ std::variant<Phase, Infeasible> replan_as_published(const TrainingPlan& plan, co
                             .schedule = "GPipe",
                             .recompute = plan.phases.front().recompute,
                             .ignore_memory_limit = !plan.memory_limited};
-  return next_published_phase(profile, cluster, options, request.current, request.first_trainable_layer,
+  return next_published_phase({profile, cluster, options}, request.current, request.first_trainable_layer,
                               request.from_step);
 }
 
-std::variant<std::vector<Phase>, Infeasible> replan_after_loss(PlanOptions options, const ReplanRequest& request,
-                                                               const Profile& profile, const Cluster& cluster) {
+std::variant<std::vector<Phase>, Infeasible> replan_after_loss(const PlanningProblem& problem,
+                                                               const ReplanRequest& request) {
+  PlanOptions options = problem.options;
   options.tokens = request.current.tokens;
-  auto result = replan(profile, cluster, options, request, CacheContent{});
+  auto result = replan({problem.profile, problem.cluster, options}, request, CacheContent{});
   if (auto* const none = std::get_if<Infeasible>(&result)) return std::move(*none);
   Continuation& chosen = std::get<ReplanResult>(result).chosen;
   return request.forecast ? along_the_forecast(chosen) : std::move(chosen.phases);

@@ -38,7 +38,7 @@ std::variant<Phase, Infeasible> replan_as_published(const TrainingPlan& plan, co
 
 /// For the devices that a loss has left, with an empty cache. Where the request has a forecast the phases follow it to
 /// the end, else they hold as if nothing more froze.
-std::variant<std::vector<Phase>, Infeasible> replan_after_loss(PlanOptions options, const ReplanRequest& request,
-                                                               const Profile& profile, const Cluster& cluster);
+std::variant<std::vector<Phase>, Infeasible> replan_after_loss(const PlanningProblem& problem,
+                                                               const ReplanRequest& request);
 
 }  // namespace frostpipe

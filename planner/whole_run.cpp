@@ -36,8 +36,8 @@ Continuation continuation_of(const RunPath& path, const std::vector<RunWindow>& 
 
 /// What is considered at each freeze of a plan, and which of it the plan does: of equally fast ways replan() may prefer
 /// another.
-void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const RunPath& path,
-             const std::vector<RunWindow>& windows, const ReplanObserver& observe) {
+void explain(const PlanningProblem& problem, const RunPath& path, const std::vector<RunWindow>& windows,
+             const ReplanObserver& observe) {
   const std::vector<Phase> phases = phases_from(path, windows, 0);
   CacheContent content;
   int step = 0;
@@ -45,15 +45,15 @@ void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& 
     const int until = windows[i].from_step;
     const Phase& current = *std::prev(std::partition_point(
         phases.begin(), phases.end(), [&](const Phase& phase) { return phase.from_step < until; }));
-    if (options.steps_per_epoch > 0)
+    if (problem.options.steps_per_epoch > 0)
       content = advanced(std::move(content), current.cache.on ? current.first_trainable_layer : 0,
-                         std::exchange(step, until), until, options.steps_per_epoch);
+                         std::exchange(step, until), until, problem.options.steps_per_epoch);
     const ReplanRequest request{
         .current = current, .first_trainable_layer = windows[i].first_trainable_layer, .from_step = until};
-    auto result = replan(profile, cluster, options, request, content);
+    auto result = replan(problem, request, content);
     auto* considered = std::get_if<ReplanResult>(&result);
     if (!considered) continue;
-    considered->chosen = continuation_of(path, windows, i, options.num_steps);
+    considered->chosen = continuation_of(path, windows, i, problem.options.num_steps);
     std::vector<Continuation>& ways = considered->candidates;
     const auto same = std::find_if(ways.begin(), ways.end(),
                                    [&](const Continuation& way) { return way.phases == considered->chosen.phases; });
@@ -67,15 +67,15 @@ void explain(const Profile& profile, const Cluster& cluster, const PlanOptions& 
 
 }  // namespace
 
-std::variant<std::vector<Phase>, Infeasible> best_whole_run(const Profile& profile, const Cluster& cluster,
-                                                            const PlanOptions& options, std::vector<int> lengths,
+std::variant<std::vector<Phase>, Infeasible> best_whole_run(const PlanningProblem& problem, std::vector<int> lengths,
                                                             const ReplanObserver& observe) {
-  RunPlanner planner(profile, cluster, options, {.current = {}, .content = {}, .lengths = std::move(lengths)});
-  const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
+  RunPlanner planner(problem, {.current = {}, .content = {}, .lengths = std::move(lengths)});
+  const auto windows = windows_of(problem.profile.model, 0, 0, forecast_of(problem.profile.model, problem.options),
+                                  problem.options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/true);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   const RunPath& path = std::get<std::vector<RunPath>>(planned).front();
-  if (observe) explain(profile, cluster, options, path, windows, observe);
+  if (observe) explain(problem, path, windows, observe);
   return phases_from(path, windows, 0);
 }
 

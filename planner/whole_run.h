@@ -9,8 +9,7 @@ namespace frostpipe {
 
 /// The phases with the least predicted time of the whole run along the forecast of freezes (RunPlanner). `lengths`:
 /// pipeline lengths that it may start with; empty = all. `observe` is told what was considered at each freeze.
-std::variant<std::vector<Phase>, Infeasible> best_whole_run(const Profile& profile, const Cluster& cluster,
-                                                            const PlanOptions& options, std::vector<int> lengths,
+std::variant<std::vector<Phase>, Infeasible> best_whole_run(const PlanningProblem& problem, std::vector<int> lengths,
                                                             const ReplanObserver& observe);
 
 }  // namespace frostpipe

@@ -54,7 +54,7 @@ void make_elastic_plan(benchmark::State& state) {
   const Cluster cluster = cluster_of(ranks, /*memory_limit_bytes=*/40'000'000 * blocks);
   std::size_t phases = 0;
   for (auto _ : state) {
-    const PlanResult result = make_plan(profile, cluster, options_of());
+    const PlanResult result = make_plan({profile, cluster, options_of()});
     phases = std::holds_alternative<TrainingPlan>(result) ? std::get<TrainingPlan>(result).phases.size() : 0;
   }
   state.counters["phases"] = static_cast<double>(phases);
@@ -69,7 +69,7 @@ void what_if_on_an_elastic_plan(benchmark::State& state) {
   const int blocks = static_cast<int>(state.range(0)), ranks = static_cast<int>(state.range(1));
   const Profile profile = profile_of(blocks);
   const Cluster cluster = cluster_of(ranks, /*memory_limit_bytes=*/40'000'000 * blocks);
-  TrainingPlan plan = std::get<TrainingPlan>(make_plan(profile, cluster, options_of()));
+  TrainingPlan plan = std::get<TrainingPlan>(make_plan({profile, cluster, options_of()}));
   for (auto _ : state) {
     for (Phase& phase : plan.phases) {
       phase.predicted.iteration_ns = simulated_iteration_ns(phase, step_settings(plan), profile, cluster);
@@ -89,7 +89,7 @@ void choose_one_phase(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Profile profile = profile_of(6);
   const Cluster cluster = cluster_of(ranks, 1'000'000'000);
-  for (auto _ : state) benchmark::DoNotOptimize(best_phase(profile, cluster, options_of(), ranks, 0));
+  for (auto _ : state) benchmark::DoNotOptimize(best_phase({profile, cluster, options_of()}, ranks, 0));
 }
 BENCHMARK(choose_one_phase)->ArgName("ranks")->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
 

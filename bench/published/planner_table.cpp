@@ -29,7 +29,7 @@ Timed planned(const Estimate& on, const PlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Timed timed;
   if (options.method == PlanMethod::automatic) {
-    auto made = make_auto_plan(on.profile, on.cluster, options);
+    auto made = make_auto_plan({on.profile, on.cluster, options});
     if (auto* plan = std::get_if<AutoPlan>(&made)) {
       timed.lower_bound_ns = plan->lower_bound_ns;
       timed.result = std::move(plan->plan);
@@ -37,7 +37,7 @@ Timed planned(const Estimate& on, const PlanOptions& options) {
       timed.result = std::get<Infeasible>(std::move(made));
     }
   } else {
-    timed.result = make_plan(on.profile, on.cluster, options);
+    timed.result = make_plan({on.profile, on.cluster, options});
   }
   timed.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return timed;

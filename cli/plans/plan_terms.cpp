@@ -8,12 +8,12 @@
 
 namespace frostpipe {
 
-std::string stage_terms_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                             const PlanOptions& wanted) {
+std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem) {
+  const auto& [profile, cluster, wanted] = problem;
   PlanOptions options = wanted;
   options.tensor_parallel_size = phase.layout.tensor_parallel_size;
   LayerCosts costs(profile, options.dtype);
-  const StageBound bound(phase, profile, cluster, options, costs);
+  const StageBound bound(phase, {profile, cluster, options}, costs);
   const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   using enum Table::Align;
   Table table({{"stage", right},

@@ -7,7 +7,6 @@ namespace frostpipe {
 
 /// What binds a phase, stage by stage: a table of the terms of StageBound and of the memory against its limit, and
 /// which stage sets the pace.
-std::string stage_terms_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                             const PlanOptions& options);
+std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem);
 
 }  // namespace frostpipe

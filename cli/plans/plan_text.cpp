@@ -78,10 +78,9 @@ std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline)
       plan.delay_steps >= 0 ? "later" : "earlier", 100 * plan.trained_share);
 }
 
-std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                               const PlanOptions& options) {
-  const TimelyFreeze none = timely_freeze_of(phase, profile, cluster, options, 0),
-                     some = timely_freeze_of(phase, profile, cluster, options, options.freeze.alpha);
+std::string timely_freeze_text(const Phase& phase, const PlanningProblem& problem) {
+  const TimelyFreeze none = timely_freeze_of(phase, problem, 0),
+                     some = timely_freeze_of(phase, problem, problem.options.freeze.alpha);
   using enum Table::Align;
   Table table({{"stage", right}, {"mean ratio", right}, {"by micro-batch", left}});
   for (std::size_t stage = 0; stage < some.ratio.size(); ++stage) {
@@ -100,7 +99,7 @@ std::string timely_freeze_text(const Phase& phase, const Profile& profile, const
       "\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline "
       "takes {} instead of {} ({:.2f} times as fast), before reductions "
       "and updates; train does not leave gradients out\n",
-      100 * options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns),
+      100 * problem.options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns),
       format_duration(none.makespan_ns),
       static_cast<double>(none.makespan_ns) / static_cast<double>(std::max<Nanoseconds>(1, some.makespan_ns)));
 }

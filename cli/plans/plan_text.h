@@ -15,7 +15,6 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline);
 
 /// Which share of a fixed pipeline's weight gradients TimelyFreeze leaves out, stage by stage, and what it gains.
-std::string timely_freeze_text(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                               const PlanOptions& options);
+std::string timely_freeze_text(const Phase& phase, const PlanningProblem& problem);
 
 }  // namespace frostpipe

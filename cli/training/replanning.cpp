@@ -71,7 +71,7 @@ Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_pr
                      std::function<Cluster()> load_cluster, int steps_per_epoch) {
   return [=, options = options_of(train, steps_per_epoch)](const ReplanRequest& request) -> ReplanAnswer {
     const Cluster cluster = devices_of(request, with_memory_reserve(load_cluster(), kMemoryReserve));
-    auto phases = replan_after_loss(options, request, load_profile(), cluster);
+    auto phases = replan_after_loss({load_profile(), cluster, options}, request);
     if (const auto* none = std::get_if<Infeasible>(&phases)) return {{}, none->reason};
     return {std::get<std::vector<Phase>>(std::move(phases)), "by the planner"};
   };

@@ -38,16 +38,15 @@ int paper_pipeline_length(std::span<const double> parameters_in_millions, int fr
   return length;
 }
 
-std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster,
-                                                     const PlanOptions& options, const Phase& current,
+std::variant<Phase, Infeasible> next_published_phase(const PlanningProblem& problem, const Phase& current,
                                                      int first_trainable_layer, int from_step) {
+  const auto& [profile, cluster, options] = problem;
   std::vector<double> millions;
   for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
   const int initial_length = devices_to_use(cluster, options) / options.tensor_parallel_size;
   const int length =
       paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
-  auto next = best_phase(profile, cluster, options, std::min(length, current.layout.pipeline_parallel_size),
-                         first_trainable_layer);
+  auto next = best_phase(problem, std::min(length, current.layout.pipeline_parallel_size), first_trainable_layer);
   if (auto* phase = std::get_if<Phase>(&next)) {
     phase->from_step = from_step;
     phase->predicted.transformation_ns =

@@ -17,8 +17,7 @@ int paper_pipeline_length(std::span<const double> parameters_in_millions, int fr
 
 /// The next phase by that rule: the pipeline has the length that paper_pipeline_length gives by parameters, whether or
 /// not that is faster or fits; its layers by best_phase.
-std::variant<Phase, Infeasible> next_published_phase(const Profile& profile, const Cluster& cluster,
-                                                     const PlanOptions& options, const Phase& current,
+std::variant<Phase, Infeasible> next_published_phase(const PlanningProblem& problem, const Phase& current,
                                                      int first_trainable_layer, int from_step);
 
 }  // namespace frostpipe

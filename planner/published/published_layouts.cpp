@@ -17,7 +17,8 @@ namespace {
 
 /// Over pipeline lengths that divide the devices.
 template <class Consider>
-void for_each_length(const Profile& profile, const Cluster& cluster, const PlanOptions& options, Consider&& consider) {
+void for_each_length(const PlanningProblem& problem, Consider&& consider) {
+  const auto& [profile, cluster, options] = problem;
   const int groups = devices_to_use(cluster, options) / options.tensor_parallel_size;
   for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p)
     if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
@@ -51,10 +52,11 @@ class Best {
 };
 
 /// The given partition with the best of what options leave open.
-std::variant<Phase, Infeasible> with_partition(const Profile& profile, const Cluster& cluster, PlanOptions options,
-                                               Partition partition) {
+std::variant<Phase, Infeasible> with_partition(const PlanningProblem& problem, Partition partition) {
+  PlanOptions options = problem.options;
   options.partition = std::move(partition);
-  return best_phase(profile, cluster, options, static_cast<int>(options.partition.size()), /*first_trainable_layer=*/0);
+  return best_phase({problem.profile, problem.cluster, options}, static_cast<int>(options.partition.size()),
+                    /*first_trainable_layer=*/0);
 }
 
 /// One micro-batch, forward and backward, through a stage; `layers`: costs at its size on the stage's device.
@@ -110,20 +112,20 @@ std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double s
   return best;
 }
 
-std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options) {
+std::variant<Phase, Infeasible> equal_split_phase(const PlanningProblem& problem) {
   Best best;
-  for_each_length(profile, cluster, options, [&](int p) {
-    auto partition = equal_split(profile.model, p);
+  for_each_length(problem, [&](int p) {
+    auto partition = equal_split(problem.profile.model, p);
     if (auto* none = std::get_if<Infeasible>(&partition))
       best.add(std::move(*none));
     else
-      best.add(with_partition(profile, cluster, options, std::get<Partition>(std::move(partition))));
+      best.add(with_partition(problem, std::get<Partition>(std::move(partition))));
   });
   return std::move(best).result();
 }
 
-std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& wanted) {
+std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
+  const auto& [profile, cluster, wanted] = problem;
   PlanOptions options = wanted;
   options.schedule = "1F1B";
   if (!options.recompute) options.recompute = RecomputeMode::layers;
@@ -172,7 +174,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluste
   int smallest = 0;  // micro-batches of those that do not fit: that with the most is named
   for (const auto& [time, m] : by_time) {
     options.num_micro_batches = m;
-    auto phase = with_partition(profile, cluster, options, partition);
+    auto phase = with_partition({profile, cluster, options}, partition);
     if (std::holds_alternative<Phase>(phase)) return phase;
     if (m > smallest) why = std::get<Infeasible>(phase);
     smallest = std::max(smallest, m);
@@ -184,8 +186,8 @@ namespace {
 
 /// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients'
 /// reduction over m. Nothing where a rank cannot keep a second version of its weights.
-std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& profile, const Cluster& cluster,
-                                     const PlanOptions& options, LayerCosts& costs) {
+std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningProblem& problem, LayerCosts& costs) {
+  const auto& [profile, cluster, options] = problem;
   const Phase& phase = candidate.phase;
   const int m = phase.num_micro_batches, b = options.global_batch_size / (phase.layout.data_parallel_size * m);
   Nanoseconds slowest = 0;
@@ -210,17 +212,17 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const Profile& 
 
 }  // namespace
 
-std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster,
-                                                    const PlanOptions& options) {
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
   LayerCosts costs(profile, options.dtype);
   Best best;
   std::vector<Recompute> ways = {options.recompute};
   if (!options.recompute) ways.push_back(RecomputeMode::layers);
-  for_each_length(profile, cluster, options, [&](int depth) {
+  for_each_length(problem, [&](int depth) {
     auto split = equal_split(profile.model, depth);
     if (auto* none = std::get_if<Infeasible>(&split)) return best.add(std::move(*none));
     for (const Recompute& way : ways) {
-      CandidateMaker maker(profile, cluster, options, {.pipeline_parallel_size = depth}, costs);
+      CandidateMaker maker(problem, {.pipeline_parallel_size = depth}, costs);
       Infeasible why{
           fmt::format("p = {}: no micro-batch fits with two versions of the weights{}", depth, recompute_note(way))};
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
@@ -229,7 +231,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
           Phase phase = maker.unpartitioned_phase(way, "1F1B", m);
           phase.partition = std::get<Partition>(split);
           const Candidate candidate = maker.with_memory(std::move(phase));
-          const auto time = steady_ns(candidate, profile, cluster, options, costs);
+          const auto time = steady_ns(candidate, problem, costs);
           if (!time) {
             why.lacks_memory = true;
             continue;
@@ -240,7 +242,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
           found.num_micro_batches = m;
           const double samples =
               static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
-          best.add(with_partition(profile, cluster, found, candidate.phase.partition),
+          best.add(with_partition({profile, cluster, found}, candidate.phase.partition),
                    static_cast<double>(*time) / samples);
           why.reason.clear();
           break;
@@ -254,13 +256,13 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, cons
   return std::move(best).result();
 }
 
-std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster,
-                                                const PlanOptions& wanted) {
+std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem) {
+  const auto& [profile, cluster, wanted] = problem;
   PlanOptions options = wanted;
   options.schedule = "1F1B";
   LayerCosts costs(profile, options.dtype);
   Best best;
-  for_each_length(profile, cluster, options, [&](int p) {
+  for_each_length({profile, cluster, options}, [&](int p) {
     const int d = replicas_of_pipelines(cluster, options, p), b = std::max(1, options.global_batch_size / (d * p));
     try {
       const auto& costs_of =
@@ -288,7 +290,7 @@ std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cl
                                                          {.parts = p, .bytes_per_second = messages, .use = stages}});
       Partition partition;
       for (const PipeDreamStage& stage : plan.stages) partition.push_back(stage.layers);
-      best.add(with_partition(profile, cluster, options, std::move(partition)), plan.slowest_ns / b);
+      best.add(with_partition({profile, cluster, options}, std::move(partition)), plan.slowest_ns / b);
     } catch (const InvalidInput& error) {
       best.add(Infeasible{fmt::format("p = {}: {}", p, error.what())});
     }

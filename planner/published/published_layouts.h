@@ -37,25 +37,22 @@ std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double s
 
 /// Method equal-split: of all pipeline lengths that divide the devices, the best schedule and micro-batches by the
 /// simulator.
-std::variant<Phase, Infeasible> equal_split_phase(const Profile& profile, const Cluster& cluster,
-                                                  const PlanOptions& options);
+std::variant<Phase, Infeasible> equal_split_phase(const PlanningProblem& problem);
 
 /// Method ptd-p: megatron_sizes, equal split, all layers recomputed unless options say otherwise, 1F1B, and the
 /// micro-batch size b, a divisor of b' = batch / d, with the least (b' / b + p - 1) (t_f(b) + t_b(b)) of the slowest
 /// stage (its equation 1) of those that fit.
-std::variant<Phase, Infeasible> ptd_p_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem);
 
 /// Method pipedream-2bw, its search (Narayanan et al. 2021, appendix A): over depths d that divide the devices, w =
 /// devices / d, without and with recomputing, the largest micro-batch b that fits with two versions of the weights,
 /// equal split; objective: the most samples per second, b w / max over stages of max(compute + messages, reduction of
 /// the stage's gradients / m), which has no bubble. The plan runs the layout as 1F1B, which flushes.
-std::variant<Phase, Infeasible> pipedream_2bw_phase(const Profile& profile, const Cluster& cluster,
-                                                    const PlanOptions& options);
+std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem);
 
 /// Method pipedream: for every pipeline length that divides the devices pipedream_plan with as many replicas for all
 /// stages, which plans have, at micro-batches of batch / (d p); the length with the least time per sample of the
 /// slowest stage; 1F1B with the best micro-batches by the simulator.
-std::variant<Phase, Infeasible> pipedream_phase(const Profile& profile, const Cluster& cluster,
-                                                const PlanOptions& options);
+std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem);
 
 }  // namespace frostpipe

@@ -141,8 +141,8 @@ class Programme {
 
 }  // namespace
 
-TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                              const PlanOptions& options, double largest_mean_ratio) {
+TimelyFreeze timely_freeze_of(const Phase& phase, const PlanningProblem& problem, double largest_mean_ratio) {
+  const auto& [profile, cluster, options] = problem;
   const SampleRange largest =
       micro_batch_samples(options.global_batch_size, phase.layout.data_parallel_size, phase.num_micro_batches, 0, 0);
   std::vector<StageDurations> stages(phase.partition.size());

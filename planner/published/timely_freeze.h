@@ -32,7 +32,6 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
 
 /// The same for a phase with nothing frozen: stages' times from the profile on replica 0, the longest message between
 /// neighbours.
-TimelyFreeze timely_freeze_of(const Phase& phase, const Profile& profile, const Cluster& cluster,
-                              const PlanOptions& options, double largest_mean_ratio);
+TimelyFreeze timely_freeze_of(const Phase& phase, const PlanningProblem& problem, double largest_mean_ratio);
 
 }  // namespace frostpipe

@@ -42,15 +42,12 @@ struct ClosestMiss {
 
 class Search {
  public:
-  Search(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PhaseSearch& search,
-         LayerCosts& costs)
-      : profile_(profile),
-        cluster_(cluster),
-        options_(options),
+  Search(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs)
+      : problem_(problem),
         search_(search),
         costs_(costs),
-        schedules_(schedules_for(search.pipeline_parallel_size, options.schedule)),
-        maker_(profile, cluster, options,
+        schedules_(schedules_for(search.pipeline_parallel_size, problem.options.schedule)),
+        maker_(problem,
                {.pipeline_parallel_size = search.pipeline_parallel_size,
                 .first_trainable_layer = search.first_trainable_layer,
                 .cache = search.cache},
@@ -76,10 +73,10 @@ class Search {
     if (!fits_ && !closest_) say_what_is_missing(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
       throw InvalidInput(not_measured_.value());
-    if (options_.partitioner == Partitioner::exact && options_.partition.empty() && !search_.bound_only)
+    if (problem_.options.partitioner == Partitioner::exact && problem_.options.partition.empty() && !search_.bound_only)
       shift_cuts_of_best();
-    if (search_.proof_micro_batches > 0 && options_.partitioner == Partitioner::exact && options_.partition.empty() &&
-        prove(choices))
+    if (search_.proof_micro_batches > 0 && problem_.options.partitioner == Partitioner::exact &&
+        problem_.options.partition.empty() && prove(choices))
       lower_bound_ns_ = kNoLimit;
     PhaseSearchResult result{
         .best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
@@ -95,9 +92,8 @@ class Search {
     for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
       for (const int m : maker_.numbers_of_micro_batches()) {
         try {
-          const Nanoseconds bound =
-              bound_of_any_partition(maker_.unpartitioned_phase(search_.recompute[recompute], schedules_.front(), m),
-                                     profile_, cluster_, options_, costs_);
+          const Nanoseconds bound = bound_of_any_partition(
+              maker_.unpartitioned_phase(search_.recompute[recompute], schedules_.front(), m), problem_, costs_);
           for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
             choices.push_back(
                 {.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
@@ -117,7 +113,7 @@ class Search {
 
   /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
   void say_what_is_missing(const std::vector<Choice>& choices) {
-    if (options_.partitioner != Partitioner::exact || !options_.partition.empty()) return;
+    if (problem_.options.partitioner != Partitioner::exact || !problem_.options.partition.empty()) return;
     std::map<std::size_t, Choice> smallest;  // by way
     for (const Choice& choice : choices) {
       if (choice.schedule > 0) continue;
@@ -142,7 +138,7 @@ class Search {
   void consider(const Choice& choice) {
     Phase unpartitioned = unpartitioned_phase_of(choice);
     // What did not fit does not with micro-batches of that size and as many of them in flight.
-    const MicroBatchSize largest = planned_micro_batch(unpartitioned, options_.global_batch_size);
+    const MicroBatchSize largest = planned_micro_batch(unpartitioned, problem_.options.global_batch_size);
     const int in_flight = unpartitioned.schedule == "1F1B"
                               ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
                               : choice.num_micro_batches;
@@ -151,7 +147,7 @@ class Search {
             .try_emplace({choice.recompute, choice.schedule, largest.samples, largest.tokens}, in_flight + 1)
             .first->second;
     if (in_flight >= too_many) return;
-    const bool exact = options_.partitioner == Partitioner::exact && options_.partition.empty();
+    const bool exact = problem_.options.partitioner == Partitioner::exact && problem_.options.partition.empty();
     if (exact && !maker_.may_fit(unpartitioned)) {
       too_many = in_flight;
       return;
@@ -203,7 +199,8 @@ class Search {
       for (bool better = true; better;) {
         better = false;
         for (Partition& partition : neighbours(current.partition)) {
-          if (!keeps_pins(options_.pins, partition) || bound.of(partition) >= current.predicted.iteration_ns) continue;
+          if (!keeps_pins(problem_.options.pins, partition) || bound.of(partition) >= current.predicted.iteration_ns)
+            continue;
           Phase phase = current;
           phase.partition = std::move(partition);
           const Candidate shifted = maker_.with_memory(std::move(phase));
@@ -244,7 +241,7 @@ class Search {
 
   bool try_partitions(const Choice& choice, const Phase& unpartitioned, const StageBound& bound, Partition& partition,
                       Effort& effort) {
-    const int n = static_cast<int>(profile_.model.layers.size()), stages = search_.pipeline_parallel_size,
+    const int n = static_cast<int>(problem_.profile.model.layers.size()), stages = search_.pipeline_parallel_size,
               stage = static_cast<int>(partition.size());
     const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
     for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
@@ -255,7 +252,7 @@ class Search {
       partition.push_back({begin, end});
       if (stage + 1 < stages) {
         if (!try_partitions(choice, unpartitioned, bound, partition, effort)) return false;
-      } else if (keeps_pins(options_.pins, partition)) {
+      } else if (keeps_pins(problem_.options.pins, partition)) {
         effort.simulated -= simulated_micro_batches(unpartitioned);
         if (effort.simulated < 0) return false;
         Phase phase = unpartitioned;
@@ -275,28 +272,28 @@ class Search {
   /// How much a simulation has to do: micro-batches over all stages, of one replica where all are alike.
   int simulated_micro_batches(const Phase& phase) const {
     const ParallelLayout& layout = phase.layout;
-    const bool alike = options_.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
+    const bool alike = problem_.options.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
     return layout.pipeline_parallel_size * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
   }
 
   Phase predicted(const Candidate& candidate) const {
     Phase phase = candidate.phase;
     phase.predicted = {
-        .iteration_ns = simulated_iteration_ns(phase, step_settings(options_), profile_, cluster_),
+        .iteration_ns =
+            simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster),
         .transformation_ns = 0,
-        .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster_.devices.size()))};
+        .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(problem_.cluster.devices.size()))};
     return phase;
   }
 
   std::string miss_of(const Candidate& candidate) const {
     const Phase& phase = candidate.phase;
-    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, cluster_), phase.schedule,
-                       phase.num_micro_batches, to_brief_string(phase.partition), recompute_note(phase.recompute));
+    return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, problem_.cluster),
+                       phase.schedule, phase.num_micro_batches, to_brief_string(phase.partition),
+                       recompute_note(phase.recompute));
   }
 
-  const Profile& profile_;
-  const Cluster& cluster_;
-  const PlanOptions& options_;
+  PlanningProblem problem_;
   const PhaseSearch& search_;
   LayerCosts& costs_;
   std::vector<std::string> schedules_;
@@ -316,31 +313,27 @@ class Search {
 
 }  // namespace
 
-PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               const PhaseSearch& search, LayerCosts& costs) {
-  PhaseSearchResult result{.best = {},
-                           .lower_bound_ns = kNoLimit,
-                           .reason = why_no_pipeline(profile, cluster, options, search.pipeline_parallel_size)};
-  if (result.reason.empty()) result = Search(profile, cluster, options, search, costs).run();
+PhaseSearchResult search_phase(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs) {
+  PhaseSearchResult result{
+      .best = {}, .lower_bound_ns = kNoLimit, .reason = why_no_pipeline(problem, search.pipeline_parallel_size)};
+  if (result.reason.empty()) result = Search(problem, search, costs).run();
   if (!result.reason.empty()) result.reason.insert(0, fmt::format("p = {}: ", search.pipeline_parallel_size));
   return result;
 }
 
-Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                         const PhaseSearch& search, LayerCosts& costs) {
-  if (!why_no_pipeline(profile, cluster, options, search.pipeline_parallel_size).empty()) return kNoLimit;
-  return Search(profile, cluster, options, search, costs).least_bound();
+Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs) {
+  if (!why_no_pipeline(problem, search.pipeline_parallel_size).empty()) return kNoLimit;
+  return Search(problem, search, costs).least_bound();
 }
 
-std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer,
-                                           const CacheUse& cache) {
-  LayerCosts costs(profile, options.dtype);
-  PhaseSearchResult result = search_phase(profile, cluster, options,
+std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
+                                           int first_trainable_layer, const CacheUse& cache) {
+  LayerCosts costs(problem.profile, problem.options.dtype);
+  PhaseSearchResult result = search_phase(problem,
                                           {.pipeline_parallel_size = pipeline_parallel_size,
                                            .first_trainable_layer = first_trainable_layer,
                                            .cache = cache,
-                                           .recompute = {options.recompute}},
+                                           .recompute = {problem.options.recompute}},
                                           costs);
   if (result.best) return *std::move(result.best);
   return Infeasible{std::move(result.reason), result.missing_bytes > 0};

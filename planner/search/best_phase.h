@@ -34,12 +34,10 @@ struct PhaseSearchResult {
 /// is below the best time. The cuts of the best two are then shifted while that is faster. With proof_micro_batches
 /// every partition of every choice whose StageBound is below the best time is simulated as well; if that is done within
 /// them, the best is the best of all, and lower_bound_ns is its time. Throws as best_phase does.
-PhaseSearchResult search_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               const PhaseSearch& search, LayerCosts& costs);
+PhaseSearchResult search_phase(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 /// The least bound_of_any_partition of what search_phase looks among; kNoLimit where nothing was measured.
-Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                         const PhaseSearch& search, LayerCosts& costs);
+Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 /// Best phase with a given pipeline length (d = world / p, rounded down) and frozen prefix, from step 0, with its
 /// prediction. Also used when re-planning during a run.
@@ -53,8 +51,7 @@ Nanoseconds least_bound_of_any_partition(const Profile& profile, const Cluster& 
 /// of its lengths was the best of all layouts and partitions every time. Candidates whose micro-batch size was not
 /// measured are left out; if that is every one, throws what cost_of throws. The published greedy partition is taken as
 /// it is. Infeasible names what the smallest micro-batches lack, or the empty stage that the greedy partitioner left.
-std::variant<Phase, Infeasible> best_phase(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                                           int pipeline_parallel_size, int first_trainable_layer,
-                                           const CacheUse& cache = {});
+std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
+                                           int first_trainable_layer, const CacheUse& cache = {});
 
 }  // namespace frostpipe

@@ -27,9 +27,9 @@ Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, c
 
 }  // namespace
 
-CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                               const PipelineShape& shape, LayerCosts& costs)
-    : profile_(profile), cluster_(cluster), options_(options), costs_(costs), num_nodes_(num_nodes(cluster)) {
+CandidateMaker::CandidateMaker(const PlanningProblem& problem, const PipelineShape& shape, LayerCosts& costs)
+    : problem_(problem), costs_(costs), num_nodes_(num_nodes(problem.cluster)) {
+  const auto& [profile, cluster, options] = problem;
   unpartitioned_.first_trainable_layer = shape.first_trainable_layer;
   unpartitioned_.cache = shape.cache;
   unpartitioned_.layout.pipeline_parallel_size = shape.pipeline_parallel_size;
@@ -41,9 +41,9 @@ CandidateMaker::CandidateMaker(const Profile& profile, const Cluster& cluster, c
 }
 
 std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
-  if (options_.num_micro_batches > 0) return {options_.num_micro_batches};
+  if (problem_.options.num_micro_batches > 0) return {problem_.options.num_micro_batches};
   constexpr int kEvery = 32;
-  const int samples = std::max(1, options_.global_batch_size / unpartitioned_.layout.data_parallel_size);
+  const int samples = std::max(1, problem_.options.global_batch_size / unpartitioned_.layout.data_parallel_size);
   std::set<int> numbers;
   for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
   for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
@@ -56,15 +56,16 @@ Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, std::strin
   unpartitioned.recompute = recompute;
   unpartitioned.schedule = schedule;
   unpartitioned.num_micro_batches = num_micro_batches;
-  if (profile_.workload)
-    unpartitioned.largest_micro_batch_tokens = largest_micro_batch_tokens(
-        unpartitioned.layout, num_micro_batches, options_.global_batch_size, num_nodes_, *profile_.workload);
+  if (problem_.profile.workload)
+    unpartitioned.largest_micro_batch_tokens =
+        largest_micro_batch_tokens(unpartitioned.layout, num_micro_batches, problem_.options.global_batch_size,
+                                   num_nodes_, *problem_.profile.workload);
   return unpartitioned;
 }
 
 std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase unpartitioned, Nanoseconds limit_ns) {
   const StageBound bound = bound_of(unpartitioned);
-  if (options_.partitioner == Partitioner::pipetransformer_greedy) {
+  if (problem_.options.partitioner == Partitioner::pipetransformer_greedy) {
     auto partition = published_partition();
     if (auto* none = std::get_if<Infeasible>(&partition)) return *none;
     unpartitioned.partition = std::get<Partition>(std::move(partition));
@@ -72,20 +73,21 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
     candidate.bound_ns = bound.of(candidate.phase.partition);
     return std::optional(std::move(candidate));
   }
-  if (!options_.partition.empty()) {
-    unpartitioned.partition = options_.partition;
+  if (!problem_.options.partition.empty()) {
+    unpartitioned.partition = problem_.options.partition;
     Candidate candidate = with_memory(std::move(unpartitioned));
     candidate.bound_ns = bound.of(candidate.phase.partition);
     return std::optional(std::move(candidate));
   }
-  const int n = static_cast<int>(profile_.model.layers.size());
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto by_time = [&](int pipeline_rank, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n; ++end) {
       const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
       if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
     }
   };
-  auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_time), limit_ns);
+  auto cut =
+      cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, by_time), limit_ns);
   if (!cut) return std::optional<Candidate>();
   unpartitioned.partition = std::move(cut->partition);
   Candidate candidate = with_memory(unpartitioned);
@@ -95,9 +97,9 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
 }
 
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
-  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
+  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const std::vector<double>& in_flight = this->in_flight(unpartitioned, 0);
-  const int n = static_cast<int>(profile_.model.layers.size());
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
   int begin = 0;
   for (int pipeline_rank = 0; pipeline_rank < unpartitioned.layout.pipeline_parallel_size && begin < n;
        ++pipeline_rank) {
@@ -121,10 +123,10 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
 
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
-  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
+  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const std::vector<double>& in_flight =
       this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
-  const int n = static_cast<int>(profile_.model.layers.size());
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto that_fit = [&](int pipeline_rank, int begin, auto&& visit) {
     const auto limit = limit_of(unpartitioned, pipeline_rank);
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
@@ -136,7 +138,8 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
       if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
     }
   };
-  auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, that_fit), limit_ns);
+  auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, that_fit),
+                       limit_ns);
   if (!cut) return std::nullopt;
   Phase phase = unpartitioned;
   phase.partition = std::move(cut->partition);
@@ -147,10 +150,10 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
 }
 
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
-  const StageMemory memory(unpartitioned, profile_, options_.optimizer, options_.dtype);
+  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const std::vector<double>& in_flight =
       this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
-  const int n = static_cast<int>(profile_.model.layers.size());
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto by_missing = [&](int pipeline_rank, int begin, auto&& visit) {
     const Bytes limit = limit_of(unpartitioned, pipeline_rank).value_or(std::numeric_limits<Bytes>::max());
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
@@ -163,7 +166,8 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
   };
   Phase phase = unpartitioned;
   phase.partition =
-      cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(options_.pins, by_missing))->partition;
+      cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, by_missing))
+          ->partition;
   return with_memory(std::move(phase));
 }
 
@@ -172,8 +176,8 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
   const int num_stages = unpartitioned_.layout.pipeline_parallel_size;
   const int first = unpartitioned_.first_trainable_layer;
   std::vector<double> active;
-  for (int layer = first; layer < static_cast<int>(profile_.model.layers.size()); ++layer) {
-    active.push_back(static_cast<double>(profile_.model.layers[layer].parameter_count) / 1e6);
+  for (int layer = first; layer < static_cast<int>(problem_.profile.model.layers.size()); ++layer) {
+    active.push_back(static_cast<double>(problem_.profile.model.layers[layer].parameter_count) / 1e6);
   }
   Partition partition = partition_pipetransformer_greedy(active, num_stages);
   for (int stage = 0; stage < num_stages; ++stage) {
@@ -198,29 +202,29 @@ const std::vector<double>& CandidateMaker::in_flight(const Phase& unpartitioned,
 }
 
 const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int pipeline_rank) {
-  const MicroBatchSize largest = planned_micro_batch(phase, options_.global_batch_size);
-  return costs_.at(cluster_.devices.at(rank_of(phase.layout, pipeline_rank, 0)).type, largest.samples, largest.tokens,
-                   phase.layout.tensor_parallel_size);
+  const MicroBatchSize largest = planned_micro_batch(phase, problem_.options.global_batch_size);
+  return costs_.at(problem_.cluster.devices.at(rank_of(phase.layout, pipeline_rank, 0)).type, largest.samples,
+                   largest.tokens, phase.layout.tensor_parallel_size);
 }
 
 std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_rank) const {
   std::optional<Bytes> least;
-  if (options_.ignore_memory_limit) return least;
+  if (problem_.options.ignore_memory_limit) return least;
   for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
-    const auto& limit = cluster_.devices.at(rank).memory_limit_bytes;
+    const auto& limit = problem_.cluster.devices.at(rank).memory_limit_bytes;
     if (limit && (!least || *limit < *least)) least = limit;
   }
   return least;
 }
 
 Candidate CandidateMaker::with_memory(Phase phase) {
-  const StageMemory price(phase, profile_, options_.optimizer, options_.dtype);
+  const StageMemory price(phase, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const std::vector<double>& peaks =
       in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
   std::vector<RankMemory> memory;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank)
     memory.push_back(price.of(phase.partition[pipeline_rank], peaks[pipeline_rank], layers_on(phase, pipeline_rank)));
-  const Bytes missing = options_.ignore_memory_limit ? 0 : missing_bytes(phase, memory, cluster_);
+  const Bytes missing = problem_.options.ignore_memory_limit ? 0 : missing_bytes(phase, memory, problem_.cluster);
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
 }
 

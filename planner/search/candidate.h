@@ -35,8 +35,7 @@ struct PipelineShape {
 /// Makes the candidates of one shape.
 class CandidateMaker {
  public:
-  CandidateMaker(const Profile& profile, const Cluster& cluster, const PlanOptions& options, const PipelineShape& shape,
-                 LayerCosts& costs);
+  CandidateMaker(const PlanningProblem& problem, const PipelineShape& shape, LayerCosts& costs);
 
   /// Numbers of micro-batches worth trying: every one up to 32, beyond that for each micro-batch size the least that
   /// makes micro-batches so small. Ascending.
@@ -61,7 +60,7 @@ class CandidateMaker {
   Candidate with_memory(Phase phase);
 
   /// Of a phase like this.
-  StageBound bound_of(const Phase& unpartitioned) { return {unpartitioned, profile_, cluster_, options_, costs_}; }
+  StageBound bound_of(const Phase& unpartitioned) { return {unpartitioned, problem_, costs_}; }
 
  private:
   std::variant<Partition, Infeasible> published_partition() const;
@@ -71,9 +70,7 @@ class CandidateMaker {
   std::optional<Bytes> limit_of(const Phase& phase, int pipeline_rank) const;
   std::optional<Candidate> exact_that_fits(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
 
-  const Profile& profile_;
-  const Cluster& cluster_;
-  const PlanOptions& options_;
+  PlanningProblem problem_;
   LayerCosts& costs_;
   int num_nodes_;
   Phase unpartitioned_;  // what all candidates share

@@ -6,9 +6,9 @@
 
 namespace frostpipe {
 
-std::variant<Phase, Infeasible> freeze_in_place(const Profile& profile, const Cluster& cluster,
-                                                const PlanOptions& options, const Phase& current,
+std::variant<Phase, Infeasible> freeze_in_place(const PlanningProblem& problem, const Phase& current,
                                                 int first_trainable_layer, int from_step) {
+  const auto& [profile, cluster, options] = problem;
   Phase phase = current;
   phase.first_trainable_layer = first_trainable_layer;
   phase.from_step = from_step;

@@ -7,8 +7,7 @@ namespace frostpipe {
 
 /// The same layout, partition and schedule with more layers frozen from `from_step` on, with its prediction; Infeasible
 /// if a rank lacks memory.
-std::variant<Phase, Infeasible> freeze_in_place(const Profile& profile, const Cluster& cluster,
-                                                const PlanOptions& options, const Phase& current,
+std::variant<Phase, Infeasible> freeze_in_place(const PlanningProblem& problem, const Phase& current,
                                                 int first_trainable_layer, int from_step);
 
 }  // namespace frostpipe

@@ -30,7 +30,8 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
              : 1;
 }
 
-void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+void require_meaningful(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
   if (options.global_batch_size < 1) {
     throw InvalidInput("global batch size", "must be >= 1", std::to_string(options.global_batch_size));
   }
@@ -69,8 +70,8 @@ void require_meaningful(const Profile& profile, const Cluster& cluster, const Pl
                        to_string(options.method));
 }
 
-std::string why_no_pipeline(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                            int pipeline_parallel_size) {
+std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size) {
+  const auto& [profile, cluster, options] = problem;
   const int p = pipeline_parallel_size;
   const int devices = devices_to_use(cluster, options), num_layers = static_cast<int>(profile.model.layers.size());
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));

@@ -39,6 +39,13 @@ struct PlanOptions {
   std::optional<std::vector<FreezeEvent>> forecast;  // in its place; by step, empty = nothing freezes
 };
 
+/// A plan to be made; what it refers to outlives the call, or the object, that it is given to.
+struct PlanningProblem {
+  const Profile& profile;
+  const Cluster& cluster;
+  const PlanOptions& options;
+};
+
 StepSettings step_settings(const PlanOptions& options);
 
 /// How many pipelines of this length there are side by side.
@@ -46,12 +53,11 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
 
 /// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no
 /// backward times, pins of layers that are not there.
-void require_meaningful(const Profile& profile, const Cluster& cluster, const PlanOptions& options);
+void require_meaningful(const PlanningProblem& problem);
 
 /// Why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that need
 /// another length; empty if one may be. Throws InvalidInput for a length below 1.
-std::string why_no_pipeline(const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-                            int pipeline_parallel_size);
+std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size);
 
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);

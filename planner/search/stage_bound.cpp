@@ -52,8 +52,8 @@ struct LayerWork {
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
-LayerWork work_of(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
-                  const PlanOptions& options, LayerCosts& costs) {
+LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
+  const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
   const auto ranges =
       split_evenly(options.global_batch_size, layout.data_parallel_size * unpartitioned.num_micro_batches);
@@ -106,13 +106,13 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
 
 }  // namespace
 
-StageBound::StageBound(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
-                       const PlanOptions& options, LayerCosts& costs)
+StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs)
     : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
       first_trainable_layer_(unpartitioned.first_trainable_layer) {
+  const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
-  const LayerWork work = work_of(unpartitioned, profile, cluster, options, costs);
+  const LayerWork work = work_of(unpartitioned, problem, costs);
   for (const auto& [type, of_layers] : work.of_type) work_[type] = sums_before(of_layers);
   for (const auto& [type, of_layers] : work.forward_of_type) forward_work_[type] = sums_before(of_layers);
   for (int k = 0; k < pipeline_ranks_; ++k) {
@@ -196,9 +196,8 @@ Nanoseconds StageBound::of(const Partition& partition) const {
   return largest;
 }
 
-Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
-                                   const PlanOptions& options, LayerCosts& costs) {
-  const LayerWork work = work_of(unpartitioned, profile, cluster, options, costs);
+Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
+  const LayerWork work = work_of(unpartitioned, problem, costs);
   const double m = unpartitioned.num_micro_batches;
   Nanoseconds largest_layer = 0, sum = 0;
   double share = 1;  // r

@@ -35,8 +35,7 @@ class StageBound {
  public:
   /// For the layout, micro-batches, frozen layers, cache and recomputing of `unpartitioned`, whose partition is not
   /// looked at. Throws InvalidInput where a size was not measured.
-  StageBound(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster, const PlanOptions& options,
-             LayerCosts& costs);
+  StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
   StageBound(StageBound&&) = default;
 
   /// The terms of layers [begin, end) on `pipeline_rank`.
@@ -72,7 +71,6 @@ class StageBound {
 /// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
 /// m)^p). And a layer is on one pipeline rank.
-Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const Profile& profile, const Cluster& cluster,
-                                   const PlanOptions& options, LayerCosts& costs);
+Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe

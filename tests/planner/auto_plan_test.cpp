@@ -83,7 +83,7 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
     cluster.intra_node.collective = {.latency_ns = static_cast<Nanoseconds>(random() % 20000),
                                      .bandwidth_bytes_per_second = 1'000'000'000};
     const int batch = 4 + static_cast<int>(random() % 5);
-    const auto made = make_auto_plan(profile, cluster, options_for(batch));
+    const auto made = make_auto_plan({profile, cluster, options_for(batch)});
     ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
     const AutoPlan& plan = std::get<AutoPlan>(made);
     const Nanoseconds found = plan.plan.phases.front().predicted.iteration_ns,
@@ -130,7 +130,7 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
     PlanOptions options = options_for(6);
     const int p = static_cast<int>(cluster.devices.size());
     options.pipeline_parallel_size = p;
-    const auto made = make_auto_plan(profile, cluster, options);
+    const auto made = make_auto_plan({profile, cluster, options});
     ASSERT_TRUE(std::holds_alternative<AutoPlan>(made)) << std::get<Infeasible>(made).reason;
     const Phase& phase = std::get<AutoPlan>(made).plan.phases.front();
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
@@ -163,7 +163,7 @@ TEST(AutoPlan, OneDeviceReachesItsBound) {
   // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no
   // input gradient.
   const Profile profile = test::synthetic_profile(1, {{}});
-  const auto made = make_auto_plan(profile, test::free_cluster(1), options_for(4));
+  const auto made = make_auto_plan({profile, test::free_cluster(1), options_for(4)});
   const AutoPlan& plan = std::get<AutoPlan>(made);
   EXPECT_EQ(plan.plan.method, PlanMethod::data_parallel);
   EXPECT_EQ(plan.plan.phases.front().predicted.iteration_ns, 4 * (3 * 111 + 101));
@@ -178,14 +178,14 @@ TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
   PlanOptions options = options_for(64);
   options.pipeline_parallel_size = 1;
   const auto made =
-      make_auto_plan(profile, test::free_cluster(1, 6 * 160 + 4500), options);  // one sample keeps 6000 bytes
+      make_auto_plan({profile, test::free_cluster(1, 6 * 160 + 4500), options});  // one sample keeps 6000 bytes
   ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
   EXPECT_TRUE(std::get<AutoPlan>(made).plan.phases.front().recompute.has_value());
-  const auto none = make_auto_plan(profile, test::free_cluster(1, 100), options);
+  const auto none = make_auto_plan({profile, test::free_cluster(1, 100), options});
   ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
   EXPECT_THAT(std::get<Infeasible>(none).reason, HasSubstr("p = 1: stage 0 needs"));
   options.pipeline_parallel_size = 3;
-  EXPECT_THAT(std::get<Infeasible>(make_auto_plan(profile, test::free_cluster(4), options)).reason,
+  EXPECT_THAT(std::get<Infeasible>(make_auto_plan({profile, test::free_cluster(4), options})).reason,
               HasSubstr("no layout of 4 devices"));
 }
 

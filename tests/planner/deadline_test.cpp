@@ -51,21 +51,21 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
           const int later = std::max(1, step + 2 * hundredths - 60);
           if (later < 200) options.forecast->push_back({later, frozen});
         }
-        times.push_back(predicted_run_ns(std::get<TrainingPlan>(make_plan(profile, cluster, options))));
+        times.push_back(predicted_run_ns(std::get<TrainingPlan>(make_plan({profile, cluster, options}))));
       }
       EXPECT_LT(times.front(), times.back());
       for (const int wanted : {0, 17, 50, 99, 100}) {
         const Nanoseconds deadline = times[wanted];
         int latest = 100;
         while (times[latest] > deadline) --latest;
-        const auto made = plan_for_deadline(profile, cluster, deadline_options(method), deadline);
+        const auto made = plan_for_deadline({profile, cluster, deadline_options(method)}, deadline);
         ASSERT_TRUE(std::holds_alternative<DeadlinePlan>(made));
         const DeadlinePlan& plan = std::get<DeadlinePlan>(made);
         EXPECT_EQ(plan.delay_steps, 2 * latest - 60) << to_string(method) << " " << round;
         EXPECT_EQ(plan.predicted_ns, times[latest]);
         EXPECT_NO_THROW(validate(plan.plan, profile.model, "plan"));
       }
-      const auto none = plan_for_deadline(profile, cluster, deadline_options(method), times.front() - 1);
+      const auto none = plan_for_deadline({profile, cluster, deadline_options(method)}, times.front() - 1);
       EXPECT_THAT(std::get<Infeasible>(none).reason,
                   testing::HasSubstr("as early as the forecast allows the run takes"));
     }
@@ -79,8 +79,10 @@ TEST(PlanForDeadline, SaysHowMuchIsStillTrained) {
   const Profile profile = test::synthetic_profile(3, random_layers(random));
   PlanOptions options = deadline_options(PlanMethod::freeze_only);
   options.forecast = std::vector<FreezeEvent>{{100, 1}, {130, 3}};
-  const Nanoseconds time = predicted_run_ns(std::get<TrainingPlan>(make_plan(profile, test::free_cluster(2), options)));
-  const auto made = plan_for_deadline(profile, test::free_cluster(2), deadline_options(PlanMethod::freeze_only), time);
+  const Nanoseconds time =
+      predicted_run_ns(std::get<TrainingPlan>(make_plan({profile, test::free_cluster(2), options})));
+  const auto made =
+      plan_for_deadline({profile, test::free_cluster(2), deadline_options(PlanMethod::freeze_only)}, time);
   EXPECT_EQ(std::get<DeadlinePlan>(made).delay_steps, 40);
   EXPECT_DOUBLE_EQ(std::get<DeadlinePlan>(made).trained_share, 360.0 / 600);
 }

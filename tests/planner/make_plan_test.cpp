@@ -40,7 +40,7 @@ std::string reason_of(const PlanResult& result) {
 
 TEST(MakePlan, DataParallelIsOneStageOnEveryRank) {
   const Profile profile = two_blocks();
-  const auto result = make_plan(profile, free_cluster(4), options_for(PlanMethod::data_parallel));
+  const auto result = make_plan({profile, free_cluster(4), options_for(PlanMethod::data_parallel)});
   const TrainingPlan& plan = plan_of(result);
   validate(plan, profile.model, "plan");
   ASSERT_EQ(plan.phases.size(), 1U);
@@ -55,15 +55,15 @@ TEST(MakePlan, DataParallelIsOneStageOnEveryRank) {
 TEST(MakePlan, StaticRespectsTheLimitThatDataParallelMayIgnore) {
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(2, /*memory_limit_bytes=*/6000);
-  EXPECT_THAT(reason_of(make_plan(profile, cluster, options_for(PlanMethod::data_parallel))),
+  EXPECT_THAT(reason_of(make_plan({profile, cluster, options_for(PlanMethod::data_parallel)})),
               AllOf(HasSubstr("p = 1"), HasSubstr("stage 0"), HasSubstr("rank 0")));
   PlanOptions unlimited = options_for(PlanMethod::data_parallel);
   unlimited.ignore_memory_limit = true;
-  const auto ignoring = make_plan(profile, cluster, unlimited);
+  const auto ignoring = make_plan({profile, cluster, unlimited});
   EXPECT_FALSE(plan_of(ignoring).memory_limited);
   EXPECT_THAT(plan_of(ignoring).phases[0].predicted.peak_memory_bytes, ElementsAre(9600, 9600));
 
-  const auto result = make_plan(profile, cluster, options_for(PlanMethod::static_pipeline));
+  const auto result = make_plan({profile, cluster, options_for(PlanMethod::static_pipeline)});
   const TrainingPlan& plan = plan_of(result);
   validate(plan, profile.model, "plan");
   EXPECT_TRUE(plan.memory_limited);
@@ -73,7 +73,7 @@ TEST(MakePlan, StaticRespectsTheLimitThatDataParallelMayIgnore) {
 
 TEST(MakePlan, StaticNamesTheClosestMissOfEachLength) {
   const std::string reason =
-      reason_of(make_plan(two_blocks(), free_cluster(4, 1000), options_for(PlanMethod::static_pipeline)));
+      reason_of(make_plan({two_blocks(), free_cluster(4, 1000), options_for(PlanMethod::static_pipeline)}));
   EXPECT_THAT(reason, AllOf(HasSubstr("p = 2: stage"), HasSubstr("p = 4: stage"), HasSubstr("needs")));
   EXPECT_THAT(reason, Not(HasSubstr("p = 1")));
 }
@@ -82,17 +82,17 @@ TEST(MakePlan, StaticTakesTheBestLengthThatUsesEveryRank) {
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(4);
   const PlanOptions options = options_for(PlanMethod::static_pipeline);
-  const auto result = make_plan(profile, cluster, options);
+  const auto result = make_plan({profile, cluster, options});
   Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
   for (const int p : {2, 4}) {
-    best = std::min(best, std::get<Phase>(best_phase(profile, cluster, options, p, 0)).predicted.iteration_ns);
+    best = std::min(best, std::get<Phase>(best_phase({profile, cluster, options}, p, 0)).predicted.iteration_ns);
   }
   EXPECT_EQ(plan_of(result).phases[0].predicted.iteration_ns, best);
   EXPECT_EQ(num_ranks(plan_of(result).phases[0].layout), 4);
 }
 
 TEST(MakePlan, StaticOnOneRankIsOneStage) {
-  const auto result = make_plan(two_blocks(), free_cluster(1), options_for(PlanMethod::static_pipeline));
+  const auto result = make_plan({two_blocks(), free_cluster(1), options_for(PlanMethod::static_pipeline)});
   EXPECT_EQ(plan_of(result).phases[0].layout, (ParallelLayout{1, 1, 1, {}}));
 }
 
@@ -101,14 +101,14 @@ TEST(MakePlan, ThePipelineShrinksWhenTheFrozenModelFits) {
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(2, 5000);
   const PlanOptions options = options_for(PlanMethod::pipetransformer);
-  const auto result = make_plan(profile, cluster, options);
+  const auto result = make_plan({profile, cluster, options});
   const TrainingPlan& plan = plan_of(result);
   validate(plan, profile.model, "plan");
   const auto forecast = forecast_cap(2, 100, options.freeze);
   ASSERT_EQ(forecast.size(), 2U);
   ASSERT_EQ(plan.phases.size(), 3U);
 
-  const auto start = make_plan(profile, cluster, options_for(PlanMethod::static_pipeline));
+  const auto start = make_plan({profile, cluster, options_for(PlanMethod::static_pipeline)});
   EXPECT_EQ(plan.phases[0], plan_of(start).phases[0]);
   EXPECT_EQ(plan.phases[1].from_step, forecast[0].from_step);
   EXPECT_EQ(plan.phases[1].first_trainable_layer, 3);
@@ -121,7 +121,7 @@ TEST(MakePlan, ThePipelineShrinksWhenTheFrozenModelFits) {
 
 TEST(MakePlan, AKeptLengthIsPartitionedAnew) {
   // Per sample: layers 0..2 frozen 1, layer 3 without input gradient 101, the last two 111: 215 | 111 beats 104 | 222.
-  const auto result = make_plan(two_blocks(), free_cluster(2, 5000), options_for(PlanMethod::pipetransformer));
+  const auto result = make_plan({two_blocks(), free_cluster(2, 5000), options_for(PlanMethod::pipetransformer)});
   const TrainingPlan& plan = plan_of(result);
   EXPECT_EQ(plan.phases[0].partition, (Partition{{0, 3}, {3, 6}}));
   EXPECT_EQ(plan.phases[1].partition, (Partition{{0, 5}, {5, 6}}));
@@ -132,7 +132,7 @@ TEST(MakePlan, PredictionsAreTheSimulators) {
   Cluster cluster = free_cluster(2, 5000);
   cluster.intra_node.point_to_point = {.latency_ns = 3, .bandwidth_bytes_per_second = 1'000'000'000};
   const PlanOptions options = options_for(PlanMethod::pipetransformer);
-  const auto result = make_plan(profile, cluster, options);
+  const auto result = make_plan({profile, cluster, options});
   const TrainingPlan& plan = plan_of(result);
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -152,7 +152,7 @@ TEST(MakePlan, PredictionsAreTheSimulators) {
 
 TEST(MakePlan, NamesModelAndVersion) {
   const Profile profile = two_blocks();
-  const auto result = make_plan(profile, free_cluster(2), options_for(PlanMethod::static_pipeline));
+  const auto result = make_plan({profile, free_cluster(2), options_for(PlanMethod::static_pipeline)});
   EXPECT_EQ(plan_of(result).provenance.model_name, "synthetic");
   EXPECT_EQ(plan_of(result).provenance.model_fingerprint, fingerprint(profile.model));
   EXPECT_NE(plan_of(result).provenance.version, "");
@@ -160,24 +160,24 @@ TEST(MakePlan, NamesModelAndVersion) {
 
 TEST(MakePlan, EqualInputGivesAnEqualPlan) {
   const Profile profile = two_blocks();
-  const auto once = make_plan(profile, free_cluster(4, 7000), options_for(PlanMethod::pipetransformer));
-  const auto again = make_plan(profile, free_cluster(4, 7000), options_for(PlanMethod::pipetransformer));
+  const auto once = make_plan({profile, free_cluster(4, 7000), options_for(PlanMethod::pipetransformer)});
+  const auto again = make_plan({profile, free_cluster(4, 7000), options_for(PlanMethod::pipetransformer)});
   EXPECT_EQ(to_json(plan_of(once)), to_json(plan_of(again)));
 }
 
 TEST(MakePlan, RefusesWhatMeansNothing) {
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(2);
-  EXPECT_THROW(make_plan(profile, cluster, options_for(PlanMethod::automatic)), InvalidInput);
+  EXPECT_THROW(make_plan({profile, cluster, options_for(PlanMethod::automatic)}), InvalidInput);
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.global_batch_size = 0;
-  EXPECT_THROW(make_plan(profile, cluster, options), InvalidInput);
+  EXPECT_THROW(make_plan({profile, cluster, options}), InvalidInput);
   options = options_for(PlanMethod::static_pipeline);
   options.num_steps = 0;
-  EXPECT_THROW(make_plan(profile, cluster, options), InvalidInput);
+  EXPECT_THROW(make_plan({profile, cluster, options}), InvalidInput);
   options = options_for(PlanMethod::static_pipeline);
   options.tokens = 0;  // and the profile has no workload
-  EXPECT_THROW(make_plan(profile, cluster, options), InvalidInput);
+  EXPECT_THROW(make_plan({profile, cluster, options}), InvalidInput);
 }
 
 TEST(MakePlan, TakesTheLengthOfTheWorkloadWhereNoneIsGiven) {
@@ -189,7 +189,7 @@ TEST(MakePlan, TakesTheLengthOfTheWorkloadWhereNoneIsGiven) {
                       .global_batch_size = 8};
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.tokens = 0;
-  const auto result = make_plan(profile, free_cluster(2), options);
+  const auto result = make_plan({profile, free_cluster(2), options});
   EXPECT_EQ(plan_of(result).phases[0].tokens, test::kSyntheticTokens);
 }
 
@@ -217,7 +217,7 @@ TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.global_batch_size = 7;
   const auto planned = [&](Bytes limit) {
-    return plan_of(make_plan(profile, free_cluster(1, limit), options)).phases[0];
+    return plan_of(make_plan({profile, free_cluster(1, limit), options})).phases[0];
   };
   Phase phase = planned(9600 + 60 * 2 * 14);
   EXPECT_EQ(phase.num_micro_batches, 5);  // all take as long, 4 do not fit
@@ -236,19 +236,19 @@ TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
 TEST(MakePlan, SaysWhetherMemoryIsWhatLacks) {
   PlanOptions options = options_for(PlanMethod::data_parallel);
   options.global_batch_size = 4;
-  const auto samples = std::get<Infeasible>(make_plan(two_blocks(), free_cluster(6), options));
+  const auto samples = std::get<Infeasible>(make_plan({two_blocks(), free_cluster(6), options}));
   EXPECT_EQ(samples.reason,
             "p = 1: 4 samples are too few for 1 micro-batch on each of 6 replicas (that takes a global batch of 6, or "
             "fewer replicas: fewer ranks or a longer pipeline)");
   EXPECT_FALSE(samples.lacks_memory);
   for (const PlanMethod method : plan_methods()) {
     if (method == PlanMethod::ptd_p) continue;  // takes the limit for that of a whole GPU
-    const PlanResult made = make_plan(two_blocks(), free_cluster(2, 1000), options_for(method));
+    const PlanResult made = make_plan({two_blocks(), free_cluster(2, 1000), options_for(method)});
     ASSERT_TRUE(std::holds_alternative<Infeasible>(made)) << to_string(method);
     EXPECT_TRUE(std::get<Infeasible>(made).lacks_memory)
         << to_string(method) << ": " << std::get<Infeasible>(made).reason;
   }
-  const auto none = make_auto_plan(two_blocks(), free_cluster(2, 1000), options_for(PlanMethod::automatic));
+  const auto none = make_auto_plan({two_blocks(), free_cluster(2, 1000), options_for(PlanMethod::automatic)});
   EXPECT_TRUE(std::get<Infeasible>(none).lacks_memory);
 }
 

@@ -47,12 +47,14 @@ TEST(ThreadsToWeigh, AreAllThatWereMeasuredWhereNothingIsFixed) {
   const Profile profile = measured_with_two_threads(0.5);
   const Cluster cluster = test::free_cluster(2);
   for (const PlanMethod method : {PlanMethod::automatic, PlanMethod::pipetransformer})
-    EXPECT_THAT(threads_to_weigh(test::options_for(method), profile, cluster), ElementsAre(1, 2)) << to_string(method);
-  EXPECT_THAT(threads_to_weigh(test::options_for(PlanMethod::static_pipeline), profile, cluster), ElementsAre(1));
+    EXPECT_THAT(threads_to_weigh({profile, cluster, test::options_for(method)}), ElementsAre(1, 2))
+        << to_string(method);
+  EXPECT_THAT(threads_to_weigh({profile, cluster, test::options_for(PlanMethod::static_pipeline)}), ElementsAre(1));
   PlanOptions fixed = test::options_for(PlanMethod::automatic);
   fixed.max_devices = 1;
-  EXPECT_THAT(threads_to_weigh(fixed, profile, cluster), ElementsAre(1));
-  EXPECT_THAT(threads_to_weigh(test::options_for(PlanMethod::automatic), test::two_blocks(), cluster), ElementsAre(1));
+  EXPECT_THAT(threads_to_weigh({profile, cluster, fixed}), ElementsAre(1));
+  EXPECT_THAT(threads_to_weigh({test::two_blocks(), cluster, test::options_for(PlanMethod::automatic)}),
+              ElementsAre(1));
 }
 
 TEST(BestGrouping, IsTheOneThatEndsFirst) {
@@ -85,10 +87,10 @@ TEST(PlanRun, IsMakePlanOrMakeAutoPlan) {
   const Cluster cluster = test::free_cluster(2);
   const PlanOptions options = test::options_for(PlanMethod::static_pipeline);
   EXPECT_EQ(std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer).plan,
-            std::get<TrainingPlan>(make_plan(profile, cluster, options)));
+            std::get<TrainingPlan>(make_plan({profile, cluster, options})));
   const PlanOptions any = test::options_for(PlanMethod::automatic);
   const auto found = std::get<AutoPlan>(plan_run(profile, cluster, {.options = any}).answer);
-  const auto expected = std::get<AutoPlan>(make_auto_plan(profile, cluster, any));
+  const auto expected = std::get<AutoPlan>(make_auto_plan({profile, cluster, any}));
   EXPECT_EQ(found.plan, expected.plan);
   EXPECT_EQ(found.lower_bound_ns, expected.lower_bound_ns);
   EXPECT_EQ(found.alternatives, expected.alternatives);

@@ -98,12 +98,12 @@ struct Example {
     options.num_steps = 100000;
     options.steps_per_epoch = 10;
     options.cache.memory_bytes = 1 << 20;
-    const auto start = best_phase(profile, cluster, options, 2, 0);
+    const auto start = best_phase({profile, cluster, options}, 2, 0);
     request = {
         .current = std::get<Phase>(start), .first_trainable_layer = 5, .from_step = 10, .measured_iteration_ns = 0};
   }
   ReplanResult run(const CacheContent& content = {}) const {
-    return std::get<ReplanResult>(replan(profile, cluster, options, request, content));
+    return std::get<ReplanResult>(replan({profile, cluster, options}, request, content));
   }
 
   Profile profile;

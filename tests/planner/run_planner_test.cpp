@@ -68,7 +68,7 @@ class BruteForce {
         if (run.profile.cache && window.first_trainable_layer > 0)
           uses.push_back({.on = true, .found = {{window.first_trainable_layer, 1}}});
         for (const CacheUse& use : uses) {
-          const auto found = best_phase(run.profile, run.cluster, run.options, p, window.first_trainable_layer, use);
+          const auto found = best_phase({run.profile, run.cluster, run.options}, p, window.first_trainable_layer, use);
           if (const auto* phase = std::get_if<Phase>(&found)) {
             if (!seen.insert(std::to_string(p) + phase->schedule + std::to_string(phase->num_micro_batches) +
                              to_string(phase->partition))
@@ -167,7 +167,7 @@ void expect_best_of_all(bool with_cache, int rounds) {
     const RunCase run = random_run(random, with_cache);
     const auto windows = windows_of(run.profile.model, 0, 0, *run.options.forecast, run.options.num_steps);
     BruteForce brute(run, windows);
-    RunPlanner planner(run.profile, run.cluster, run.options, {});
+    RunPlanner planner({run.profile, run.cluster, run.options}, {});
     const auto made = planner.plan(windows, /*only_best=*/true);
     if (std::holds_alternative<Infeasible>(made)) continue;
     if (brute.num_layouts() > 10) continue;  // the planner looks at ten

@@ -37,7 +37,7 @@ class RunReplanning : public ::testing::Test {
     plan.cache.memory_bytes = 1 << 20;
     PlanOptions options = replan_options(plan_with(Phase{}), FreezeOptions{}, 10);
     options.tokens = test::kSyntheticTokens;
-    plan = plan_with(std::get<Phase>(best_phase(profile, cluster, options, 2, 0)));
+    plan = plan_with(std::get<Phase>(best_phase({profile, cluster, options}, 2, 0)));
   }
 
   TrainingPlan plan_with(Phase phase) const {
@@ -84,15 +84,16 @@ TEST_F(RunReplanning, RemembersWhatTheCacheHolds) {
   options.tokens = test::kSyntheticTokens;
   const auto first = std::get<ReplanResult>(planner.replan(request_at(10, 5), cluster));
   EXPECT_EQ(first.candidates,
-            std::get<ReplanResult>(replan(profile, cluster, options, request_at(10, 5), {})).candidates);
+            std::get<ReplanResult>(replan({profile, cluster, options}, request_at(10, 5), {})).candidates);
   ReplanRequest second = request_at(15, 7);
   second.current = first.chosen.phases.front();
   second.current.first_trainable_layer = 5;
   second.current.cache.on = true;
   const CacheContent half_come{.waiting = {}, .come = {{.layer = 5, .fraction = 0.5}}};
   const auto found = std::get<ReplanResult>(planner.replan(second, cluster));
-  EXPECT_EQ(found.candidates, std::get<ReplanResult>(replan(profile, cluster, options, second, half_come)).candidates);
-  EXPECT_NE(found.candidates, std::get<ReplanResult>(replan(profile, cluster, options, second, {})).candidates)
+  EXPECT_EQ(found.candidates,
+            std::get<ReplanResult>(replan({profile, cluster, options}, second, half_come)).candidates);
+  EXPECT_NE(found.candidates, std::get<ReplanResult>(replan({profile, cluster, options}, second, {})).candidates)
       << "the content must matter";
 }
 
@@ -102,7 +103,7 @@ TEST_F(RunReplanning, AsPublishedShortensThePipelineByParameters) {
   options.schedule = "GPipe";
   const ReplanRequest request = request_at(10, 7);
   const auto phase = std::get<Phase>(replan_as_published(plan, request, profile, cluster));
-  EXPECT_EQ(phase, std::get<Phase>(next_published_phase(profile, cluster, options, request.current, 7, 10)));
+  EXPECT_EQ(phase, std::get<Phase>(next_published_phase({profile, cluster, options}, request.current, 7, 10)));
   EXPECT_EQ(phase.layout.pipeline_parallel_size, 1);
   EXPECT_EQ(phase.schedule, "GPipe");
   EXPECT_EQ(phase.from_step, 10);
@@ -113,14 +114,14 @@ TEST_F(RunReplanning, AfterALossFollowsTheForecastWhereThereIsOne) {
   request.layout_is_lost = true;
   const Cluster one_left = test::free_cluster(1);
   PlanOptions options = replan_options(plan, FreezeOptions{}, 10);
-  const auto without = std::get<std::vector<Phase>>(replan_after_loss(options, request, profile, one_left));
+  const auto without = std::get<std::vector<Phase>>(replan_after_loss({profile, one_left, options}, request));
   for (const Phase& phase : without) {
     EXPECT_EQ(num_ranks(phase.layout), 1);
     EXPECT_EQ(phase.first_trainable_layer, 0) << "nothing more freezes";
   }
   request.forecast = std::vector<FreezeEvent>{{.from_step = 30, .frozen_blocks = 2}};
   options.forecast = request.forecast;
-  const auto along = std::get<std::vector<Phase>>(replan_after_loss(options, request, profile, one_left));
+  const auto along = std::get<std::vector<Phase>>(replan_after_loss({profile, one_left, options}, request));
   EXPECT_EQ(along.front().from_step, 10);
   EXPECT_EQ(along.back().first_trainable_layer, 5);
   EXPECT_GE(along.back().from_step, 30);
@@ -130,7 +131,7 @@ TEST_F(RunReplanning, AfterALossSaysWhyNothingFits) {
   ReplanRequest request = request_at(10, 0);
   request.layout_is_lost = true;
   const auto found =
-      replan_after_loss(replan_options(plan, FreezeOptions{}, 10), request, profile, test::free_cluster(1, 1000));
+      replan_after_loss({profile, test::free_cluster(1, 1000), replan_options(plan, FreezeOptions{}, 10)}, request);
   EXPECT_THAT(std::get<Infeasible>(found).reason, ::testing::HasSubstr("needs"));
 }
 

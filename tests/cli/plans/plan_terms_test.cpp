@@ -19,7 +19,7 @@ TEST(StageTerms, SayWhichStageSetsThePace) {
   phase.tokens = test::kSyntheticTokens;
   phase.predicted.iteration_ns = 5'000'000;
   const auto text = [&](const Cluster& cluster) {
-    return stage_terms_text(phase, test::two_blocks(), cluster, test::options_for(PlanMethod::static_pipeline));
+    return stage_terms_text(phase, {test::two_blocks(), cluster, test::options_for(PlanMethod::static_pipeline)});
   };
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("stage 1 sets the pace; the iteration takes 5.00 ms\n"));
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("none")) << "no limit";

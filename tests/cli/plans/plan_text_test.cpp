@@ -63,7 +63,7 @@ TEST(TimelyFreezeText, GivesARowForEveryStage) {
   phase.tokens = test::kSyntheticTokens;
   PlanOptions options = test::options_for(PlanMethod::timely_freeze);
   options.freeze.alpha = 0.5;
-  const std::string text = timely_freeze_text(phase, test::two_blocks(), test::free_cluster(2), options);
+  const std::string text = timely_freeze_text(phase, {test::two_blocks(), test::free_cluster(2), options});
   EXPECT_THAT(text, HasSubstr("at most 50 % of a stage's:\n"));
   EXPECT_THAT(text, HasSubstr("\n    0        0.50  0.50\n"));
   EXPECT_THAT(text, HasSubstr("\n    1        0.50  0.50\n"));

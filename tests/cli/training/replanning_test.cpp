@@ -17,7 +17,7 @@ constexpr int kStepsPerEpoch = 10;
 TrainOptions run_of(PlanMethod method, Rule rule) {
   TrainOptions train;
   train.plan = std::get<TrainingPlan>(
-      make_plan(test::two_blocks(), test::free_cluster(2), test::options_for(PlanMethod::static_pipeline)));
+      make_plan({test::two_blocks(), test::free_cluster(2), test::options_for(PlanMethod::static_pipeline)}));
   train.plan.method = method;
   train.freeze.rule = rule;
   return train;

@@ -137,7 +137,7 @@ TEST(MakePlan, EveryMethodByNameTrainsAllLayersOnTheWholeCluster) {
     options.global_batch_size = 16;
     options.num_steps = 100;
     options.tokens = test::kSyntheticTokens;
-    const auto made = make_plan(profile, test::free_cluster(4), options);
+    const auto made = make_plan({profile, test::free_cluster(4), options});
     ASSERT_TRUE(std::holds_alternative<TrainingPlan>(made))
         << to_string(method) << ": " << std::get<Infeasible>(made).reason;
     const TrainingPlan& plan = std::get<TrainingPlan>(made);

@@ -62,7 +62,7 @@ TEST(BestPhase, IsAtLeastAsFastAsEveryScheduleAndNumberOfMicroBatches) {
     PlanOptions options = options_for(PlanMethod::static_pipeline);
     options.global_batch_size = 24;
     const int first_trainable = first_trainable_layer(profile.model, static_cast<int>(random() % 4));
-    const auto result = best_phase(profile, cluster, options, 2, first_trainable);
+    const auto result = best_phase({profile, cluster, options}, 2, first_trainable);
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
     for (const char* schedule : {"GPipe", "1F1B"}) {
       for (int m = 1; m <= 12; ++m) {
@@ -93,8 +93,8 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
     const Cluster cluster = free_cluster(2);
     PlanOptions options = options_for(PlanMethod::static_pipeline);
     options.global_batch_size = 16;
-    const Phase chosen = std::get<Phase>(
-        best_phase(profile, cluster, options, 2, first_trainable_layer(profile.model, static_cast<int>(random() % 4))));
+    const Phase chosen = std::get<Phase>(best_phase(
+        {profile, cluster, options}, 2, first_trainable_layer(profile.model, static_cast<int>(random() % 4))));
     Nanoseconds best = chosen.predicted.iteration_ns;
     for (const char* schedule : {"GPipe", "1F1B"}) {
       for (int m = 1; m <= 16; ++m) {
@@ -121,13 +121,14 @@ TEST(BestPhase, GivesUpBalanceForMemory) {
   layers[0].parameter_count = 1000;
   const Profile profile = synthetic_profile(2, layers);
   const auto partition_with = [&](Bytes limit) {
-    return std::get<Phase>(best_phase(profile, free_cluster(2, limit), options_for(PlanMethod::static_pipeline), 2, 0))
+    return std::get<Phase>(
+               best_phase({profile, free_cluster(2, limit), options_for(PlanMethod::static_pipeline)}, 2, 0))
         .partition;
   };
   EXPECT_EQ(partition_with(20000), (Partition{{0, 3}, {3, 6}}));
   EXPECT_EQ(partition_with(18000), (Partition{{0, 2}, {2, 6}}));
   EXPECT_EQ(partition_with(16500), (Partition{{0, 1}, {1, 6}}));
-  const auto none = best_phase(profile, free_cluster(2, 15000), options_for(PlanMethod::static_pipeline), 2, 0);
+  const auto none = best_phase({profile, free_cluster(2, 15000), options_for(PlanMethod::static_pipeline)}, 2, 0);
   EXPECT_THAT(std::get<Infeasible>(none).reason, AllOf(HasSubstr("p = 2"), HasSubstr("stage 0"), HasSubstr("[0,1)")));
 }
 
@@ -137,18 +138,18 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
   std::erase_if(profile.measurements, [](const Measurement& m) { return m.key.micro_batch_size > 4; });
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.global_batch_size = 64;
-  const auto result = best_phase(profile, free_cluster(2), options, 2, 0);
+  const auto result = best_phase({profile, free_cluster(2), options}, 2, 0);
   EXPECT_GE(std::get<Phase>(result).num_micro_batches, 8);
   std::erase_if(profile.measurements,
                 [](const Measurement& m) { return m.key.micro_batch_size < 4; });  // one size is left
   options.global_batch_size = 3;                                                   // never as many
-  EXPECT_THROW(best_phase(profile, free_cluster(2), options, 2, 0), InvalidInput);
+  EXPECT_THROW(best_phase({profile, free_cluster(2), options}, 2, 0), InvalidInput);
 }
 
 TEST(BestPhase, SaysThatLayersOrRanksAreTooFew) {
-  const auto ranks = best_phase(two_blocks(), free_cluster(2), options_for(PlanMethod::static_pipeline), 3, 0);
+  const auto ranks = best_phase({two_blocks(), free_cluster(2), options_for(PlanMethod::static_pipeline)}, 3, 0);
   EXPECT_EQ(std::get<Infeasible>(ranks).reason, "p = 3: the cluster has 2 ranks");
-  const auto layers = best_phase(two_blocks(), free_cluster(8), options_for(PlanMethod::static_pipeline), 7, 0);
+  const auto layers = best_phase({two_blocks(), free_cluster(8), options_for(PlanMethod::static_pipeline)}, 7, 0);
   EXPECT_EQ(std::get<Infeasible>(layers).reason, "p = 7: the model has 6 layers");
 }
 
@@ -166,7 +167,7 @@ TEST(BestPhase, ThePublishedPartitionerMayLeaveAStageEmpty) {
   const bool has_empty =
       std::any_of(published.begin(), published.end(), [](const LayerRange& r) { return r.begin == r.end; });
   ASSERT_TRUE(has_empty);
-  EXPECT_THAT(std::get<Infeasible>(best_phase(profile, free_cluster(4), options, 4, 0)).reason,
+  EXPECT_THAT(std::get<Infeasible>(best_phase({profile, free_cluster(4), options}, 4, 0)).reason,
               AllOf(HasSubstr("p = 4"), HasSubstr("pipetransformer-greedy"), HasSubstr("empty")));
 }
 
@@ -176,7 +177,7 @@ TEST(BestPhase, ThePublishedPartitionerKeepsFrozenLayersOnTheFirstStage) {
   const Profile profile = synthetic_profile(2, {layer});
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.partitioner = Partitioner::pipetransformer_greedy;
-  const auto result = best_phase(profile, free_cluster(2), options, 2, /*first_trainable_layer=*/3);
+  const auto result = best_phase({profile, free_cluster(2), options}, 2, /*first_trainable_layer=*/3);
   // Three equal layers left, mean 1.5: the first of them stays with the frozen ones.
   EXPECT_EQ(std::get<Phase>(result).partition, (Partition{{0, 4}, {4, 6}}));
 }

@@ -79,11 +79,11 @@ TEST(StageBound, IsNeverAboveTheSimulatedIteration) {
   for (int round = 0; round < 2000; ++round) {
     const RandomCase one = random_case(random);
     LayerCosts costs(one.profile, "float32");
-    const StageBound bound(one.phase, one.profile, one.cluster, one.options, costs);
+    const StageBound bound(one.phase, {one.profile, one.cluster, one.options}, costs);
     const Nanoseconds simulated = simulated_iteration_ns(one.phase, {one.options.global_batch_size, "adamw", "float32"},
                                                          one.profile, one.cluster);
     EXPECT_LE(bound.of(one.phase.partition), simulated) << round << " " << to_string(one.phase.partition);
-    EXPECT_LE(bound_of_any_partition(one.phase, one.profile, one.cluster, one.options, costs),
+    EXPECT_LE(bound_of_any_partition(one.phase, {one.profile, one.cluster, one.options}, costs),
               bound.of(one.phase.partition))
         << round;
   }
@@ -103,7 +103,7 @@ TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
   phase.tokens = test::kSyntheticTokens;
   const Cluster cluster = test::free_cluster(2);
   LayerCosts costs(profile, "float32");
-  EXPECT_EQ(StageBound(phase, profile, cluster, options, costs).of(phase.partition), 5 * 222 - 10);
+  EXPECT_EQ(StageBound(phase, {profile, cluster, options}, costs).of(phase.partition), 5 * 222 - 10);
   EXPECT_EQ(simulated_iteration_ns(phase, {4, "adamw", "float32"}, profile, cluster), 5 * 222 - 10);
 }
 
@@ -131,7 +131,7 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
     RandomCase one = random_case(random);
     const int layers = static_cast<int>(one.profile.model.layers.size()), p = one.phase.layout.pipeline_parallel_size;
     LayerCosts costs(one.profile, "float32");
-    CandidateMaker maker(one.profile, one.cluster, one.options,
+    CandidateMaker maker({one.profile, one.cluster, one.options},
                          {.pipeline_parallel_size = p, .first_trainable_layer = one.phase.first_trainable_layer},
                          costs);
     const Phase unpartitioned =
