@@ -44,7 +44,7 @@ auto gloo_device() {
 }
 
 /// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page,
-/// zeroed: a fifth of a step where tensors have tens of megabytes (bench/README.md, "Models and data").
+/// zeroed: a fifth of a step where tensors have tens of megabytes (docs/measurements/models_and_data.md).
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
