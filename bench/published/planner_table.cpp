@@ -58,17 +58,25 @@ struct Workplace {
   int global_batch_size = 0;
 };
 
-Workplace workplace(const std::string& what, const TransformerShape& shape, const std::string& hardware, int ranks,
-                    int nodes, int batch, int samples, std::vector<int> tensor_sizes = {1}) {
-  const Hardware device = find_hardware(hardware);
+/// Where and how a model is trained.
+struct Job {
+  std::string hardware;
+  int ranks = 8, nodes = 1;
+  int batch = 1, samples = 1;
+  std::vector<int> tensor_sizes = {1};
+};
+
+Workplace workplace(const std::string& what, const TransformerShape& shape, const Job& job) {
+  const Hardware device = find_hardware(job.hardware);
   const EstimateOptions options{.rates = rates_of(device),
-                                .num_nodes = nodes,
-                                .ranks_per_node = ranks / nodes,
-                                .global_batch_size = batch,
-                                .num_samples = samples,
+                                .num_nodes = job.nodes,
+                                .ranks_per_node = job.ranks / job.nodes,
+                                .global_batch_size = job.batch,
+                                .num_samples = job.samples,
                                 .memory_limit_bytes = device.memory_bytes,
-                                .tensor_parallel_sizes = std::move(tensor_sizes)};
-  return {fmt::format("{}, {} x {}, batch {}", what, ranks, hardware, batch), estimate(shape, options), batch};
+                                .tensor_parallel_sizes = job.tensor_sizes};
+  return {fmt::format("{}, {} x {}, batch {}", what, job.ranks, job.hardware, job.batch), estimate(shape, options),
+          job.batch};
 }
 
 const TransformerShape& known_shape(const std::string& name) {
@@ -180,20 +188,33 @@ TitledTable whole_run_table(const Workplace& place, int epochs) {
 std::vector<TitledTable> method_tables() {
   std::vector<TitledTable> tables;
   for (const Workplace& place :
-       {workplace("ViT-B/16", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000),
-        workplace("BERT-large", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000),
-        workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32), "A100", 64, 8, 512, 51200, {1, 2, 4, 8}),
-        workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96), "A100", 1024, 128, 1536, 153600, {1, 2, 4, 8})})
+       {workplace("ViT-B/16", known_shape("vit-b16"), {.hardware = "RTX5000", .batch = 400, .samples = 50000}),
+        workplace("BERT-large", known_shape("bert-large"), {.hardware = "RTX5000", .batch = 64, .samples = 88000}),
+        workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32),
+                  {.hardware = "A100",
+                  .ranks = 64,
+                  .nodes = 8,
+                  .batch = 512,
+                  .samples = 51200,
+                  .tensor_sizes = {1, 2, 4, 8}}),
+        workplace("GPT-3 175B", gpt("gpt-175b", 96, 12288, 96),
+                  {.hardware = "A100",
+                  .ranks = 1024,
+                  .nodes = 128,
+                  .batch = 1536,
+                  .samples = 153600,
+                  .tensor_sizes = {1, 2, 4, 8}})})
     tables.push_back(methods_table(place));
   return tables;
 }
 
 std::vector<TitledTable> whole_run_tables() {
-  return {
-      whole_run_table(
-          workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"), "RTX5000", 8, 1, 400, 50000), 10),
-      whole_run_table(
-          workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"), "RTX5000", 8, 1, 64, 88000), 3)};
+  return {whole_run_table(workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"),
+                                    {.hardware = "RTX5000", .batch = 400, .samples = 50000}),
+                          10),
+          whole_run_table(workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"),
+                                    {.hardware = "RTX5000", .batch = 64, .samples = 88000}),
+                          3)};
 }
 
 TitledTable piper_table(const std::filesystem::path& data) {

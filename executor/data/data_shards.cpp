@@ -19,8 +19,9 @@ std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int n
   return shards;
 }
 
-void group_by_length(std::vector<int>& order, int global_batch_size, int num_shards, int num_mini_batches,
-                     std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of) {
+void group_by_length(std::vector<int>& order, const LengthGrouping& grouping, std::uint64_t seed, int epoch,
+                     const std::function<int(int sample)>& length_of) {
+  const auto& [global_batch_size, num_shards, num_mini_batches] = grouping;
   const std::size_t batch = static_cast<std::size_t>(global_batch_size);
   const std::size_t all_batches = (order.size() + batch - 1) / batch;
   for (std::size_t first = 0; first < all_batches; first += static_cast<std::size_t>(num_mini_batches)) {
@@ -97,7 +98,7 @@ std::vector<int> training_order(const std::vector<std::vector<int>>& shards, int
                                 std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of) {
   const int num_shards = static_cast<int>(shards.size());
   std::vector<int> order = sharded_epoch_order(shards, global_batch_size, seed, epoch);
-  if (num_grouped > 1) group_by_length(order, global_batch_size, num_shards, num_grouped, seed, epoch, length_of);
+  if (num_grouped > 1) group_by_length(order, {global_batch_size, num_shards, num_grouped}, seed, epoch, length_of);
   sort_by_length(order, global_batch_size, num_shards, length_of);
   return order;
 }

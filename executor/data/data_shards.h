@@ -14,11 +14,18 @@ std::vector<int> nodes_of_logical_ranks(std::span<const int> logical_ranks, int 
 /// Deals `samples` out, one to each shard in turn: a node's own part of the data.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
 
+/// Where samples may change places for the sake of their lengths.
+struct LengthGrouping {
+  int global_batch_size = 1;
+  int num_shards = 1;
+  int num_mini_batches = 1;  // neighbouring ones
+};
+
 /// Groups samples by length: within every `num_mini_batches` neighbouring mini-batches, each shard's samples are dealt
 /// out again, so that each mini-batch holds samples of similar length; which of them gets the short ones is random, a
 /// function of seed and epoch. Mini-batches keep their sizes, and each shard its places in them.
-void group_by_length(std::vector<int>& order, int global_batch_size, int num_shards, int num_mini_batches,
-                     std::uint64_t seed, int epoch, const std::function<int(int sample)>& length_of);
+void group_by_length(std::vector<int>& order, const LengthGrouping& grouping, std::uint64_t seed, int epoch,
+                     const std::function<int(int sample)>& length_of);
 
 /// Sorts each shard's part of each mini-batch by length, shorter samples first, equal ones as they stood. What a
 /// mini-batch consists of stays: its micro-batches then hold samples of similar length.

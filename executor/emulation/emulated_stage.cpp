@@ -35,12 +35,12 @@ class Deadline {
 
 class EmulatedStage final : public StageCompute {
  public:
-  EmulatedStage(const Profile& profile, const MeasurementKey& key, const std::string& optimizer, int shrink,
-                at::TensorOptions options, ActivationCache* cache, const Phase& phase, const MeshCoordinate& coordinate)
+  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, ActivationCache* cache, const Phase& phase,
+                const MeshCoordinate& coordinate)
       : profile_(profile),
-        key_(key),
-        shrink_(shrink),
-        options_(options),
+        key_({.device_type = options.device_type, .dtype = options.dtype}),
+        shrink_(options.shrink),
+        options_(options.tensors),
         range_(phase.partition[coordinate.pipeline_rank]),
         first_trainable_layer_(phase.first_trainable_layer),
         is_last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size) {
@@ -49,7 +49,7 @@ class EmulatedStage final : public StageCompute {
     trains_ = coordinate.pipeline_rank >= first_trainable_stage;
     sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
-      update_ns_ += update_cost_of(profile, layer, key.device_type, key.dtype, optimizer);
+      update_ns_ += update_cost_of(profile, layer, options.device_type, options.dtype, options.optimizer);
     }
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
@@ -238,33 +238,26 @@ int shrunk_hidden_size(const Model& model, int shrink) {
   return std::max(1, (model.hidden_size + shrink - 1) / shrink);
 }
 
-EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer,
-                                           std::string dtype, int shrink, at::TensorOptions options,
-                                           ActivationCache* cache)
-    : profile_(profile),
-      device_type_(std::move(device_type)),
-      optimizer_(std::move(optimizer)),
-      dtype_(std::move(dtype)),
-      shrink_(shrink),
-      options_(options),
-      cache_(cache) {}
+EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache)
+    : profile_(profile), options_(std::move(options)), cache_(cache) {}
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
-  const std::int64_t values = std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / shrink_);
-  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, shrink_) : 0,
+  const std::int64_t values =
+      std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / options_.shrink);
+  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, options_.shrink) : 0,
                      of_table = profile_.model.vocab_size * row;
   std::vector<ParameterSpec> specs{{.names = {}, .shape = {values - of_table}, .matrix = true}};
   if (row > 0) specs.insert(specs.begin(), {.names = {}, .shape = {profile_.model.vocab_size, row}, .matrix = true});
-  LayerState state = make_layer_state(specs, {options_.dtype().toScalarType(), options_.dtype().toScalarType()},
-                                      options_.device(), trains, optimizer_moments(optimizer_));
+  LayerState state =
+      make_layer_state(specs, {options_.tensors.dtype().toScalarType(), options_.tensors.dtype().toScalarType()},
+                       options_.tensors.device(), trains, optimizer_moments(options_.optimizer));
   state.weights.fill_(layer + 1);
   return state;
 }
 
 std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                                                std::map<int, LayerState>&) const {
-  const MeasurementKey key{.device_type = device_type_, .dtype = dtype_};
-  return std::make_unique<EmulatedStage>(profile_, key, optimizer_, shrink_, options_, cache_, phase, coordinate);
+  return std::make_unique<EmulatedStage>(profile_, options_, cache_, phase, coordinate);
 }
 
 }  // namespace frostpipe

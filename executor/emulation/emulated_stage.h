@@ -8,14 +8,19 @@
 
 namespace frostpipe {
 
+struct EmulatedStageOptions {
+  std::string device_type, optimizer, dtype;  // whose times the profile has
+  int shrink = 1;
+  at::TensorOptions tensors;
+};
+
 /// Stages that take a profile's times asleep. Tensors are there, 1 / shrink of their size: weights, activations at the
 /// cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory are real, and only the arithmetic
 /// is missing. Everything given must outlive it.
 class EmulatedStageFactory final : public StageFactory {
  public:
   /// `cache` may be null: no phase may use one then.
-  EmulatedStageFactory(const Profile& profile, std::string device_type, std::string optimizer, std::string dtype,
-                       int shrink, at::TensorOptions options, ActivationCache* cache);
+  EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache);
   /// Weights hold the layer's number, so that layers differ.
   LayerState make_layer(int layer, bool trains) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
@@ -23,9 +28,7 @@ class EmulatedStageFactory final : public StageFactory {
 
  private:
   const Profile& profile_;
-  std::string device_type_, optimizer_, dtype_;
-  int shrink_;
-  at::TensorOptions options_;
+  EmulatedStageOptions options_;
   ActivationCache* cache_;
 };
 

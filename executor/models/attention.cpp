@@ -188,20 +188,20 @@ Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t c
 
 }  // namespace
 
-at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
-                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal) {
-  AttentionInput input;
-  if (needed.all()) {
-    input.query = project(x, weight, bias);
-  } else {
-    const std::int64_t hidden = config.hidden_size;
-    input = {project(needed.of(x), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
-             project(x, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
-    is_causal = false;  // the needed token sees its whole sample, the last one of GPT-2's too
-  }
+AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
+                               const NeededTokens& needed) {
+  if (needed.all()) return {.query = project(x, weight, bias)};
+  const std::int64_t hidden = x.size(1);
+  return {.query = project(needed.of(x), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
+          .key_value = project(x, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
+}
+
+at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
+                  bool is_causal) {
+  if (input.key_value.defined()) is_causal = false;  // one token sees its whole sample, the last one of GPT-2's too
   const bool drops = batch.dropout_keys.defined() && config.dropout > 0;
-  return x.is_cpu() && !drops ? attend_in_one(config, input, batch, is_causal)
-                              : attend_by_autograd(config, layer, input, batch, is_causal);
+  return input.query.is_cpu() && !drops ? attend_in_one(config, input, batch, is_causal)
+                                        : attend_by_autograd(config, layer, input, batch, is_causal);
 }
 
 at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,

@@ -5,12 +5,6 @@
 
 namespace frostpipe {
 
-/// Multi-headed attention of the needed tokens, [tokens, hidden] -> [needed tokens, hidden]. `weight` and `bias`
-/// project to query, key and value side by side. A token sees its own sample, or, causal, of it itself and those before
-/// it.
-at::Tensor self_attention(const TransformerConfig& config, int layer, const at::Tensor& x, const Parameter& weight,
-                          const Parameter& bias, const MicroBatch& batch, const NeededTokens& needed, bool is_causal);
-
 /// What attention looks at: query, key and value of every token side by side, [tokens, 3 hidden]; or the queries of one
 /// token of each sample, [samples, hidden], beside keys and values, [tokens, 2 hidden].
 struct AttentionInput {
@@ -18,8 +12,17 @@ struct AttentionInput {
   at::Tensor key_value = {};  // undefined: `query` holds all three
 };
 
-/// Of projected tokens. Consecutive samples of one length are computed together, so a batch that is sorted by length
-/// takes fewest calls. -> [queries, hidden]
+/// Of the needed tokens of x, [tokens, hidden]. `weight` and `bias` project to query, key and value side by side.
+AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
+                               const NeededTokens& needed);
+
+/// Multi-headed attention, -> [queries, hidden]. A token sees its own sample, or, causal, of it itself and those before
+/// it.
+at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
+                  bool is_causal);
+
+/// The ways that attend() has. Consecutive samples of one length are computed together, so a batch that is sorted by
+/// length takes fewest calls. -> [queries, hidden]
 ///
 /// By operations that LibTorch derives, on any device and with dropout.
 at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,

@@ -73,7 +73,7 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
                      const MicroBatch& batch) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined =
-      self_attention(c, layer, layer_norm(c, x, p[4], p[5]), p[0], p[2], batch, needed, /*is_causal=*/true);
+      attend(c, layer, attention_input(layer_norm(c, x, p[4], p[5]), p[0], p[2], needed), batch, /*is_causal=*/true);
   return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch));
 }
 

@@ -65,7 +65,7 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor joined =
-      self_attention(c, layer, layer_norm(c, x, p[3], p[4]), p[0], bias, batch, needed, /*is_causal=*/false);
+      attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed), batch, /*is_causal=*/false);
   return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
 }
 

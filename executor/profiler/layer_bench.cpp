@@ -61,15 +61,14 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 }
 
 LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-                       ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
-                       std::vector<int> data_lengths)
+                       ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths)
     : config_(config),
       model_(model),
       layers_(layers),
       device_(device),
-      options_(options),
+      options_(at::TensorOptions().dtype(types.computed).device(device.torch_device())),
       data_lengths_(std::move(data_lengths)),
-      frozen_type_(frozen_type) {
+      frozen_type_(types.frozen) {
   for (const auto& [layer, state] : layers_) {
     frozen_[layer].weights = state.weights;
     compute_in(frozen_[layer], parameters_of(config_, layer), frozen_type_);

@@ -57,12 +57,11 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 /// Times the layers of a model on this rank's device, one by one, as a training run touches them.
 class LayerBench {
  public:
-  /// `layers`: every layer, as it trains; frozen ones compute in `frozen_type`. `data_lengths`: tokens of samples,
+  /// `layers`: every layer, as it trains. `data_lengths`: tokens of samples,
   /// ascending, whose distribution made-up samples take; empty: all are equally long. What is given by reference must
   /// outlive the bench.
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-             ComputeDevice& device, at::TensorOptions options, at::ScalarType frozen_type,
-             std::vector<int> data_lengths);
+             ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths);
 
   /// A made-up packed micro-batch of `samples` samples with `tokens` tokens on average: forward of all layers, backward
   /// of all, then the rarer variants. Adds to `samples`.

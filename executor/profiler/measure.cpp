@@ -258,7 +258,7 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
 
   const int num_layers = static_cast<int>(profile.model.layers.size());
   std::map<int, LayerState> layers = load_layers(folder, num_layers, types, device->torch_device(), options.seed);
-  LayerBench bench(folder.config, profile.model, layers, *device, tensor_options, types.frozen, shapes.data_lengths);
+  LayerBench bench(folder.config, profile.model, layers, *device, types, shapes.data_lengths);
   std::map<std::string, Timings> timings = measure_rounds(bench, shapes, options, *device, *communicator, progress);
   std::set<LayerClass> classes;
   for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));

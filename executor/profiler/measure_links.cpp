@@ -16,7 +16,13 @@ namespace frostpipe {
 namespace {
 
 /// What moves between ranks, and how long that took on this rank.
-using TimedTransfer = std::function<Nanoseconds(const at::Tensor&)>;
+/// One of the things that a link is used for.
+struct LinkUse {
+  const char* what;
+  std::vector<Bytes> sizes;
+  double wire_share;  // of a tensor's bytes, those that pass a link
+  std::function<Nanoseconds(const at::Tensor&)> transfer;
+};
 
 /// Half the time of a round trip between ranks 0 and 1.
 Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
@@ -43,9 +49,8 @@ Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, c
 }
 
 /// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
-/// milliseconds. The figures are rank 0's, on all ranks. `wire_share`: of a tensor's bytes, those that pass a link.
-Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, double wire_share,
-                  const at::TensorOptions& options, bool quick, const char* what, const TimedTransfer& transfer) {
+/// milliseconds. The figures are rank 0's, on all ranks.
+Link measure_link(Communicator& communicator, const at::TensorOptions& options, bool quick, const LinkUse& use) {
   constexpr double kNanosecondsPerSize = 5e6;
   const int num_rounds = quick ? 5 : 11;
   std::vector<at::Tensor> tensors;
@@ -53,22 +58,22 @@ Link measure_link(Communicator& communicator, const std::vector<Bytes>& sizes, d
   const auto of_first_rank = [&](Nanoseconds time) {
     return communicator.sum({communicator.rank() == 0 ? static_cast<double>(time) : 0.0}).front();
   };
-  for (const Bytes bytes : sizes) {
+  for (const Bytes bytes : use.sizes) {
     tensors.push_back(at::zeros({bytes / 4}, options.dtype(at::kFloat)));
-    transfer(tensors.back());  // the first one connects, and touches memory
+    use.transfer(tensors.back());  // the first one connects, and touches memory
     repetitions.push_back(static_cast<int>(
-        std::clamp(kNanosecondsPerSize / std::max(1.0, of_first_rank(transfer(tensors.back()))), 1.0, 50.0)));
+        std::clamp(kNanosecondsPerSize / std::max(1.0, of_first_rank(use.transfer(tensors.back()))), 1.0, 50.0)));
   }
   std::vector<LinkRound> rounds(num_rounds);
   for (LinkRound& round : rounds) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
+    for (std::size_t i = 0; i < use.sizes.size(); ++i) {
       std::vector<Nanoseconds> times;
-      for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(transfer(tensors[i]));
-      round.push_back({static_cast<Bytes>(wire_share * static_cast<double>(sizes[i])),
+      for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(use.transfer(tensors[i]));
+      round.push_back({static_cast<Bytes>(use.wire_share * static_cast<double>(use.sizes[i])),
                        static_cast<Nanoseconds>(of_first_rank(quantile(std::move(times), 0.5)))});
     }
   }
-  return fit_link(rounds, what);
+  return fit_link(rounds, use.what);
 }
 
 }  // namespace
@@ -86,11 +91,17 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
     constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
     const double d = communicator.world_size();
     cluster.intra_node.point_to_point = measure_link(
-        communicator, {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte}, 1, options, quick, "messages between ranks",
-        [&](const at::Tensor& tensor) { return time_message(communicator, device, tensor); });
+        communicator, options, quick,
+        {.what = "messages between ranks",
+         .sizes = {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte},
+         .wire_share = 1,
+         .transfer = [&](const at::Tensor& tensor) { return time_message(communicator, device, tensor); }});
     cluster.intra_node.collective = measure_link(
-        communicator, {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte}, 2 * (d - 1) / d, options, quick,
-        "all-reduces", [&](const at::Tensor& tensor) { return time_all_reduce(communicator, device, tensor); });
+        communicator, options, quick,
+        {.what = "all-reduces",
+         .sizes = {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte},
+         .wire_share = 2 * (d - 1) / d,
+         .transfer = [&](const at::Tensor& tensor) { return time_all_reduce(communicator, device, tensor); }});
   }
   cluster.inter_node = cluster.intra_node;
   return cluster;

@@ -75,7 +75,7 @@ void RankSession::form_groups() {
 void RankSession::make_runner() {
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
     compute_ = factory_.make_stage(phase_, *coordinate, layers_);
-    runner_.emplace(model_, phase_, communicator_.rank(), layers_, *compute_, groups_, device_,
+    runner_.emplace(model_, phase_, communicator_.rank(), StageParts{layers_, *compute_, groups_, device_},
                     phase_.first_trainable_layer == 0 ? tied_values_ : 0);
   }
 }

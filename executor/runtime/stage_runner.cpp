@@ -42,9 +42,7 @@ class NamedAction {
 struct StageRunner::Iteration {
   const MiniBatch& batch;
   int step = 0;
-  UpdateRule rule;
-  double gradient_clip = 0;
-  bool apply_update = true;
+  IterationUpdate update;
   std::vector<SampleRange> micro_batches{};  // this replica's
   IterationResult result{};
   std::map<int, TouchedGradients> gradients{};  // by layer, from REDUCE_GRAD on
@@ -69,16 +67,16 @@ struct StageRunner::Iteration {
   }
 };
 
-StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
-                         StageCompute& compute, ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values)
+StageRunner::StageRunner(const Model& model, const Phase& phase, int rank, const StageParts& parts,
+                         std::int64_t tied_values)
     : model_(model),
       phase_(phase),
       rank_(rank),
-      layers_(layers),
-      compute_(compute),
-      groups_(groups),
-      device_(device),
-      receives_ahead_(device.torch_device().is_cpu() ? kReceivesAhead : 0),
+      layers_(parts.layers),
+      compute_(parts.compute),
+      groups_(parts.groups),
+      device_(parts.device),
+      receives_ahead_(device_.torch_device().is_cpu() ? kReceivesAhead : 0),
       tied_values_(tied_values) {  // NCCL: an early receive can hold up what it waits for
   const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
   FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
@@ -249,10 +247,10 @@ void StageRunner::optimizer_step(Iteration& iteration) {
         "rank " + std::to_string(rank_) +
         ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
   }
-  if (!iteration.apply_update) return;
-  iteration.rule.gradient_scale =
-      iteration.gradient_clip > 0 && norm > iteration.gradient_clip ? iteration.gradient_clip / norm : 1;
-  compute_.update(iteration.rule);
+  auto& [rule, gradient_clip, applied] = iteration.update;
+  if (!applied) return;
+  rule.gradient_scale = gradient_clip > 0 && norm > gradient_clip ? gradient_clip / norm : 1;
+  compute_.update(rule);
   for (const auto& [layer, touched] : iteration.gradients) touched.clear();
   updates_ = iteration.step + 1;
 }
@@ -285,14 +283,9 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
                        error.what_without_backtrace());
 }
 
-IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule,
-                                           double gradient_clip, Trace& trace, bool apply_update) {
-  Iteration iteration{.batch = batch,
-                      .step = step,
-                      .rule = rule,
-                      .gradient_clip = gradient_clip,
-                      .apply_update = apply_update,
-                      .micro_batches = micro_batches_of(batch)};
+IterationResult StageRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
+                                           const IterationUpdate& update, Trace& trace) {
+  Iteration iteration{.batch = batch, .step = step, .update = update, .micro_batches = micro_batches_of(batch)};
   const auto is_empty = [&](const Action& action) {
     if (!action.micro_batch) return false;
     const SampleRange range = iteration.range_of(*action.micro_batch);

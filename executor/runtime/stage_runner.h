@@ -26,6 +26,21 @@ struct IterationResult {
   std::vector<double> block_square_sums;
 };
 
+/// What a rank runs its stage with.
+struct StageParts {
+  std::map<int, LayerState>& layers;  // at least those of the stage
+  StageCompute& compute;
+  ActiveGroups& groups;
+  ComputeDevice& device;
+};
+
+/// The update that ends an iteration.
+struct IterationUpdate {
+  UpdateRule rule;           // its gradient_scale is replaced by what clipping asks for
+  double gradient_clip = 0;  // to this norm; 0 = off
+  bool applied = true;       // else OPTIMIZER_STEP does nothing: gradients stay for the caller to look at
+};
+
 /// Runs the actions of one rank: one of the two interpreters of a Schedule. Waits, never reorders compute. Receives are
 /// posted two messages ahead of their use (on CUDA when needed). What is sent is kept until another message says that
 /// it has arrived: the gradient that comes back for an activation, or an activation that the stage below sends after
@@ -33,16 +48,12 @@ struct IterationResult {
 /// messages under way and waits for the older one before it sends another.
 class StageRunner {
  public:
-  /// `layers` holds at least the layers of this rank's stage; it, the groups and the compute must outlive the runner.
-  /// `tied_values`: see RankSession::tie_embeddings.
-  StageRunner(const Model& model, const Phase& phase, int rank, std::map<int, LayerState>& layers,
-              StageCompute& compute, ActiveGroups& groups, ComputeDevice& device, std::int64_t tied_values = 0);
+  /// The model and the parts must outlive the runner. `tied_values`: see RankSession::tie_embeddings.
+  StageRunner(const Model& model, const Phase& phase, int rank, const StageParts& parts, std::int64_t tied_values = 0);
 
   /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run.
-  /// `rule.gradient_scale` is replaced by what clipping to `gradient_clip` (0 = off) asks for. With `apply_update`
-  /// false, OPTIMIZER_STEP does nothing: gradients stay for the caller to look at.
-  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, UpdateRule rule,
-                                double gradient_clip, Trace& trace, bool apply_update = true);
+  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
+                                Trace& trace);
 
   /// Optimizer steps that this stage has done, if it did any: a step that ends with the loss of a peer may have been
   /// done all the same.

@@ -21,37 +21,37 @@ namespace {
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
 class TransformerStage final : public StageCompute {
  public:
-  TransformerStage(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
-                   at::Device device, ActivationCache* cache, double label_smoothing, const Phase& phase,
-                   const MeshCoordinate& coordinate, std::map<int, LayerState>& layers)
-      : config_(config),
-        model_(model),
-        data_(data),
-        types_(types),
-        device_(device),
-        label_smoothing_(label_smoothing),
+  TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, const MeshCoordinate& coordinate,
+                   std::map<int, LayerState>& layers)
+      : config_(inputs.config),
+        model_(inputs.model),
+        data_(inputs.data),
+        types_(inputs.types),
+        device_(inputs.device),
+        label_smoothing_(inputs.label_smoothing),
         layers_(layers),
         range_(phase.partition[coordinate.pipeline_rank]),
         first_trainable_layer_(phase.first_trainable_layer),
         last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size),
-        loader_(data, types.computed, device, /*with_input=*/range_.begin == 0) {
+        loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
-        compute_in(layers_.at(layer), parameters_of(config, layer), types.frozen);
+        compute_in(layers_.at(layer), parameters_of(config_, layer), types_.frozen);
       } else {
         round_weights(layers_.at(layer));
       }
     }
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
-    segments_ = recompute_segments(phase.recompute, model, range_, first_trainable_layer_);
+    segments_ = recompute_segments(phase.recompute, model_, range_, first_trainable_layer_);
     recomputes_ =
         std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
     trains_ = coordinate.pipeline_rank >= first_trainable_stage;
     sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
     if (!phase.cache.on) return;
-    FROSTPIPE_CHECK(cache, "a phase with a cache has one");
-    if (coordinate.pipeline_rank == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
-    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
+    FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
+    if (coordinate.pipeline_rank == 0)
+      cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end));
+    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = inputs.cache;
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
@@ -228,26 +228,14 @@ class TransformerStage final : public StageCompute {
 
 }  // namespace
 
-TransformerStageFactory::TransformerStageFactory(const TransformerConfig& config, const Model& model,
-                                                 const Samples& data, LayerTypes types, at::Device device,
-                                                 int num_moments, ActivationCache* cache, double label_smoothing)
-    : config_(config),
-      model_(model),
-      data_(data),
-      types_(types),
-      device_(device),
-      num_moments_(num_moments),
-      cache_(cache),
-      label_smoothing_(label_smoothing) {}
-
 LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
-  return make_layer_state(parameters_of(config_, layer), types_, device_, trains, num_moments_);
+  return make_layer_state(parameters_of(inputs_.config, layer), inputs_.types, inputs_.device, trains,
+                          inputs_.num_moments);
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                                                   std::map<int, LayerState>& layers) const {
-  return std::make_unique<TransformerStage>(config_, model_, data_, types_, device_, cache_, label_smoothing_, phase,
-                                            coordinate, layers);
+  return std::make_unique<TransformerStage>(inputs_, phase, coordinate, layers);
 }
 
 }  // namespace frostpipe

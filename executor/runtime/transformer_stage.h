@@ -8,25 +8,28 @@
 
 namespace frostpipe {
 
-/// Stages of a Transformer. Everything given must outlive it and what it makes.
+/// What stages of a Transformer are made with, and for. What is referred to must outlive them.
+struct TransformerStageInputs {
+  const TransformerConfig& config;
+  const Model& model;
+  const Samples& data;
+  LayerTypes types;
+  at::Device device;
+  int num_moments = 0;               // that the optimizer keeps
+  ActivationCache* cache = nullptr;  // null: no phase may use one
+  double label_smoothing = 0;
+};
+
+/// Stages of a Transformer.
 class TransformerStageFactory final : public StageFactory {
  public:
-  /// `cache` may be null: no phase may use one then.
-  TransformerStageFactory(const TransformerConfig& config, const Model& model, const Samples& data, LayerTypes types,
-                          at::Device device, int num_moments, ActivationCache* cache, double label_smoothing = 0);
+  explicit TransformerStageFactory(const TransformerStageInputs& inputs) : inputs_(inputs) {}
   LayerState make_layer(int layer, bool trains) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
                                            std::map<int, LayerState>& layers) const override;
 
  private:
-  const TransformerConfig& config_;
-  const Model& model_;
-  const Samples& data_;
-  LayerTypes types_;
-  at::Device device_;
-  int num_moments_;
-  ActivationCache* cache_;
-  double label_smoothing_;
+  TransformerStageInputs inputs_;
 };
 
 }  // namespace frostpipe

@@ -120,8 +120,9 @@ void Trainer::train_step() {
                         .step = step + 1};
   IterationResult result;
   if (StageRunner* const runner = round_.session().runner()) {
-    result = runner->run_iteration(batch, next ? &*next : nullptr, step, rule, run_.options.gradient_clip,
-                                   state_.recorder.trace());
+    result =
+        runner->run_iteration(batch, next ? &*next : nullptr, step,
+                              {.rule = rule, .gradient_clip = run_.options.gradient_clip}, state_.recorder.trace());
   }
   state_.phases.record(result.block_square_sums);
   record_step({.step = step,

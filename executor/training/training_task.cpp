@@ -31,8 +31,14 @@ class TransformerTask final : public TrainingTask {
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
                                              int) const override {
     return std::make_unique<TransformerStageFactory>(
-        folder_.config, model_, *dataset_.samples, layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
-        compute.device(), optimizer_moments(options_.plan.optimizer), cache, options_.label_smoothing);
+        TransformerStageInputs{.config = folder_.config,
+                               .model = model_,
+                               .data = *dataset_.samples,
+                               .types = layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
+                               .device = compute.device(),
+                               .num_moments = optimizer_moments(options_.plan.optimizer),
+                               .cache = cache,
+                               .label_smoothing = options_.label_smoothing});
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
   void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
@@ -68,8 +74,14 @@ class EmulatedTask final : public TrainingTask {
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
                                              int logical_rank) const override {
-    return std::make_unique<EmulatedStageFactory>(emulation_.profile, cluster_.devices.at(logical_rank).type,
-                                                  plan_.optimizer, plan_.dtype, emulation_.shrink, compute, cache);
+    return std::make_unique<EmulatedStageFactory>(
+        emulation_.profile,
+        EmulatedStageOptions{.device_type = cluster_.devices.at(logical_rank).type,
+                             .optimizer = plan_.optimizer,
+                             .dtype = plan_.dtype,
+                             .shrink = emulation_.shrink,
+                             .tensors = compute},
+        cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
   void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,

@@ -51,8 +51,11 @@ class WholeModel {
   WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device)
       : model_(model_of(folder.config, folder.name)),
         device_(make_device(device, 0)),
-        factory_(folder.config, model_, samples, LayerTypes{at::kFloat, at::kFloat}, device_->torch_device(),
-                 /*num_moments=*/0, /*cache=*/nullptr) {
+        factory_({.config = folder.config,
+                  .model = model_,
+                  .data = samples,
+                  .types = {at::kFloat, at::kFloat},
+                  .device = device_->torch_device()}) {
     const int num_layers = static_cast<int>(model_.layers.size());
     for (int layer = 0; layer < num_layers; ++layer) {
       layers_.emplace(layer, factory_.make_layer(layer, /*trains=*/false));
@@ -62,7 +65,7 @@ class WholeModel {
     phase.first_trainable_layer = num_layers - 1;
     phase.partition = {{0, num_layers}};
     compute_ = factory_.make_stage(phase, MeshCoordinate{}, layers_);
-    runner_.emplace(model_, phase, 0, layers_, *compute_, alone_, *device_);
+    runner_.emplace(model_, phase, 0, StageParts{layers_, *compute_, alone_, *device_});
   }
   int answer_size() const { return compute_->answer_size(); }
   StageRunner& runner() { return *runner_; }

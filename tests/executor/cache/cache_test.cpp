@@ -127,8 +127,13 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> data = small_samples(config, kSamples);
   const std::unique_ptr<NodeCache> cache = cached ? make_cache(self, communicator, *data, config, with) : nullptr;
-  const TransformerStageFactory factory(config, model, *data, layer_types_of(with.dtype, with.frozen_dtype), at::kCPU,
-                                        optimizer_moments("sgd"), cached ? &cache->view() : nullptr);
+  const TransformerStageFactory factory({.config = config,
+                                         .model = model,
+                                         .data = *data,
+                                         .types = layer_types_of(with.dtype, with.frozen_dtype),
+                                         .device = at::kCPU,
+                                         .num_moments = optimizer_moments("sgd"),
+                                         .cache = cached ? &cache->view() : nullptr});
   RankSession session(model, factory, communicator, device, "sgd", with.dtype);
   Outcome outcome;
   const auto batch_of = [&](int step, std::vector<int>& order) {
@@ -156,7 +161,8 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       IterationResult result;
       if (session.runner()) {
         result = session.runner()->run_iteration(
-            batch, &next, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+            batch, &next, step,
+            {.rule = {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1}, trace);
       }
       outcome.losses.push_back(agreed_loss(communicator, result));
     }

@@ -45,7 +45,7 @@ TEST(GroupByLength, MiniBatchesOfAWindowHoldSimilarLengthsAndEveryShardKeepsItsP
   const auto length_of = [](int sample) { return sample / 2; };
   const auto grouped = [&](std::uint64_t seed, int epoch) {
     Ints order = before;
-    group_by_length(order, 8, 2, 4, seed, epoch, length_of);
+    group_by_length(order, {.global_batch_size = 8, .num_shards = 2, .num_mini_batches = 4}, seed, epoch, length_of);
     return order;
   };
   const Ints order = grouped(1, 0);

@@ -25,7 +25,12 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
               const std::string& dtype, double learning_rate, int steps) {
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> samples = small_samples(config, 8);
-  const TransformerStageFactory factory(config, model, *samples, layer_types_of(dtype), at::kCPU, 2, /*cache=*/nullptr);
+  const TransformerStageFactory factory({.config = config,
+                                         .model = model,
+                                         .data = *samples,
+                                         .types = layer_types_of(dtype),
+                                         .device = at::kCPU,
+                                         .num_moments = 2});
   RankSession session(model, factory, communicator, device, "adamw", dtype);
   session.tie_embeddings(tied_parameter_count(config));
   session.start(small_phase(2, 1, 2, "1F1B", 0), 0,
@@ -40,14 +45,15 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
     Trace trace;
     const UpdateRule rule{.learning_rate = learning_rate, .weight_decay = 0, .step = step + 1};
     if (step == 0) {
-      session.runner()->run_iteration(batch, nullptr, 0, rule, 0, trace, /*apply_update=*/false);
+      session.runner()->run_iteration(batch, nullptr, 0, {.rule = rule, .applied = false}, trace);
       for (auto& [layer, state] : session.layers()) {
         outcome.gradients[layer] = state.gradients.clone();
         state.gradients.zero_();
       }
     }
     outcome.losses.push_back(
-        agreed_loss(communicator, session.runner()->run_iteration(batch, nullptr, step, rule, 1.0, trace)));
+        agreed_loss(communicator,
+                    session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace)));
   }
   for (const auto& [layer, state] : session.layers()) outcome.weights[layer] = state.weights.clone();
   return outcome;

@@ -65,7 +65,7 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   });
   Trace trace;
   const IterationResult result =
-      session.runner()->run_iteration(batch, nullptr, 0, {.optimizer = "sgd"}, 0, trace, /*apply_update=*/false);
+      session.runner()->run_iteration(batch, nullptr, 0, {.rule = {.optimizer = "sgd"}, .applied = false}, trace);
 
   const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
   const auto [relative, overall] = bounds_of(dtype);
@@ -172,7 +172,8 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
         IterationResult result;
         if (session.runner())
           result = session.runner()->run_iteration(
-              batch, nullptr, step, {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, 1.0, trace);
+              batch, nullptr, step,
+              {.rule = {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1}, trace);
         losses.push_back(agreed_loss(*job.communicator, result));
       }
       return losses;

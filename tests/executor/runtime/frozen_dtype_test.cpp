@@ -26,7 +26,7 @@ struct Job {
       : config(with),
         model(model_of(config, "small")),
         samples(small_samples(config, kSamples)),
-        factory(config, model, *samples, types, at::kCPU, /*num_moments=*/0, /*cache=*/nullptr) {
+        factory({.config = config, .model = model, .data = *samples, .types = types, .device = at::kCPU}) {
     config.initializer_range = 0.3;  // attention and MLP show beside what they are added to
     std::iota(order.begin(), order.end(), 0);
     batch = mini_batch(*samples, order, kSamples, 0);

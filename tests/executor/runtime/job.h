@@ -55,8 +55,13 @@ struct Job {
     return data.load(batch, batch.samples, layer_types_of(dtype).computed, /*with_input=*/true);
   }
   RankSession session(const Samples& data, const std::string& optimizer, const std::string& dtype) {
-    factories.push_back(std::make_unique<TransformerStageFactory>(config, model, data, layer_types_of(dtype), at::kCPU,
-                                                                  optimizer_moments(optimizer), /*cache=*/nullptr));
+    factories.push_back(
+        std::make_unique<TransformerStageFactory>(TransformerStageInputs{.config = config,
+                                                                         .model = model,
+                                                                         .data = data,
+                                                                         .types = layer_types_of(dtype),
+                                                                         .device = at::kCPU,
+                                                                         .num_moments = optimizer_moments(optimizer)}));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
     session.tie_embeddings(tied_parameter_count(config));
     return session;

@@ -89,7 +89,7 @@ struct TwinRun {
     Trace trace;
     IterationResult result;
     if (session.runner())
-      result = session.runner()->run_iteration(batch, nullptr, step, rule, /*gradient_clip=*/1.0, trace);
+      result = session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace);
     const double loss = agreed_loss(*job.communicator, result);
     const double expected = reference.loss_and_gradients(whole, first_trainable);
     CHECK_RANK(std::abs(loss - expected) <= 1e-9 * (1 + std::abs(expected)),
@@ -192,7 +192,8 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
                 });
   Trace trace;
   for (int step = 0; step < 3; ++step)
-    session.runner()->run_iteration(batch, nullptr, step, {.learning_rate = 0.01, .step = step + 1}, 1.0, trace);
+    session.runner()->run_iteration(batch, nullptr, step,
+                                    {.rule = {.learning_rate = 0.01, .step = step + 1}, .gradient_clip = 1}, trace);
   const Phase after = small_phase(1, 2, 2, "1F1B", 3);
   session.enter(after);
   RankSession fresh = job.session(data, "adamw", "float32");
@@ -206,7 +207,8 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
     state.second_moment.copy_(from.second_moment);
   });
   for (RankSession* one : {&session, &fresh})
-    one->runner()->run_iteration(batch, nullptr, 3, {.learning_rate = 0.01, .step = 4}, 1.0, trace);
+    one->runner()->run_iteration(batch, nullptr, 3, {.rule = {.learning_rate = 0.01, .step = 4}, .gradient_clip = 1},
+                                 trace);
   for (const auto& [layer, state] : session.layers()) {
     CHECK_RANK(at::equal(state.weights, fresh.layers().at(layer).weights), fmt::format("layer {}", layer));
   }

@@ -30,8 +30,12 @@ class Job {
         communicator_(Communicator::connect(self, *device_)),
         samples_(small_samples(config_, 11)),
         optimizer_(optimizer),
-        factory_(config_, model_, *samples_, types, at::kCPU, optimizer_moments(optimizer),
-                 /*cache=*/nullptr) {
+        factory_({.config = config_,
+                  .model = model_,
+                  .data = *samples_,
+                  .types = types,
+                  .device = at::kCPU,
+                  .num_moments = optimizer_moments(optimizer)}) {
     root_ = communicator_->broadcast(
         (std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
     order_.resize(11);
@@ -65,7 +69,8 @@ class Job {
     for (int step = from; step < to; ++step) {
       Trace trace;
       const UpdateRule rule{.optimizer = optimizer_, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
-      if (session.runner()) session.runner()->run_iteration(batch_, nullptr, step, rule, 1.0, trace);
+      if (session.runner())
+        session.runner()->run_iteration(batch_, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace);
     }
   }
   void save(RankSession& session, int step) {
