@@ -7,6 +7,7 @@
 #include "plan/schedule.h"
 #include "plan/schedule_fields.h"
 #include "profiles/error.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -16,23 +17,6 @@ constexpr std::string_view kJoin = "OVERLAP_F_B";
 
 bool pytorch_has(ActionKind kind) {
   return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 /// "2F0", or "(0F7;7B0)OVERLAP_F_B".
@@ -45,7 +29,7 @@ void read_field(std::string_view field, const std::string& place, std::vector<Ac
   if (close == std::string_view::npos || field.substr(close + 1) != kJoin)
     throw InvalidInput(place, "must close an overlapped pair as in (0F7;7B0)OVERLAP_F_B", fmt::format("\"{}\"", field));
   for (const std::string_view part : split(field.substr(1, close - 1), ';')) {
-    row.push_back(parse_action(part, place));
+    row.push_back(parse_action(trimmed(part), place));
     row.back().overlaps_next = true;
   }
   row.back().overlaps_next = false;
@@ -140,11 +124,12 @@ Schedule schedule_from_csv(std::string_view csv, std::string_view source) {
       .name = std::string(source), .pipeline_rank_of_stage = {}, .prologue = {}, .body = {}, .epilogue = {}};
   while (csv.ends_with('\n') || csv.ends_with('\r')) csv.remove_suffix(1);
   Census census;
-  for (const std::string_view line : split(csv, '\n')) {
+  for (const std::string_view line : lines_of(csv)) {
     const int pipeline_rank = num_pipeline_ranks(schedule);
     auto& row = schedule.body.emplace_back();
     int column = 0;
-    for (const std::string_view field : split(line, ',')) {
+    for (const std::string_view part : split(line, ',')) {
+      const std::string_view field = trimmed(part);
       const std::string place = fmt::format("{}, row {}, field {}", source, pipeline_rank + 1, ++column);
       if (field.empty()) continue;  // an idle slot
       const std::size_t before = row.size();

@@ -8,6 +8,7 @@
 #include "bench/published/published_suites.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -26,12 +27,8 @@ std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, s
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   std::vector<std::vector<double>> rows;
   int line_number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line(text.data() + begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view line : lines_of(text)) {
     ++line_number;
-    while (line.ends_with('\r')) line.remove_suffix(1);
     const std::string place = fmt::format("{}, line {}", path.string(), line_number);
     if (line_number == 1) {
       if (line != header)
@@ -40,15 +37,15 @@ std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, s
     }
     if (line.empty()) continue;
     auto& row = rows.emplace_back();
-    for (const char* at = line.data(); at <= line.data() + line.size();) {
+    for (const std::string_view field : split(line, ',')) {
       double number = 0;
-      const auto [stop, error] = std::from_chars(at, line.data() + line.size(), number);
-      if (error != std::errc())
+      const char* const end = field.data() + field.size();
+      const auto [stop, error] = std::from_chars(field.data(), end, number);
+      if (error != std::errc() || stop != end)
         throw InvalidInput(place, "must be numbers with commas between", fmt::format("\"{}\"", line));
       row.push_back(number);
-      at = stop + 1;
     }
-    const auto columns = static_cast<std::size_t>(std::count(header.begin(), header.end(), ',')) + 1;
+    const std::size_t columns = split(header, ',').size();
     if (row.size() != columns)
       throw InvalidInput(place, fmt::format("must have {} columns", columns), std::to_string(row.size()));
   }

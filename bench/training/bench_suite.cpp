@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -32,13 +32,10 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
 
 /// A header and the same random lines whenever it is asked.
 std::string random_lines(const std::string& text, int count) {
-  std::istringstream input(text);
-  std::string header, line;
-  std::getline(input, header);
-  std::vector<std::string> lines;
-  while (std::getline(input, line)) {
-    if (!line.empty()) lines.push_back(line);
-  }
+  std::vector<std::string_view> lines = split(text, '\n');
+  const std::string_view header = lines.front();
+  lines.erase(lines.begin());
+  std::erase(lines, "");
   std::mt19937_64 random(1);
   for (std::size_t i = 0; i < lines.size() && i < static_cast<std::size_t>(count); ++i)
     std::swap(lines[i], lines[i + random() % (lines.size() - i)]);

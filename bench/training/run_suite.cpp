@@ -4,10 +4,10 @@
 
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -110,11 +110,10 @@ class SuiteRunner {
     for (const std::vector<std::string>& part : more) arguments.insert(arguments.end(), part.begin(), part.end());
     const int code = tool_.run(arguments, log);
     if (code == 0) return;
-    std::istringstream lines(read_text_file(log));
-    std::string last;
-    for (std::string line; std::getline(lines, line);) {
+    const std::string text = read_text_file(log);
+    std::string_view last;
+    for (const std::string_view line : split(text, '\n'))
       if (!line.empty()) last = line;
-    }
     throw RuntimeFailure(fmt::format("{} (exit code {}, {})", last, code, log.string()));
   }
 

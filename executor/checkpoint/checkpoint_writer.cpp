@@ -15,6 +15,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
@@ -41,13 +42,11 @@ std::string listing_of(const std::vector<CheckpointFile>& files) {
 
 void read_listing(const std::filesystem::path& path, std::map<std::string, CheckpointFile>& files) {
   const std::string text = read_text_file(path);
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    const std::string line = text.substr(begin, end - begin);
+  for (const std::string_view part : lines_of(text)) {
+    const std::string line(part);
     const std::size_t first = line.find(' '), second = line.rfind(' ');
     files[line.substr(0, first)] = {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)),
                                     line.substr(second + 1)};
-    begin = end + 1;
   }
 }
 

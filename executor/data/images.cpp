@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -176,13 +177,8 @@ std::vector<std::string> label_names_beside(const fs::path& path, const CifarKin
     return names;
   }
   const std::string content = read_text_file(names_path);
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = std::min(content.find('\n', begin), content.size());
-    std::string line = content.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) names.push_back(std::move(line));
-    begin = end + 1;
-  }
+  for (const std::string_view line : lines_of(content))
+    if (!line.empty()) names.emplace_back(line);
   if (names.size() != kind.num_labels)
     throw InvalidInput(names_path.string(), fmt::format("must have {} lines, a label's name each", kind.num_labels),
                        fmt::format("with {}", names.size()));

@@ -9,19 +9,10 @@
 
 #include "profiles/error.h"
 #include "profiles/error_values.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
-
-std::vector<std::string> between_tabs(std::string_view line) {
-  std::vector<std::string> fields;
-  for (;;) {
-    const std::size_t end = line.find('\t');
-    fields.emplace_back(line.substr(0, end));
-    if (end == std::string_view::npos) return fields;
-    line.remove_prefix(end + 1);
-  }
-}
 
 /// Up to the next line end.
 std::string_view first_line_of(std::string_view text) {
@@ -32,10 +23,9 @@ std::string_view first_line_of(std::string_view text) {
 
 std::vector<TableRow> tsv_rows(std::string_view content) {
   std::vector<TableRow> rows;
-  for (std::size_t begin = 0; begin <= content.size();
-       begin = std::min(content.find('\n', begin), content.size()) + 1) {
-    const std::string_view line = first_line_of(content.substr(begin));
-    rows.push_back({rows.size() + 1, line, between_tabs(line)});
+  for (const std::string_view line : lines_of(content)) {
+    const std::vector<std::string_view> fields = split(line, '\t');
+    rows.push_back({rows.size() + 1, line, {fields.begin(), fields.end()}});
   }
   return rows;
 }

@@ -9,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "executor/data/text_file.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -146,12 +146,10 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row
 
 /// A text per line.
 std::vector<Row> read_lines(const std::filesystem::path& path) {
-  std::istringstream content(read_utf8_file(path));
+  const std::string content = read_utf8_file(path);
   std::vector<Row> rows;
-  for (std::string line; std::getline(content, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    rows.push_back({.line = rows.size() + 1, .text = std::move(line), .label = {}});
-  }
+  for (const std::string_view line : lines_of(content))
+    rows.push_back({.line = rows.size() + 1, .text = std::string(line), .label = {}});
   while (!rows.empty() && rows.back().text.empty()) rows.pop_back();
   if (rows.empty()) throw InvalidInput(path.string(), "must have a line of text", "without one");
   return rows;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "profiles/error.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -29,14 +30,11 @@ bool has_nul(std::string_view text) { return text.find('\0') != std::string_view
 /// Looks line by line only where something is wrong.
 void require_no_line(const std::filesystem::path& path, std::string_view content, bool (*is_bad)(std::string_view),
                      const std::string& rule, const std::string& what) {
-  std::size_t first = 0, count = 0;
-  for (std::size_t line = 1, begin = 0; begin < content.size(); ++line) {
-    const std::size_t end = std::min(content.find('\n', begin), content.size());
-    if (is_bad(content.substr(begin, end - begin)) && ++count == 1) first = line;
-    begin = end + 1;
-  }
+  const std::vector<std::string_view> lines = lines_of(content);
+  const auto first = std::find_if(lines.begin(), lines.end(), is_bad);
+  const auto count = std::count_if(first, lines.end(), is_bad);
   throw InvalidInput(
-      fmt::format("{}:{}", path.string(), first), rule,
+      fmt::format("{}:{}", path.string(), first - lines.begin() + 1), rule,
       fmt::format("{} in {}", what, count == 1 ? "this line" : fmt::format("{} lines, this being the first", count)));
 }
 

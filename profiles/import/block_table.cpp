@@ -5,6 +5,7 @@
 
 #include "profiles/error.h"
 #include "profiles/import/formats.h"
+#include "profiles/separated_values.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -14,24 +15,20 @@ namespace {
 std::vector<std::vector<Nanoseconds>> rows_of(std::string_view text, std::string_view source) {
   std::vector<std::vector<Nanoseconds>> rows;
   int line_number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view line : lines_of(text)) {
     ++line_number;
     while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
     if (line.empty()) continue;
     const std::string place = fmt::format("{}, line {}", source, line_number);
     auto& row = rows.emplace_back();
-    for (const char* at = line.data(); at <= line.data() + line.size();) {
+    for (const std::string_view field : split(line, ',')) {
       std::int64_t microseconds = 0;
-      const auto [stop, error] = std::from_chars(at, line.data() + line.size(), microseconds);
-      const bool ends = stop == line.data() + line.size() || *stop == ',';
-      if (error != std::errc() || !ends || microseconds < 0 || microseconds > 1'000'000'000'000)
+      const char* const end = field.data() + field.size();
+      const auto [stop, error] = std::from_chars(field.data(), end, microseconds);
+      if (error != std::errc() || stop != end || microseconds < 0 || microseconds > 1'000'000'000'000)
         throw InvalidInput(place, "must be whole microseconds with commas between",
                            fmt::format("\"{}\"", line.substr(0, 80)));
       row.push_back(1000 * microseconds);
-      at = stop + 1;
     }
     if (row.size() != rows.front().size())
       throw InvalidInput(place, fmt::format("must have {} columns as the first line", rows.front().size()),

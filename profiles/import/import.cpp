@@ -12,6 +12,7 @@
 #include "profiles/import/foreign_json.h"
 #include "profiles/import/formats.h"
 #include "profiles/import/graph_order.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -34,10 +35,7 @@ class GraphText {
 
   Graph read() {
     Graph graph;
-    while (!text_.empty()) {
-      const std::size_t end = std::min(text_.find('\n'), text_.size());
-      std::string_view line = text_.substr(0, end);
-      text_.remove_prefix(std::min(end + 1, text_.size()));
+    for (std::string_view line : lines_of(text_)) {
       ++line_number_;
       const bool is_edge = line.starts_with('\t') || line.starts_with(' ');
       line = trimmed(line);
@@ -64,11 +62,6 @@ class GraphText {
   [[noreturn]] void fail(std::string_view rule, std::string_view value) const {
     throw InvalidInput(fmt::format("{}, line {}", source_, line_number_), rule,
                        fmt::format("\"{}\"", value.substr(0, 80)));
-  }
-  static std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
-    return text;
   }
   int node_number(std::string_view text) const {
     const std::string_view name = trimmed(text);

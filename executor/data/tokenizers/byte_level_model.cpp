@@ -13,6 +13,7 @@
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -51,12 +52,8 @@ std::vector<MergeRule> read_merge_lines(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
   std::vector<MergeRule> merges;
   int line_number = 0;
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = std::min(content.find('\n', begin), content.size());
-    std::string_view line(content.data() + begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view line : lines_of(content)) {
     ++line_number;
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version")) continue;
     merges.push_back(merge_rule_of(line, path.string() + ":" + std::to_string(line_number)));
   }

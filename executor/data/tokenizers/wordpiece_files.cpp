@@ -8,6 +8,7 @@
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 #include "profiles/files.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {
@@ -17,14 +18,10 @@ using Json = nlohmann::json;
 std::vector<std::string> read_vocabulary_lines(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
   std::vector<std::string> tokens;
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = std::min(content.find('\n', begin), content.size());
-    std::string_view line(content.data() + begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  for (const std::string_view line : lines_of(content)) {
     if (line.empty())
       throw InvalidInput(path.string() + ":" + std::to_string(tokens.size() + 1), "must be a token", "an empty line");
     tokens.emplace_back(line);
-    begin = end + 1;
   }
   return tokens;
 }
