@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "profiles/error.h"
@@ -80,11 +79,10 @@ struct Bound {
   Nanoseconds highest = 0;
 };
 
-std::vector<Bound> bounds_of(std::span<const Grid> grids, Nanoseconds tolerance) {
+std::vector<Bound> bounds_of(const Grid& grid, Nanoseconds tolerance) {
   std::vector<Nanoseconds> times;
-  for (const Grid& grid : grids)
-    for (int length = 1; length <= grid.size(); ++length)
-      for (int context = 0; context + length <= grid.size(); ++context) times.push_back(grid.at(length, context));
+  for (int length = 1; length <= grid.size(); ++length)
+    for (int context = 0; context + length <= grid.size(); ++context) times.push_back(grid.at(length, context));
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
   std::vector<Bound> bounds;
@@ -96,63 +94,7 @@ std::vector<Bound> bounds_of(std::span<const Grid> grids, Nanoseconds tolerance)
   return bounds;
 }
 
-/// Batch slices with the least sum of times for all sequences, given the cut of each size; none if there is none.
-std::vector<int> least_batch_slices(const std::vector<LeastCut>& cuts, int sequences) {
-  std::vector<Nanoseconds> of_all(sequences + 1, kUnreached);
-  std::vector<int> last(sequences + 1, 0), sizes;
-  of_all[0] = 0;
-  for (int count = 1; count <= sequences; ++count) {
-    for (int together = 1; together < std::min(static_cast<int>(cuts.size()), count + 1); ++together) {
-      const Nanoseconds sum = cuts[together].sum, before = of_all[count - together];
-      if (sum == kUnreached || before == kUnreached || before + sum >= of_all[count]) continue;
-      of_all[count] = before + sum;
-      last[count] = together;
-    }
-  }
-  if (of_all[sequences] == kUnreached) return sizes;
-  for (int count = sequences; count > 0; count -= last[count]) sizes.push_back(last[count]);
-  return sizes;
-}
-
 }  // namespace
-
-BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time) {
-  require_positive("tokens", batch.tokens);
-  require_positive("step", batch.step);
-  require_positive("stages", batch.stages);
-  require_positive("sequences", batch.sequences);
-  require_positive("sequences together", batch.most_together);
-  if (batch.tokens % batch.step != 0)
-    throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(batch.tokens),
-                       std::to_string(batch.step));
-  std::vector<Grid> grids;  // by sequences together, from 1
-  for (int together = 1; together <= std::min(batch.sequences, batch.most_together); ++together)
-    grids.emplace_back(batch.tokens / batch.step, batch.step,
-                       [&](int length, int context) { return time(together, length, context); });
-
-  BatchSlices best{.slices = {}, .time_ns = kUnreached};
-  for (const Bound& bound : bounds_of(grids, batch.tolerance_ns)) {
-    // The sum holds the longest slice as well.
-    if (best.time_ns != kUnreached && batch.stages * bound.lowest >= best.time_ns) break;
-    std::vector<LeastCut> cuts(1);  // by sequences together
-    for (const Grid& grid : grids) cuts.push_back(least_cut(grid, bound.highest));
-    BatchSlices made{.slices = {}, .time_ns = 0};
-    Nanoseconds slowest = 0;
-    for (const int together : least_batch_slices(cuts, batch.sequences)) {
-      std::vector<int> lengths = cuts[together].lengths;
-      for (int& length : lengths) length *= batch.step;
-      made.slices.push_back({.sequences = together, .lengths = std::move(lengths)});
-      made.time_ns += cuts[together].sum;
-      slowest = std::max(slowest, cuts[together].longest);
-    }
-    if (made.slices.empty()) continue;
-    made.time_ns += (batch.stages - 1) * slowest;
-    if (made.time_ns < best.time_ns) best = std::move(made);
-  }
-  std::stable_sort(best.slices.begin(), best.slices.end(),
-                   [](const BatchSlices::Slice& a, const BatchSlices::Slice& b) { return a.sequences > b.sequences; });
-  return best;
-}
 
 TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time,
                          Nanoseconds tolerance_ns) {
@@ -164,7 +106,7 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
     throw InvalidInput("step", "must divide the number of tokens, " + std::to_string(tokens), std::to_string(step));
   const Grid grid(tokens / step, step, time);
   TokenSlices best{.lengths = {}, .time_ns = kUnreached};
-  for (const Bound& bound : bounds_of({&grid, 1}, tolerance_ns)) {
+  for (const Bound& bound : bounds_of(grid, tolerance_ns)) {
     // The sum holds the longest slice as well.
     if (best.time_ns != kUnreached && (sequences + stages - 1) * bound.lowest >= best.time_ns) break;
     LeastCut cut = least_cut(grid, bound.highest);

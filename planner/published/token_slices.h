@@ -25,35 +25,4 @@ using SliceTime = std::function<Nanoseconds(int length, int context)>;
 TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const SliceTime& time,
                          Nanoseconds tolerance_ns = 0);
 
-/// How a pipeline's batch is cut: batch slices of some sequences, each cut along its tokens.
-struct BatchSlices {
-  struct Slice {
-    int sequences = 1;
-    std::vector<int> lengths;  // of its token slices, in the order of the tokens
-    bool operator==(const Slice&) const = default;
-  };
-  std::vector<Slice> slices;  // the larger ones first
-  Nanoseconds time_ns = 0;
-};
-
-/// Time of one token slice of `sequences` sequences on one stage.
-using BatchSliceTime = std::function<Nanoseconds(int sequences, int length, int context)>;
-
-/// What slice_batch_and_tokens cuts.
-struct BatchSlicing {
-  int sequences = 1;
-  int most_together = 1;  // sequences in a batch slice
-  int tokens = 1;         // of a sequence
-  int step = 1;
-  int stages = 1;
-  Nanoseconds tolerance_ns = 0;
-};
-
-/// TeraPipe's joint search (section 3.4): minimises sum of all slice times + (stages - 1) x (longest slice time) over
-/// all ways to cut the sequences into batch slices of at most `most_together` sequences and each of these at multiples
-/// of `step`: for each bound on the longest slice a dynamic programme over tokens for every size of a batch
-/// slice, then one over sequences. Bounds are left out as by slice_tokens, with the same loss; exact with tolerance 0.
-/// Throws as slice_tokens does.
-BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time);
-
 }  // namespace frostpipe

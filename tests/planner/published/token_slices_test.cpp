@@ -9,6 +9,7 @@
 #include <random>
 
 #include "profiles/error.h"
+#include "tests/support/batch_slices.h"
 
 namespace frostpipe {
 namespace {
@@ -136,19 +137,17 @@ TEST(SliceBatchAndTokens, IsTheBestOfAllWaysToCut) {
       }
     };
     cut(cut, sequences, 0, 0, 0, 0);
-    const BatchSlices made = slice_batch_and_tokens(
+    const test::BatchSlices made = test::slice_batch_and_tokens(
         {.sequences = sequences, .most_together = together, .tokens = tokens, .stages = stages}, time);
     EXPECT_EQ(made.time_ns, best) << round;
-    int all = 0;
-    for (const auto& slice : made.slices) all += slice.sequences;
-    EXPECT_EQ(all, sequences);
+    EXPECT_EQ(std::accumulate(made.sequences.begin(), made.sequences.end(), 0), sequences);
   }
 }
 
 TEST(SliceBatchAndTokens, OfOneSequenceIsSliceTokens) {
   const auto time = [](int length, int context) { return Nanoseconds{40} + 3 * length + length * context / 8; };
-  const BatchSlices joint = slice_batch_and_tokens({.tokens = 64, .step = 8, .stages = 6},
-                                                   [&](int, int length, int context) { return time(length, context); });
+  const test::BatchSlices joint = test::slice_batch_and_tokens(
+      {.tokens = 64, .step = 8, .stages = 6}, [&](int, int length, int context) { return time(length, context); });
   const TokenSlices alone = slice_tokens(64, 8, 6, 1, time);
   EXPECT_EQ(joint.time_ns, alone.time_ns);
 }
