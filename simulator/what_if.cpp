@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "profiles/statistics.h"
 #include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 
@@ -47,7 +48,7 @@ class JitteredCostModel final : public CostModel {
   mutable std::mt19937_64 random_;
 };
 
-/// Iteration times of the phase in ascending order.
+/// Iteration times of the phase.
 std::vector<Nanoseconds> jittered_iterations(const Phase& phase, const Scenario& scenario) {
   const TrainingPlan& plan = scenario.plan;
   std::vector<Nanoseconds> draws;
@@ -57,7 +58,6 @@ std::vector<Nanoseconds> jittered_iterations(const Phase& phase, const Scenario&
     };
     draws.push_back(iteration_ns_with(phase, step_settings(plan), scenario.profile, scenario.cluster, wrap));
   }
-  std::sort(draws.begin(), draws.end());
   return draws;
 }
 
@@ -78,7 +78,7 @@ IterationSpread apply_jitter(TrainingPlan& predicted, const Scenario& scenario) 
     const int end_step = i + 1 < predicted.phases.size() ? predicted.phases[i + 1].from_step : predicted.num_steps;
     if (end_step - phase.from_step <= longest) continue;
     longest = end_step - phase.from_step;
-    const auto at = [&](double share) { return draws[static_cast<std::size_t>(share * (kDraws - 1))]; };
+    const auto at = [&](double share) { return quantile(draws, share, Between::lower); };
     spread = {.from_step = phase.from_step, .low_ns = at(0.05), .median_ns = at(0.5), .high_ns = at(0.95)};
   }
   return spread;
