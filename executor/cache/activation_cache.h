@@ -54,7 +54,6 @@ class ActivationCache {
   void set_boundary(const CacheBoundary& boundary);
   /// Nothing is found until the next boundary is set.
   void forget_boundaries();
-  const std::vector<CacheBoundary>& boundaries() const { return boundaries_; }
 
   /// Starts to read; entries stored after `deepest_layer` count as not found. A second call replaces what was not
   /// taken.

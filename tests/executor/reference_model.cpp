@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "executor/models/folder/model_folder.h"
 #include "executor/models/layer_state.h"
+#include "tests/executor/random_weights.h"
 
 namespace frostpipe::test {
 namespace {

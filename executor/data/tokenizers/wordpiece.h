@@ -50,7 +50,6 @@ class WordPiece {
   SpannedTokens encode_with_spans(std::string_view utf8) const;
 
   int vocabulary_size() const { return vocabulary_size_; }
-  std::int32_t unknown_id() const { return unknown_id_; }
   std::int32_t classification_id() const { return classification_id_; }
   std::int32_t separator_id() const { return separator_id_; }
   const WordPieceOptions& options() const { return options_; }

@@ -112,13 +112,6 @@ void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64&
   parameter.copy_(values.view(parameter.sizes()));
 }
 
-void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
-  const UncountedMemory staging;
-  at::Tensor values = at::empty({parameter.numel()}, at::kDouble);
-  for (std::int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = bound * (2 * uniform(random) - 1);
-  parameter.copy_(values.view(parameter.sizes()));
-}
-
 /// The name of the tensor that the head's matrix is tied to.
 constexpr const char* kTiedTo = "transformer.wte.weight";
 
@@ -217,20 +210,6 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
       into.copy_(values.reshape(into.sizes()));
       row += rows;
     }
-  }
-}
-
-void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state) {
-  const at::NoGradGuard no_grad;
-  const std::vector<ParameterSpec> specs = parameters_of(config, layer);
-  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
-  std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(layer));
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    fill_uniform(parameters[i], specs[i].matrix ? 0.3 : 0.1, random);
-    if (specs[i].start == ParameterSpec::Start::one) parameters[i].add_(1);
-    if (specs[i].names[0] != "lm_head.weight" || !config.ties_embeddings) continue;
-    std::mt19937_64 as_embedding(seed * 7919);
-    fill_uniform(parameters[i], 0.3, as_embedding);
   }
 }
 

@@ -40,9 +40,6 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
 /// and the layer alone, the same in every layout.
 void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
 
-/// Random weights for tests, large enough that every part of a layer counts; the same in every layout.
-void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
-
 /// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of` gives
 /// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order.
 /// `embeddings_are_tied`: the head's matrix is the input embedding's, and is not written.

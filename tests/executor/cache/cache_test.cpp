@@ -12,11 +12,11 @@
 
 #include "executor/cache/node_cache.h"
 #include "executor/data/split.h"
-#include "executor/models/folder/model_folder.h"
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
 #include "tests/executor/agreed_loss.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 

@@ -6,10 +6,10 @@
 
 #include <numeric>
 
-#include "executor/models/folder/model_folder.h"
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "tests/executor/agreed_loss.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 

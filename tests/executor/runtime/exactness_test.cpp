@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/models/folder/model_folder.h"
 #include "plan/memory.h"
 #include "tests/executor/agreed_loss.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/reference_model.h"
 #include "tests/executor/runtime/job.h"

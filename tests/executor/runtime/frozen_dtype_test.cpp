@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "executor/device/device.h"
-#include "executor/models/folder/model_folder.h"
 #include "executor/runtime/transformer_stage.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {

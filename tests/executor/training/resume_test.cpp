@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <numeric>
 
-#include "executor/models/folder/model_folder.h"
 #include "executor/models/layer_images.h"
 #include "executor/runtime/transformer_stage.h"
 #include "executor/training/checkpoint_manager.h"
 #include "plan/memory.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 

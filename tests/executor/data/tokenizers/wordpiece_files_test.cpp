@@ -24,7 +24,6 @@ TEST_F(WordPieceFilesTest, KnowsTheIdsOfItsVocabulary) {
   EXPECT_EQ(w.vocabulary_size(), 5);
   EXPECT_EQ(w.separator_id(), 1);
   EXPECT_EQ(w.classification_id(), 2);
-  EXPECT_EQ(w.unknown_id(), 3);
   EXPECT_FALSE(w.options().lowercase);
   EXPECT_EQ(w.encode("a b", 10), (Ids{2, 0, 3, 1}));
 }

@@ -1,0 +1,11 @@
+#pragma once
+#include <cstdint>
+
+#include "executor/models/layer_state.h"
+
+namespace frostpipe::test {
+
+/// Random weights, large enough that every part of a layer counts; the same in every layout.
+void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
+
+}  // namespace frostpipe::test
