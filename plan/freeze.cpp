@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "profiles/error.h"
+#include "profiles/separated_values.h"
 
 namespace frostpipe {
 
@@ -60,17 +61,14 @@ int paper_rule(int previous, int num_layers, double alpha, std::span<const doubl
 
 std::optional<std::vector<int>> parse_fixed_layers(std::string_view text) {
   std::vector<int> layers;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (;;) {
+  for (const std::string_view part : split(text, ',')) {
     int frozen = 0;
-    const auto [stop, error] = std::from_chars(at, end, frozen);
-    if (error != std::errc() || frozen < (layers.empty() ? 0 : layers.back()) || (stop != end && *stop != ','))
-      return std::nullopt;
+    const char* const end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data(), end, frozen);
+    if (error != std::errc() || stop != end || frozen < (layers.empty() ? 0 : layers.back())) return std::nullopt;
     layers.push_back(frozen);
-    if (stop == end) return layers;
-    at = stop + 1;
   }
+  return layers;
 }
 
 std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_steps, const FreezeOptions& options) {
