@@ -74,8 +74,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
       phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
       phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches, phase.schedule,
       to_string(phase.partition), phase.first_trainable_layer, settings.global_batch_size, settings.seed,
-      settings.optimizer, settings.dtype, settings.learning_rate, checkpoint.freeze_rule, layers.to_string(),
-      format_bytes(total));
+      to_string(settings.optimizer), to_string(settings.dtype), settings.learning_rate, checkpoint.freeze_rule,
+      layers.to_string(), format_bytes(total));
 }
 
 std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {

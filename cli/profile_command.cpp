@@ -106,9 +106,9 @@ int run_profile(ProfileOptions& options) {
   }
   if (options.measure.threads_per_rank > 0 && options.measure.device != "cpu")
     throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
-  std::optional<std::string>& frozen_dtype = options.measure.frozen_dtype;
+  std::optional<DType>& frozen_dtype = options.measure.frozen_dtype;
   if (frozen_dtype == options.measure.dtype) frozen_dtype.reset();
-  if (frozen_dtype == "float32") throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");
+  if (frozen_dtype == DType::kFloat32) throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");
   if (!std::getenv("RANK")) {  // found out before the measuring, not after it
     require_writable(options.output);
     if (!options.cluster.empty()) require_writable(options.cluster);

@@ -173,8 +173,8 @@ struct MeasureOptions {
   int threads_per_rank = 0;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
-  std::string dtype = "float32";
-  std::optional<std::string> frozen_dtype;  // as TrainingPlan's
+  DType dtype = DType::kFloat32;
+  std::optional<DType> frozen_dtype;  // as TrainingPlan's
   std::string device = "cpu";
   std::optional<Bytes> memory_limit_bytes;  // written into the cluster, not enforced while measuring
 };

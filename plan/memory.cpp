@@ -10,21 +10,6 @@
 
 namespace frostpipe {
 
-Bytes bytes_per_value(std::string_view dtype) {
-  if (dtype == "float32") return 4;
-  if (dtype == "float64") return 8;
-  if (dtype == "bfloat16") return 2;
-  throw InvalidInput("dtype", "must be float32, float64 or bfloat16", fmt::format("\"{}\"", dtype));
-}
-
-Bytes kept_bytes_per_value(std::string_view dtype) { return dtype == "bfloat16" ? 4 : bytes_per_value(dtype); }
-
-int optimizer_moments(std::string_view optimizer) {
-  if (optimizer == "adamw") return 2;
-  if (optimizer == "sgd") return 0;
-  throw InvalidInput("optimizer", "must be adamw or sgd", fmt::format("\"{}\"", optimizer));
-}
-
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share) {
   std::vector<int> stages_on(num_pipeline_ranks(schedule), 0);
   for (const int pipeline_rank : schedule.pipeline_rank_of_stage) ++stages_on.at(pipeline_rank);
@@ -69,12 +54,11 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size) {
   return {.samples = static_cast<int>(samples), .tokens = std::max(phase.tokens, static_cast<int>(tokens))};
 }
 
-StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, std::string_view optimizer,
-                         std::string_view dtype)
+StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype)
     : unpartitioned_(unpartitioned),
       model_(profile.model),
       kept_bytes_(kept_bytes_per_value(dtype)),
-      rounded_bytes_(dtype == "bfloat16" ? bytes_per_value(dtype) : 0),
+      rounded_bytes_(dtype == DType::kBFloat16 ? bytes_per_value(dtype) : 0),
       frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
       exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)) {
@@ -82,13 +66,12 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, std
     recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
 }
 
-Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype) {
+Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
   if (phase.layout.pipeline_parallel_size < 2 || phase.first_trainable_layer > 0) return 0;
   return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 
-Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
-                             std::string_view dtype) {
+Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype) {
   return touched_parameter_count(model, layer, std::int64_t{global_batch_size} * phase.tokens) *
          kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }

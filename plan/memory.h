@@ -27,10 +27,6 @@ struct RankMemory {
   bool operator==(const RankMemory&) const = default;
 };
 
-Bytes bytes_per_value(std::string_view dtype);       // of activations: float32 4, float64 8, bfloat16 2
-Bytes kept_bytes_per_value(std::string_view dtype);  // of weights, gradients and moments: bfloat16 keeps float32, 4
-int optimizer_moments(std::string_view optimizer);   // adamw 2, sgd 0
-
 /// Peak micro-batches in flight per pipeline rank: the saved activations of one micro-batch live from its F to its B.
 /// Units of one micro-batch through all layers of a rank (a stage of v on one rank counts 1/v). Frozen stages save
 /// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
@@ -62,7 +58,7 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 /// type of frozen layers.
 class StageMemory {
  public:
-  StageMemory(const Phase& unpartitioned, const Profile& profile, std::string_view optimizer, std::string_view dtype);
+  StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
   /// `layers`: costs of all layers on the stage's device, for planned_micro_batch.
   RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
 
@@ -84,12 +80,11 @@ class StageMemory {
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
 /// untied; 0 without tied embeddings or without a pipeline.
-Bytes tied_gradient_bytes(const Phase& phase, const Model& model, std::string_view dtype);
+Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
 /// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks
 /// up have no gradients.
-Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size,
-                             std::string_view dtype);
+Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype);
 
 /// Memory of each pipeline rank of `phase` with the profile's bytes, for planned_micro_batch.
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,

@@ -9,6 +9,7 @@
 
 #include "plan/memory.h"
 #include "profiles/device_type.h"
+#include "profiles/dtype_json.h"
 #include "profiles/error.h"
 #include "profiles/json_reader.h"
 #include "profiles/workload_json.h"
@@ -50,7 +51,7 @@ void fields(Archive& archive, json::Value<Archive, CacheUse>& cache) {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, CacheLimits>& limits) {
-  archive("dtype", limits.dtype);
+  archive("dtype", limits.dtype, kCacheDTypes);
   archive("memory_bytes", limits.memory_bytes, json::kSize);
   archive("disk_bytes", limits.disk_bytes, json::kSize);
 }
@@ -94,7 +95,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("epochs", plan.epochs, json::MayBeMissing());
   archive("optimizer", plan.optimizer);
   archive("dtype", plan.dtype);
-  archive("frozen_dtype", plan.frozen_dtype);
+  archive("frozen_dtype", plan.frozen_dtype, kFrozenDTypes);
   archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
   archive("cache", plan.cache);
@@ -286,13 +287,6 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
   require_positive("global_batch_size", plan.global_batch_size, 1);
   require_positive("num_steps", plan.num_steps, 0);
   require_positive("epochs", plan.epochs, 0);
-  if (plan.optimizer != "adamw" && plan.optimizer != "sgd")
-    throw InvalidInput(at("optimizer"), "must be adamw or sgd", fmt::format("\"{}\"", plan.optimizer));
-  if (plan.dtype != "float32" && plan.dtype != "float64" && plan.dtype != "bfloat16")
-    throw InvalidInput(at("dtype"), "must be float32, float64 or bfloat16", fmt::format("\"{}\"", plan.dtype));
-  require_frozen_dtype(plan.frozen_dtype, source);
-  if (plan.cache.dtype != "float32" && plan.cache.dtype != "bfloat16")
-    throw InvalidInput(at("cache.dtype"), "must be float32 or bfloat16", fmt::format("\"{}\"", plan.cache.dtype));
   if (plan.phases.empty()) throw InvalidInput(at("phases"), "must hold at least one phase", "[]");
   if (plan.phases[0].from_step != 0)
     throw InvalidInput(at("phases[0].from_step"), "must be 0", std::to_string(plan.phases[0].from_step));

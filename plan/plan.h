@@ -92,7 +92,7 @@ std::string to_string(const CacheUse& cache, int boundary);
 
 /// What a node's activation cache may hold.
 struct CacheLimits {
-  std::string dtype = "float32";  // of the stored values; or "bfloat16"
+  DType dtype = DType::kFloat32;  // of the stored values; or bfloat16
   Bytes memory_bytes = 0;         // host memory, shared by the node's ranks
   Bytes disk_bytes = 0;           // beyond that
   bool operator==(const CacheLimits&) const = default;
@@ -110,10 +110,10 @@ struct TrainingPlan {
   /// The number of epochs of the profile's data that num_steps was asked for as; 0 = it was given in steps, for any
   /// data.
   int epochs = 0;
-  std::string optimizer = "adamw";  // or "sgd"
-  std::string dtype = "float32";    // or "float64", "bfloat16"
+  Optimizer optimizer = Optimizer::kAdamW;
+  DType dtype = DType::kFloat32;
   /// That frozen layers compute in, as the profile measured them: bfloat16. None: as the others.
-  std::optional<std::string> frozen_dtype = std::nullopt;
+  std::optional<DType> frozen_dtype = std::nullopt;
   /// It also cuts the layers where the run is planned again.
   Partitioner partitioner = Partitioner::exact;
   /// The cluster's memory limits hold (and are enforced by the executor).
@@ -129,8 +129,8 @@ struct TrainingPlan {
 /// What all optimizer steps of a run have in common, and what costs and memory follow from beside the phase.
 struct StepSettings {
   int global_batch_size = 1;
-  std::string optimizer = "adamw";
-  std::string dtype = "float32";
+  Optimizer optimizer = Optimizer::kAdamW;
+  DType dtype = DType::kFloat32;
 };
 StepSettings step_settings(const TrainingPlan& plan);
 

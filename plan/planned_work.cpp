@@ -25,7 +25,8 @@ void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profi
   throw InvalidInput(fmt::format(
       "{}: frozen_dtype: measured frozen layers in {}, but {} was made for {}; give the profile that it was made from, "
       "or plan again from this one",
-      profile_source, profile.frozen_dtype.value_or(plan.dtype), plan_source, plan.frozen_dtype.value_or(plan.dtype)));
+      profile_source, to_string(profile.frozen_dtype.value_or(plan.dtype)), plan_source,
+      to_string(plan.frozen_dtype.value_or(plan.dtype))));
 }
 
 int planned_longest_tokens(const TrainingPlan& plan) {

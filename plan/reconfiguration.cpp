@@ -21,8 +21,7 @@ int training_stage(const Phase& phase) { return first_trainable_stage(phase.part
 
 }  // namespace
 
-Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
-                     std::string_view dtype) {
+Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, Optimizer optimizer, DType dtype) {
   Reconfiguration change{.first_trainable_before = before.first_trainable_layer,
                          .first_trainable_after = after.first_trainable_layer,
                          .newly_frozen = {},

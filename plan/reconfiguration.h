@@ -1,5 +1,4 @@
 #pragma once
-#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -32,7 +31,6 @@ struct Reconfiguration {
 /// Moves needed so that every rank of `after` holds the layers of its stage: a rank that already holds a layer gets no
 /// move, others get it from a live rank that held it in `before`. Ranks that no longer need a layer just drop it. Of t
 /// tensor ranks the first is named; each of them moves 1 / t.
-Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, std::string_view optimizer,
-                     std::string_view dtype);
+Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, Optimizer optimizer, DType dtype);
 
 }  // namespace frostpipe

@@ -62,7 +62,7 @@ class Estimator {
     const double update = 28.0 * static_cast<double>(parameters) / options_.rates.bytes_per_second;
     profile_.updates.push_back({.layer = layer,
                                 .device_type = options_.device_type,
-                                .optimizer = "adamw",
+                                .optimizer = Optimizer::kAdamW,
                                 .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
   }
 

@@ -2,8 +2,10 @@
 // Implementation header: include it from .cpp files only. One function `fields(archive, value)` per struct names its
 // JSON keys once; the same function reads (Reader) and writes (Writer), so the two directions cannot drift apart.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -95,6 +97,13 @@ struct Formerly {
   Bounds bounds{};
 };
 
+/// A field that takes some values of its enumeration only; `rule` says which.
+template <class Enum, std::size_t N>
+struct Only {
+  std::array<Enum, N> values;
+  std::string_view rule;
+};
+
 /// Reads the fields of one object; every field must be there except optionals, and no others may be.
 class Reader {
  public:
@@ -129,6 +138,16 @@ class Reader {
   template <class T>
   void operator()(const char* name, T& member, Formerly before) {
     (*this)(place_.version() <= before.last_version ? before.name : name, member, before.bounds);
+  }
+
+  template <class T, class Enum, std::size_t N>
+  void operator()(const char* name, T& member, const Only<Enum, N>& only) {
+    if (const auto found = object_.find(name); found != object_.end() && found->is_string()) {
+      const auto& word = found->template get_ref<const std::string&>();
+      if (std::none_of(only.values.begin(), only.values.end(), [&](Enum value) { return to_string(value) == word; }))
+        throw InvalidInput(Place(place_, std::string_view(name)).text(), only.rule, "\"" + word + "\"");
+    }
+    (*this)(name, member);
   }
 
   void finish() const {
@@ -174,6 +193,11 @@ class Writer {
   template <class T>
   void operator()(const char* name, const T& member, Formerly) {
     object[name] = write(member);
+  }
+
+  template <class T, class Enum, std::size_t N>
+  void operator()(const char* name, const T& member, const Only<Enum, N>&) {
+    (*this)(name, member);
   }
 
   Json object = Json::object();

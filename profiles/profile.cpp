@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "profiles/cluster_json.h"
+#include "profiles/dtype_json.h"
 #include "profiles/error.h"
 #include "profiles/model_json.h"
 #include "profiles/workload_json.h"
@@ -65,7 +66,7 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
   archive("model_path", profile.model_path);
   archive("machine", profile.machine);
   archive("quick", profile.quick, json::MayBeMissing());
-  archive("frozen_dtype", profile.frozen_dtype);
+  archive("frozen_dtype", profile.frozen_dtype, kFrozenDTypes);
   archive("workload", profile.workload);
   archive("measurements", profile.measurements);
   archive("updates", profile.updates);
@@ -78,8 +79,8 @@ using Measurements = std::span<const Measurement>;
 using Weighted = std::pair<int, double>;  // grid line and its weight
 
 std::string describe(const MeasurementKey& key) {
-  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type, key.dtype,
-                     key.context_tokens, key.tensor_parallel_size);
+  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type,
+                     to_string(key.dtype), key.context_tokens, key.tensor_parallel_size);
 }
 
 /// Measurements of the key's layer, device type and dtype. Relies on ascending order of keys.
@@ -176,6 +177,30 @@ void require_ascending_unique(Profile& profile, std::string_view source) {
                                    describe(twice->key), twice->key.micro_batch_size, twice->key.tokens));
 }
 
+template <class Find>
+bool has_unknown_word(const json::Json& row, const char* field, const Find& find) {
+  const auto found = row.find(field);
+  return found != row.end() && found->is_string() && !find(found->template get_ref<const std::string&>());
+}
+
+/// A profile may have rows in other types, or of other optimizers, beside those that a plan can ask for: they are
+/// passed over. Where all rows are such they stay, and reading them says what is wrong.
+void pass_over_unknown_rows(json::Json& profile) {
+  const auto pass_over = [&](const char* name, const auto& is_unknown) {
+    const auto list = profile.find(name);
+    if (list == profile.end() || !list->is_array()) return;
+    auto& rows = list->get_ref<json::Json::array_t&>();
+    if (!std::all_of(rows.begin(), rows.end(), is_unknown)) std::erase_if(rows, is_unknown);
+  };
+  pass_over("measurements", [](const json::Json& row) {
+    const auto key = row.find("key");
+    return key != row.end() && has_unknown_word(*key, "dtype", find_dtype);
+  });
+  pass_over("updates", [](const json::Json& row) {
+    return has_unknown_word(row, "dtype", find_dtype) || has_unknown_word(row, "optimizer", find_optimizer);
+  });
+}
+
 void require_known_layers(const Profile& profile, std::string_view source) {
   const int n = static_cast<int>(profile.model.layers.size());
   const auto require = [&](int layer, const char* list, std::size_t index, const char* member) {
@@ -240,20 +265,14 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
   return std::llround(std::lerp(of(below), of(below + 1), samples - below));
 }
 
-Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
-                           std::string_view optimizer) {
+Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
+                           Optimizer optimizer) {
   for (const auto& update : profile.updates)
     if (update.layer == layer && update.device_type == device_type && update.dtype == dtype &&
         update.optimizer == optimizer)
       return update.update_ns;
   throw InvalidInput(fmt::format("profile of {}: update of layer {} on {} in {} by {}: was not measured",
-                                 profile.model.name, layer, device_type, dtype, optimizer));
-}
-
-void require_frozen_dtype(const std::optional<std::string>& frozen_dtype, std::string_view source) {
-  if (frozen_dtype && *frozen_dtype != "bfloat16")
-    throw InvalidInput(fmt::format("{}: frozen_dtype", source), "must be bfloat16, or left out: as the other layers",
-                       fmt::format("\"{}\"", *frozen_dtype));
+                                 profile.model.name, layer, device_type, to_string(dtype), to_string(optimizer)));
 }
 
 std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
@@ -263,9 +282,11 @@ Profile profile_from_json(std::string_view json, std::string_view source) {
   if (json.size() > kMostBytes)
     throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
                        format_bytes(static_cast<Bytes>(json.size())));
-  auto profile = json::read_envelope<Profile>(json, source, "frostpipe.profile");
+  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", /*newest=*/1);
+  pass_over_unknown_rows(content);
+  Profile profile;
+  json::read(content, json::Place(source, version), profile);
   validate(profile.model, fmt::format("{}: model", source));
-  require_frozen_dtype(profile.frozen_dtype, source);
   require_known_layers(profile, source);
   require_ascending_unique(profile, source);
   return profile;

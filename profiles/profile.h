@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "profiles/cluster.h"
+#include "profiles/dtype.h"
 #include "profiles/model.h"
+#include "profiles/optimizer.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -16,7 +18,7 @@ namespace frostpipe {
 struct MeasurementKey {
   int layer = 0;
   std::string device_type = "cpu";
-  std::string dtype = "float32";
+  DType dtype = DType::kFloat32;
   int micro_batch_size = 1;
   int tokens = 1;
   int context_tokens = 0;
@@ -52,8 +54,8 @@ struct Measurement {
 struct UpdateMeasurement {
   int layer = 0;
   std::string device_type = "cpu";
-  std::string dtype = "float32";
-  std::string optimizer = "adamw";
+  DType dtype = DType::kFloat32;
+  Optimizer optimizer = Optimizer::kAdamW;
   Nanoseconds update_ns = 0;
   bool operator==(const UpdateMeasurement&) const = default;
 };
@@ -92,7 +94,7 @@ struct Profile {
   std::string machine;  // for people: processor, threads, how many ranks measured at the same time
   bool quick = false;   // measured with few sizes and repetitions: predictions from it are rough
   /// That frozen_forward_ns was measured in: bfloat16. None: the measurement's own.
-  std::optional<std::string> frozen_dtype = std::nullopt;
+  std::optional<DType> frozen_dtype = std::nullopt;
   std::optional<Workload> workload = std::nullopt;
   /// In ascending order of keys, each key once: cost_of searches by bisection. profile_from_json sorts; who fills a
   /// Profile otherwise keeps the order.
@@ -117,11 +119,8 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples);
 
 /// Throws InvalidInput when that layer, device type, dtype and optimizer were not measured.
-Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, std::string_view dtype,
-                           std::string_view optimizer);
-
-/// Throws InvalidInput ("SOURCE: frozen_dtype: ...") unless it is bfloat16 or none.
-void require_frozen_dtype(const std::optional<std::string>& frozen_dtype, std::string_view source);
+Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
+                           Optimizer optimizer);
 
 /// Envelope {"format": "frostpipe.profile", "version": 1, ...}; reading checks every field and names file, place, rule,
 /// value.

@@ -59,7 +59,7 @@ class ProfileCostModel::Prices {
         cache_reach_(phase.partition.front().end),
         speed_(cache_speed(phase, profile)) {
     const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
-    entry_bytes_ = profile.model.hidden_size * entry_tokens * bytes_per_value("float32");
+    entry_bytes_ = profile.model.hidden_size * entry_tokens * bytes_per_value(DType::kFloat32);
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
   }
 

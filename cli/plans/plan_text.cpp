@@ -62,7 +62,7 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
       memory_limits(cluster, plan.memory_limited), format_duration(total),
       total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
-      plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", *plan.frozen_dtype) : "");
+      plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "");
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {

@@ -94,17 +94,15 @@ void add_held_out_data(CLI::App& command, ProfileOptions& options) {
 }
 
 void add_dtypes(CLI::App& command, ProfileOptions& options, CLI::Option* model) {
-  command
-      .add_option("--dtype", options.measure.dtype,
-                  "float32, or bfloat16 with weights kept in float32: what plans of this profile compute in")
-      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+  add_dtype_option(
+      command, "--dtype", [&](DType dtype) { options.measure.dtype = dtype; },
+      "float32, or bfloat16 with weights kept in float32: what plans of this profile compute in")
       ->type_name("TYPE")
-      ->capture_default_str();
-  command
-      .add_option("--frozen-dtype", options.measure.frozen_dtype,
-                  "What frozen layers compute in: --dtype's type, which is the default, or bfloat16 with weights "
-                  "rounded when they freeze. Plans of this profile and their runs follow")
-      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->default_str(std::string(to_string(options.measure.dtype)));
+  add_dtype_option(
+      command, "--frozen-dtype", [&](DType dtype) { options.measure.frozen_dtype = dtype; },
+      "What frozen layers compute in: --dtype's type, which is the default, or bfloat16 with weights "
+      "rounded when they freeze. Plans of this profile and their runs follow")
       ->type_name("TYPE")
       ->needs(model);
 }

@@ -30,7 +30,7 @@ class MeanTime {
 std::string layers_text(const Profile& profile) {
   const std::string works[] = {
       "forward", "backward",
-      "frozen forward" + (profile.frozen_dtype ? fmt::format(" in {}", *profile.frozen_dtype) : "")};
+      "frozen forward" + (profile.frozen_dtype ? fmt::format(" in {}", to_string(*profile.frozen_dtype)) : "")};
   std::map<std::tuple<std::string, int, LayerKind, int>, std::map<int, MeanTime>> rows;
   std::set<int> sizes;
   for (const Measurement& measurement : profile.measurements) {
@@ -59,7 +59,7 @@ std::string layers_text(const Profile& profile) {
 }
 
 std::string updates_text(const Profile& profile) {
-  std::map<std::tuple<std::string, LayerKind, std::string>, std::pair<int, Nanoseconds>> updates;
+  std::map<std::tuple<std::string, LayerKind, Optimizer>, std::pair<int, Nanoseconds>> updates;
   for (const UpdateMeasurement& update : profile.updates) {
     auto& [layers, sum] = updates[{update.device_type, profile.model.layers.at(update.layer).kind, update.optimizer}];
     ++layers;
@@ -69,7 +69,8 @@ std::string updates_text(const Profile& profile) {
   Table table({{"device", left}, {"layer", left}, {"optimizer", left}, {"update [ms]", right}});
   for (const auto& [key, value] : updates) {
     const auto& [device, kind, optimizer] = key;
-    table.add_row({device, std::string(to_string(kind)), optimizer, in_milliseconds(value.second / value.first)});
+    table.add_row({device, std::string(to_string(kind)), std::string(to_string(optimizer)),
+                   in_milliseconds(value.second / value.first)});
   }
   return table.to_string();
 }

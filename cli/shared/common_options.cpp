@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 #include "profiles/error.h"
 #include "profiles/units.h"
@@ -107,6 +108,14 @@ std::string check_duration(const std::string& text) {
   }
 }
 
+CLI::Option* add_dtype_option(CLI::App& command, const std::string& names, std::function<void(DType)> set,
+                              const std::string& meaning) {
+  const std::vector<std::string> words{std::string(to_string(DType::kFloat32)),
+                                       std::string(to_string(DType::kBFloat16))};
+  const auto parse = [set = std::move(set)](const std::string& word) { set(find_dtype(word).value()); };
+  return command.add_option_function<std::string>(names, parse, meaning)->check(CLI::IsMember(words).description(""));
+}
+
 void add_cache_options(CLI::App& command, CacheLimits& limits) {
   const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
     command
@@ -119,10 +128,11 @@ void add_cache_options(CLI::App& command, CacheLimits& limits) {
            fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
   add_size("--cache-disk", limits.disk_bytes,
            "Disk per node for what memory does not hold [0]; needs train --cache-dir");
-  command.add_option("--cache-dtype", limits.dtype, "Type of cached values: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+  add_dtype_option(
+      command, "--cache-dtype", [&](DType dtype) { limits.dtype = dtype; },
+      "Type of cached values: float32 or bfloat16")
       ->type_name("DTYPE")
-      ->capture_default_str();
+      ->default_str(std::string(to_string(limits.dtype)));
 }
 
 void add_seed_option(CLI::App& command, std::uint64_t& seed) {

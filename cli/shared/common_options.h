@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "executor/execute.h"
 #include "plan/freeze.h"
 #include "plan/plan.h"
+#include "profiles/dtype.h"
 
 namespace CLI {
 class App;
@@ -45,6 +47,10 @@ std::string check_bytes(const std::string& text);
 
 /// "" if the text is a time like 90min, else why not.
 std::string check_duration(const std::string& text);
+
+/// An option that takes float32 or bfloat16 and hands it to `set`.
+CLI::Option* add_dtype_option(CLI::App& command, const std::string& names, std::function<void(DType)> set,
+                              const std::string& meaning);
 
 /// --cache-memory, --cache-disk, --cache-dtype.
 void add_cache_options(CLI::App& command, CacheLimits& limits);

@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-at::ScalarType stored_type(const std::string& dtype) { return dtype == "bfloat16" ? at::kBFloat16 : at::kFloat; }
+at::ScalarType stored_type(DType dtype) { return dtype == DType::kBFloat16 ? at::kBFloat16 : at::kFloat; }
 
 /// The same on all ranks, and no other job's.
 std::string name_of_job(Communicator& communicator) {
@@ -86,7 +86,7 @@ int first_rank_of_node(int node, Communicator& communicator) {
 NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSample> all_samples,
                      Communicator& communicator, std::unique_ptr<NodeCache> earlier)
     : communicator_(communicator), samples_(options.samples) {
-  const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == "float32"
+  const at::ScalarType stored = options.compute.dtype() == at::kDouble && options.limits.dtype == DType::kFloat32
                                     ? at::kDouble
                                     : stored_type(options.limits.dtype);
   ActivationStoreOptions store{.entry_bytes = {},

@@ -20,9 +20,9 @@ struct RunSettings {
   std::uint64_t seed = 0;
   int global_batch_size = 1;
   int num_steps = 0;
-  std::string optimizer;
-  std::string dtype;
-  std::optional<std::string> frozen_dtype = std::nullopt;  // as TrainingPlan's
+  Optimizer optimizer = Optimizer::kAdamW;
+  DType dtype = DType::kFloat32;
+  std::optional<DType> frozen_dtype = std::nullopt;  // as TrainingPlan's
   double learning_rate = 0;
   double learning_rate_warm_up = 0;
   double weight_decay = 0;

@@ -146,9 +146,9 @@ bool multiplies_in_bfloat16() {
   });
 }
 
-std::vector<std::string> notes_on_bfloat16(const std::string& type, const std::string& dtype,
-                                           const std::optional<std::string>& frozen_dtype) {
-  if (type != "cpu" || (dtype != "bfloat16" && frozen_dtype != "bfloat16") || multiplies_in_bfloat16()) return {};
+std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype, std::optional<DType> frozen_dtype) {
+  if (type != "cpu" || (dtype != DType::kBFloat16 && frozen_dtype != DType::kBFloat16) || multiplies_in_bfloat16())
+    return {};
   return {
       fmt::format("{} has no instructions for bfloat16 (AVX-512 BF16, AMX): what computes in it may be slower than "
                   "in float32; the profile tells",

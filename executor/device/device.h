@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/dtype.h"
 #include "profiles/units.h"
 
 namespace c10d {
@@ -58,8 +59,7 @@ std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_ra
 bool multiplies_in_bfloat16();
 
 /// What is to be said of a run in these types on a device of `type`: nothing, or that its bfloat16 may be slow.
-std::vector<std::string> notes_on_bfloat16(const std::string& type, const std::string& dtype,
-                                           const std::optional<std::string>& frozen_dtype);
+std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype, std::optional<DType> frozen_dtype);
 
 /// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole
 /// bytes.

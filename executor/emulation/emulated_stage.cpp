@@ -185,7 +185,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   Nanoseconds entries_ns(const Link& speed, std::int64_t entries) const {
-    const Bytes entry = Bytes{tokens_per_sample()} * profile_.model.hidden_size * bytes_per_value("float32");
+    const Bytes entry = Bytes{tokens_per_sample()} * profile_.model.hidden_size * bytes_per_value(DType::kFloat32);
     return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
   }
 

@@ -9,7 +9,10 @@
 namespace frostpipe {
 
 struct EmulatedStageOptions {
-  std::string device_type, optimizer, dtype;  // whose times the profile has
+  // Whose times the profile has:
+  std::string device_type;
+  Optimizer optimizer = Optimizer::kAdamW;
+  DType dtype = DType::kFloat32;
   int shrink = 1;
   at::TensorOptions tensors;
 };

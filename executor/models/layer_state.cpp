@@ -48,17 +48,25 @@ at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
   return flat.defined() ? flat.narrow(0, begin, end - begin) : flat;
 }
 
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kFloat64:
+      return at::kDouble;
+    case DType::kBFloat16:
+      return at::kBFloat16;
+  }
+  FROSTPIPE_CHECK(false, "all types of values have one of LibTorch's");
+}
+
 }  // namespace
 
-LayerTypes layer_types_of(const std::string& dtype, const std::optional<std::string>& frozen_dtype) {
-  if (frozen_dtype) {
-    const LayerTypes types = layer_types_of(dtype);
-    return {types.kept, types.computed, layer_types_of(*frozen_dtype).computed};
-  }
-  if (dtype == "float32") return {at::kFloat, at::kFloat};
-  if (dtype == "float64") return {at::kDouble, at::kDouble};
-  if (dtype == "bfloat16") return {at::kFloat, at::kBFloat16};
-  throw InvalidInput("dtype", "must be float32, float64 or bfloat16", dtype);
+LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype) {
+  const at::ScalarType computed = scalar_type(dtype);
+  return {.kept = dtype == DType::kBFloat16 ? at::kFloat : computed,
+          .computed = computed,
+          .frozen = frozen_dtype ? scalar_type(*frozen_dtype) : computed};
 }
 
 LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
@@ -132,7 +140,7 @@ OffloadedMoments freeze(LayerState& state) {
 void update(LayerState& state, const UpdateRule& rule) {
   FROSTPIPE_CHECK(state.trains(), "only trainable layers are updated");
   const at::NoGradGuard no_grad;
-  if (rule.optimizer == "sgd") {
+  if (rule.optimizer == Optimizer::kSgd) {
     state.weights.add_(state.gradients, -rule.learning_rate * rule.gradient_scale);
   } else {
     const std::int64_t count = state.weights.numel();

@@ -2,10 +2,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "profiles/dtype.h"
+#include "profiles/optimizer.h"
 
 namespace frostpipe {
 
@@ -38,9 +39,8 @@ struct LayerTypes {
   at::ScalarType frozen = computed;  // the same within frozen layers that follow each other
 };
 
-/// "float32", "float64", "bfloat16": this one keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the
-/// others.
-LayerTypes layer_types_of(const std::string& dtype, const std::optional<std::string>& frozen_dtype = std::nullopt);
+/// bfloat16 keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the others.
+LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
 /// Weights uninitialised, gradients and moments zero (moments only for AdamW).
 LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
@@ -59,7 +59,7 @@ std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vect
 OffloadedMoments freeze(LayerState& state);
 
 struct UpdateRule {
-  std::string optimizer = "adamw";
+  Optimizer optimizer = Optimizer::kAdamW;
   double learning_rate = 1e-4;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;

@@ -164,7 +164,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
   for (auto& [layer, state] : layers_) state.gradients.zero_();
 }
 
-void LayerBench::measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means) {
+void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {
   for (auto& [layer, state] : layers_) {
     state.gradients.fill_(1e-3);
     device_.first_mark();

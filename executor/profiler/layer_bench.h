@@ -67,7 +67,7 @@ class LayerBench {
   /// of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// One optimizer step of every layer.
-  void measure_updates(const std::string& optimizer, std::map<LayerKind, Mean>& means);
+  void measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means);
 
  private:
   MicroBatch made_up_batch(int samples, int tokens) const;

@@ -22,7 +22,7 @@
 namespace frostpipe {
 namespace {
 
-const std::string kOptimizer = "adamw";  // whose steps are timed
+constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // whose steps are timed
 
 /// What was measured on one type of device.
 struct Timings {
@@ -46,7 +46,7 @@ void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& 
   for (std::size_t i = 0; i < means.size(); ++i) *means[i] = {terms[2 * i], terms[2 * i + 1]};
 }
 
-void add_to(Profile& profile, const TransformerConfig& config, const std::string& device_type, const std::string& dtype,
+void add_to(Profile& profile, const TransformerConfig& config, const std::string& device_type, DType dtype,
             const Timings& timings) {
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
     const LayerKind kind = profile.model.layers[layer].kind;

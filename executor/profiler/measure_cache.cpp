@@ -31,7 +31,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
   std::iota(samples.begin(), samples.end(), 0);
   const Bytes memory =
       (ActivationCache::entry_bytes(tokens, hidden_size, at::kFloat) + 4096) * static_cast<Bytes>(samples.size());
-  NodeCache cache({.limits = {.dtype = "float32", .memory_bytes = memory, .disk_bytes = 0},
+  NodeCache cache({.limits = {.dtype = DType::kFloat32, .memory_bytes = memory, .disk_bytes = 0},
                    .disk_folder = {},
                    .node = 0,
                    .samples = samples,

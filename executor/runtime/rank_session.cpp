@@ -5,13 +5,13 @@
 namespace frostpipe {
 
 RankSession::RankSession(const Model& model, const StageFactory& factory, Communicator& communicator,
-                         ComputeDevice& device, std::string optimizer, std::string dtype)
+                         ComputeDevice& device, Optimizer optimizer, DType dtype)
     : model_(model),
       factory_(factory),
       communicator_(communicator),
       device_(device),
-      optimizer_(std::move(optimizer)),
-      dtype_(std::move(dtype)) {}
+      optimizer_(optimizer),
+      dtype_(dtype) {}
 
 void RankSession::start(const Phase& phase, int step,
                         const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>&)>& fill) {

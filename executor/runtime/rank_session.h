@@ -26,7 +26,7 @@ class RankSession {
  public:
   /// Everything given must outlive the session.
   RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
-              std::string optimizer, std::string dtype);
+              Optimizer optimizer, DType dtype);
   /// Ties the first `values` values of the first and of the last layer: they get one gradient, the sum of both, in
   /// every phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
   void tie_embeddings(std::int64_t values) { tied_values_ = values; }
@@ -62,7 +62,8 @@ class RankSession {
   const StageFactory& factory_;
   Communicator& communicator_;
   ComputeDevice& device_;
-  std::string optimizer_, dtype_;
+  Optimizer optimizer_;
+  DType dtype_;
   Phase phase_;
   int from_step_ = 0;
   bool whole_ = false;

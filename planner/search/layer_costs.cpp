@@ -23,7 +23,7 @@ const std::vector<LayerCost>& LayerCosts::at(const std::string& device_type, int
   return known.layers;
 }
 
-const std::vector<Nanoseconds>& LayerCosts::updates(const std::string& device_type, const std::string& optimizer) {
+const std::vector<Nanoseconds>& LayerCosts::updates(const std::string& device_type, Optimizer optimizer) {
   std::vector<Nanoseconds>& updates = updates_[{device_type, optimizer}];
   for (int layer = static_cast<int>(updates.size()); layer < static_cast<int>(profile_.model.layers.size()); ++layer)
     updates.push_back(update_cost_of(profile_, layer, device_type, dtype_, optimizer));

@@ -17,8 +17,8 @@ struct PlanOptions {
   int global_batch_size = 64;
   int num_steps = 0;
   int tokens = 0;  // per sample, on average; 0 = as the profile's workload
-  std::string optimizer = "adamw";
-  std::string dtype = "float32";
+  Optimizer optimizer = Optimizer::kAdamW;
+  DType dtype = DType::kFloat32;
   Partitioner partitioner = Partitioner::exact;
   std::string schedule;            // the only one to use; empty = the best
   int pipeline_parallel_size = 0;  // at the start; 0 = the best

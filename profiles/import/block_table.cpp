@@ -67,7 +67,7 @@ Profile import_block_table(std::string_view text, std::string_view source, const
                                                .weight_gradient_ns = forward,
                                                .frozen_forward_ns = forward}});
     }
-    profile.updates.push_back({.layer = layer, .device_type = device, .optimizer = "adamw", .update_ns = 0});
+    profile.updates.push_back({.layer = layer, .device_type = device, .optimizer = Optimizer::kAdamW, .update_ns = 0});
   }
   profile.workload = Workload{.name = std::string(source),
                               .num_samples = options.num_samples,

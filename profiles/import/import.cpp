@@ -185,7 +185,7 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
                                                .workspace_bytes = 0}});
       if (size == options.global_batch_size) break;
     }
-    profile.updates.push_back({.layer = i, .device_type = kDeviceType, .optimizer = "adamw", .update_ns = 0});
+    profile.updates.push_back({.layer = i, .device_type = kDeviceType, .optimizer = Optimizer::kAdamW, .update_ns = 0});
   }
   profile.workload = Workload{.name = std::string(source),
                               .num_samples = options.num_samples,

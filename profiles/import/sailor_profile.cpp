@@ -150,7 +150,7 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
   const Nanoseconds step = nanoseconds_of(times.begin()->second.begin()->second.at(0)[2].number());
   for (int layer = 0; layer < num_layers; ++layer)
     profile.updates.push_back(
-        {.layer = layer, .device_type = name.device, .optimizer = "adamw", .update_ns = step / num_layers});
+        {.layer = layer, .device_type = name.device, .optimizer = Optimizer::kAdamW, .update_ns = step / num_layers});
   profile.workload = Workload{.name = name.model,
                               .num_samples = options.num_samples,
                               .tokens = kSailorTokens,

@@ -168,7 +168,7 @@ at::Tensor ReferenceModel::weights(int layer) const {
   return at::cat(parts);
 }
 
-void ReferenceModel::step(const std::string& optimizer, double learning_rate, double weight_decay, double clip,
+void ReferenceModel::step(Optimizer optimizer, double learning_rate, double weight_decay, double clip,
                           int first_trainable_layer) {
   const at::NoGradGuard no_grad;
   ++steps_;
@@ -192,7 +192,7 @@ void ReferenceModel::step(const std::string& optimizer, double learning_rate, do
       Tensor& tensor = layers_[layer][i];
       const at::Tensor g = gradient_of(tensor) * scale;
       at::Tensor value = tensor.value.detach();
-      if (optimizer == "sgd") {
+      if (optimizer == Optimizer::kSgd) {
         value.sub_(g * learning_rate);
         continue;
       }

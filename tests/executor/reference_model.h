@@ -1,10 +1,10 @@
 #pragma once
 #include <ATen/ATen.h>
 
-#include <string>
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "profiles/optimizer.h"
 #include "tests/executor/padded_batch.h"
 
 namespace frostpipe::test {
@@ -21,8 +21,7 @@ class ReferenceModel {
   /// Flat, in parameters_of's order; zeros where there is none. The tied matrix's whole gradient stands at both ends.
   at::Tensor gradient(int layer) const;
   at::Tensor weights(int layer) const;
-  void step(const std::string& optimizer, double learning_rate, double weight_decay, double clip,
-            int first_trainable_layer);
+  void step(Optimizer optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer);
   /// The head's matrix goes its own way from now on.
   void cut_tie();
 

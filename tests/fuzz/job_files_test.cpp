@@ -48,7 +48,7 @@ TEST(Fuzz, Safetensors) {
 TEST(Fuzz, Checkpoints) {
   const ScratchFolder folder;
   const Checkpoint checkpoint{.step = 3,
-                              .settings = {.num_steps = 20, .optimizer = "adamw", .dtype = "float32"},
+                              .settings = {.num_steps = 20, .optimizer = Optimizer::kAdamW, .dtype = DType::kFloat32},
                               .freeze_rule = "paper",
                               .freeze_state = {1, 2},
                               .plan = small_plan(),

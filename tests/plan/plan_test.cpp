@@ -16,7 +16,7 @@ using testing::HasSubstr;
 TEST(Plan, SurvivesItsFile) {
   TrainingPlan plan = two_phase_plan();
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
-  plan.frozen_dtype = "bfloat16";
+  plan.frozen_dtype = DType::kBFloat16;
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
   EXPECT_EQ(plan_from_json(to_json(TrainingPlan{}), "plan.json"), TrainingPlan{});
 }
@@ -26,7 +26,9 @@ TEST(Plan, RandomOnesSurviveTheirFileAndItIsDeterministic) {
   for (int round = 0; round < 50; ++round) {
     TrainingPlan plan = two_phase_plan();
     plan.memory_limited = random() % 2;
-    plan.dtype = random() % 2 ? "float32" : "\xE2\x88\x9E \\ \"";
+    plan.dtype = random() % 2 ? DType::kFloat32 : DType::kBFloat16;
+    plan.optimizer = random() % 2 ? Optimizer::kAdamW : Optimizer::kSgd;
+    plan.provenance.model_name = random() % 2 ? "small" : "\xE2\x88\x9E \\ \"";
     plan.phases.resize(1 + random() % 2);
     for (auto& phase : plan.phases) {
       phase.predicted.iteration_ns = static_cast<Nanoseconds>((std::uint64_t{random()} << 17) + random());
@@ -152,11 +154,15 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
 TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
             "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
-  EXPECT_EQ(error_of([](auto& p) { p.optimizer = "lion"; }), "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
-  EXPECT_EQ(error_of([](auto& p) { p.dtype = "int3"; }),
+  EXPECT_EQ(read_error_of(with(good_, "\"optimizer\": \"adamw\"", "\"optimizer\": \"lion\"")),
+            "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
+  EXPECT_EQ(read_error_of(with(good_, "\"dtype\": \"float32\"", "\"dtype\": \"int3\"")),
             "plan.json: dtype: must be float32, float64 or bfloat16, is \"int3\"");
-  EXPECT_EQ(error_of([](auto& p) { p.frozen_dtype = "float16"; }),
-            "plan.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"float16\"");
+  EXPECT_EQ(read_error_of(with(good_, "\"cache\": {\"dtype\": \"float32\"", "\"cache\": {\"dtype\": \"float64\"")),
+            "plan.json: cache.dtype: must be float32 or bfloat16, is \"float64\"");
+  for (const std::string word : {"float16", "float32"})
+    EXPECT_EQ(read_error_of(with(good_, "\"partitioner\"", "\"frozen_dtype\": \"" + word + "\", \"partitioner\"")),
+              "plan.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"" + word + "\"");
 }
 
 TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {

@@ -33,10 +33,10 @@ TEST(PlannedWork, AnotherTypeOfFrozenLayersIsRefusedWithBoth) {
   TrainingPlan plan = two_phase_plan();
   Profile profile;
   EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
-  profile.frozen_dtype = "bfloat16";
+  profile.frozen_dtype = DType::kBFloat16;
   EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
               HasSubstr("q.json: frozen_dtype: measured frozen layers in bfloat16, but p.json was made for float32"));
-  plan.frozen_dtype = "bfloat16";
+  plan.frozen_dtype = DType::kBFloat16;
   EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
   profile.frozen_dtype.reset();
   EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),

@@ -23,13 +23,13 @@ Phase phase_of(int p, int d, Partition partition, int first_trainable_layer) {
 
 TEST(Diff, OfAPhaseWithItselfIsNothing) {
   const Phase phase = phase_of(2, 1, {{0, 2}, {2, 4}}, 0);
-  EXPECT_EQ(diff(phase, phase, chain_model(1), "adamw", "float32"), Reconfiguration{});
+  EXPECT_EQ(diff(phase, phase, chain_model(1), Optimizer::kAdamW, DType::kFloat32), Reconfiguration{});
 }
 
 TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
   // Embedding and block 0 on rank 0, head on rank 1, block frozen; afterwards both hold everything.
-  const Reconfiguration change =
-      diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1), "adamw", "float32");
+  const Reconfiguration change = diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1),
+                                      Optimizer::kAdamW, DType::kFloat32);
   EXPECT_EQ(change.first_trainable_before, 0);
   EXPECT_EQ(change.first_trainable_after, 3);
   EXPECT_THAT(change.newly_frozen, ElementsAre(0, 1, 2));
@@ -40,15 +40,15 @@ TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
 }
 
 TEST(Diff, SgdHasNoMomentsToMoveAndDoublesAreTwiceAsLarge) {
-  const Reconfiguration change =
-      diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1), "sgd", "float64");
+  const Reconfiguration change = diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1),
+                                      Optimizer::kSgd, DType::kFloat64);
   EXPECT_EQ(change.moves[3], (TensorMove{3, 1, 0, false, 30 * 8}));
 }
 
 TEST(Diff, SpreadsTheSourcesOverTheRanksThatHoldTheLayer) {
   // 4 replicas -> 8: ranks 4..7 need all; each of 0..3 sends to one of them per layer in turn.
-  const Reconfiguration change =
-      diff(phase_of(1, 4, {{0, 4}}, 0), phase_of(1, 8, {{0, 4}}, 0), chain_model(1), "adamw", "float32");
+  const Reconfiguration change = diff(phase_of(1, 4, {{0, 4}}, 0), phase_of(1, 8, {{0, 4}}, 0), chain_model(1),
+                                      Optimizer::kAdamW, DType::kFloat32);
   std::map<int, Bytes> sent;
   for (const auto& move : change.moves) sent[move.from_rank] += move.bytes;
   ASSERT_EQ(sent.size(), 4u);
@@ -83,7 +83,7 @@ TEST(Diff, AfterTheMovesEveryRankHoldsItsStage) {
     const auto held = holdings(before);
     auto wanted = holdings(after);
     std::pair<int, int> last{-1, -1};
-    for (const auto& move : diff(before, after, model, "adamw", "float32").moves) {
+    for (const auto& move : diff(before, after, model, Optimizer::kAdamW, DType::kFloat32).moves) {
       EXPECT_LT(last, std::pair(move.layer, move.to_rank));  // in order, nothing twice
       last = {move.layer, move.to_rank};
       EXPECT_TRUE(held.contains({move.layer, move.from_rank}));

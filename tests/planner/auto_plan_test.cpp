@@ -62,7 +62,7 @@ Nanoseconds brute_force(const Profile& profile, const Cluster& cluster, int batc
           phase.schedule = schedule;
           phase.num_micro_batches = m;
           phase.tokens = test::kSyntheticTokens;
-          best = std::min(best, simulated_iteration_ns(phase, {batch, "adamw", "float32"}, profile, cluster));
+          best = std::min(best, simulated_iteration_ns(phase, {.global_batch_size = batch}, profile, cluster));
         }
       }
     }
@@ -145,7 +145,7 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
             one.partition = partition;
             one.num_micro_batches = m;
             one.schedule = schedule;
-            best = std::min(best, simulated_iteration_ns(one, {6, "adamw", "float32"}, profile, cluster));
+            best = std::min(best, simulated_iteration_ns(one, {.global_batch_size = 6}, profile, cluster));
           }
         }
       }

@@ -137,14 +137,15 @@ TEST(MakePlan, PredictionsAreTheSimulators) {
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
     EXPECT_EQ(phase.predicted.iteration_ns,
-              simulate_phase(phase, {8, "adamw", "float32"}, profile, cluster).summary.iteration_ns);
-    const auto memory = memory_of(phase, {8, "adamw", "float32"}, profile, cluster);
+              simulate_phase(phase, {.global_batch_size = 8}, profile, cluster).summary.iteration_ns);
+    const auto memory = memory_of(phase, {.global_batch_size = 8}, profile, cluster);
     EXPECT_EQ(what_does_not_fit(phase, memory, cluster), "");
     if (i == 0) {
       EXPECT_EQ(phase.predicted.transformation_ns, 0);
     } else {
       EXPECT_EQ(phase.predicted.transformation_ns,
-                reconfiguration_ns(diff(plan.phases[i - 1], phase, profile.model, "adamw", "float32"), cluster));
+                reconfiguration_ns(diff(plan.phases[i - 1], phase, profile.model, Optimizer::kAdamW, DType::kFloat32),
+                                   cluster));
       EXPECT_GT(phase.predicted.transformation_ns, 0);
     }
   }

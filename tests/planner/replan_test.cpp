@@ -73,8 +73,8 @@ TEST(CacheCapacity, IsRoomByNeed) {
   Profile profile = test::synthetic_profile(2, {{}});
   profile.workload =
       Workload{.name = "w", .num_samples = 100, .tokens = 5, .longest_tokens = 8, .global_batch_size = 10};
-  EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "float32", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 0.5);
-  EXPECT_DOUBLE_EQ(cache_capacity({.dtype = "bfloat16", .memory_bytes = 2000, .disk_bytes = 2000}, profile), 1.0);
+  EXPECT_DOUBLE_EQ(cache_capacity({.dtype = DType::kFloat32, .memory_bytes = 2000, .disk_bytes = 2000}, profile), 0.5);
+  EXPECT_DOUBLE_EQ(cache_capacity({.dtype = DType::kBFloat16, .memory_bytes = 2000, .disk_bytes = 2000}, profile), 1.0);
 }
 
 /// 4 blocks, 10 layers; a frozen forward takes as long as a forward.
@@ -235,7 +235,7 @@ TEST(Replan, TakesTheMachineAsItIs) {
   Example example;
   const ReplanResult before = example.run();
   example.request.measured_iteration_ns =
-      2 * simulated_iteration_ns(example.request.current, {example.options.global_batch_size, "adamw", "float32"},
+      2 * simulated_iteration_ns(example.request.current, {.global_batch_size = example.options.global_batch_size},
                                  example.profile, example.cluster);
   const ReplanResult after = example.run();
   EXPECT_NEAR(static_cast<double>(after.candidates.front().phases.front().predicted.iteration_ns),

@@ -102,14 +102,16 @@ class BruteForce {
       key += " " + std::to_string(one.layer) + ":" + std::to_string(one.fraction);
     const auto [entry, is_new] = times_.try_emplace(std::move(key), kNone);
     if (!is_new) return entry->second;
-    const auto memory = memory_of(phase, {8, "adamw", "float32"}, run_.profile, run_.cluster);
+    const auto memory = memory_of(phase, {.global_batch_size = 8}, run_.profile, run_.cluster);
     if (what_does_not_fit(phase, memory, run_.cluster).empty())
-      entry->second = simulated_iteration_ns(phase, {8, "adamw", "float32"}, run_.profile, run_.cluster);
+      entry->second = simulated_iteration_ns(phase, {.global_batch_size = 8}, run_.profile, run_.cluster);
     return entry->second;
   }
 
   Nanoseconds change_ns(const Phase* before, const Phase& after) const {
-    return before ? reconfiguration_ns(diff(*before, after, run_.profile.model, "adamw", "float32"), run_.cluster) : 0;
+    return before ? reconfiguration_ns(diff(*before, after, run_.profile.model, Optimizer::kAdamW, DType::kFloat32),
+                                       run_.cluster)
+                  : 0;
   }
 
   Nanoseconds best_from(int window, const Phase* before, const CacheContent& content) {

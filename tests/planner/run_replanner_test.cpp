@@ -56,8 +56,8 @@ class RunReplanning : public ::testing::Test {
 };
 
 TEST_F(RunReplanning, AsksForWhatThePlanSays) {
-  plan.optimizer = "sgd";
-  plan.dtype = "bfloat16";
+  plan.optimizer = Optimizer::kSgd;
+  plan.dtype = DType::kBFloat16;
   plan.partitioner = Partitioner::pipetransformer_greedy;
   plan.memory_limited = false;
   plan.phases.front().recompute = RecomputeMode::layers;
@@ -65,8 +65,8 @@ TEST_F(RunReplanning, AsksForWhatThePlanSays) {
   EXPECT_EQ(options.method, PlanMethod::pipetransformer);
   EXPECT_EQ(options.global_batch_size, 64);
   EXPECT_EQ(options.num_steps, 60);
-  EXPECT_EQ(options.optimizer, "sgd");
-  EXPECT_EQ(options.dtype, "bfloat16");
+  EXPECT_EQ(options.optimizer, Optimizer::kSgd);
+  EXPECT_EQ(options.dtype, DType::kBFloat16);
   EXPECT_EQ(options.partitioner, Partitioner::pipetransformer_greedy);
   EXPECT_EQ(options.recompute, RecomputeMode::layers);
   EXPECT_EQ(options.steps_per_epoch, 7);

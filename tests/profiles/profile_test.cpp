@@ -122,8 +122,8 @@ TEST(ExpectedFrozenForward, IsOnTheMeasuredLineAndInProportionBelowIt) {
 
 TEST(UpdateCostOf, IsMeasuredOrAnError) {
   const Profile profile = examples::flat_profile(chain_model(1), 4, 16);
-  EXPECT_EQ(update_cost_of(profile, 2, "cpu", "float32", "adamw"), 50);
-  EXPECT_EQ(message_of([&] { update_cost_of(profile, 2, "cpu", "float32", "sgd"); }),
+  EXPECT_EQ(update_cost_of(profile, 2, "cpu", DType::kFloat32, Optimizer::kAdamW), 50);
+  EXPECT_EQ(message_of([&] { update_cost_of(profile, 2, "cpu", DType::kFloat32, Optimizer::kSgd); }),
             "profile of example: update of layer 2 on cpu in float32 by sgd: was not measured");
 }
 
@@ -131,7 +131,7 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.model_path = "models/mini";
   profile.quick = true;
-  profile.frozen_dtype = "bfloat16";
+  profile.frozen_dtype = DType::kBFloat16;
   profile.workload = examples::example_workload();
   profile.workload->window_overlap = 0;  // is not none
   profile.measurements[0].key.context_tokens = 1;
@@ -160,9 +160,45 @@ TEST(Profile, RefusesAMeanLengthThatIsNone) {
 
 TEST(Profile, RefusesATypeOfFrozenLayersThatIsNone) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
-  profile.frozen_dtype = "int3";
-  EXPECT_EQ(message_of([&] { profile_from_json(to_json(profile), "p.json"); }),
+  profile.frozen_dtype = DType::kBFloat16;
+  const std::string text = with(to_json(profile), "\"frozen_dtype\": \"bfloat16\"", "\"frozen_dtype\": \"int3\"");
+  EXPECT_EQ(message_of([&] { profile_from_json(text, "p.json"); }),
             "p.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"int3\"");
+}
+
+/// Every row of it with `word` in the place of `known`.
+std::string renamed(std::string text, const std::string& known, const std::string& word) {
+  for (std::size_t at = text.find(known); at != std::string::npos; at = text.find(known, at + word.size()))
+    text.replace(at, known.size(), word);
+  return text;
+}
+
+TEST(Profile, HasItsMeasurementsInTheOrderOfTheWordsOfTheirTypes) {
+  Profile profile{.model = chain_model(1)};
+  for (const DType dtype : {DType::kFloat64, DType::kBFloat16, DType::kFloat32})
+    profile.measurements.push_back({.key = {.layer = 1, .dtype = dtype}, .cost = {}});
+  std::vector<std::string_view> words;
+  for (const Measurement& measurement : profile_from_json(to_json(profile), "p.json").measurements)
+    words.push_back(to_string(measurement.key.dtype));
+  EXPECT_THAT(words, testing::ElementsAre("bfloat16", "float32", "float64"));
+}
+
+TEST(Profile, PassesOverRowsInTypesAndOfOptimizersThatNoPlanHas) {
+  const Profile known = examples::flat_profile(chain_model(1), 4, 16);
+  Profile profile = known;
+  profile.measurements.push_back({.key = {.layer = 1, .dtype = DType::kBFloat16}, .cost = {}});
+  profile.updates.push_back({.layer = 1, .dtype = DType::kBFloat16});
+  profile.updates.push_back({.layer = 1, .optimizer = Optimizer::kSgd});
+  const std::string text = renamed(renamed(to_json(profile), "\"bfloat16\"", "\"float16\""), "\"sgd\"", "\"lion\"");
+  EXPECT_EQ(profile_from_json(text, "p.json"), known);
+}
+
+TEST(Profile, RefusesToHaveRowsOfNoOtherKind) {
+  const std::string text = to_json(examples::flat_profile(chain_model(1), 4, 16));
+  EXPECT_EQ(message_of([&] { profile_from_json(renamed(text, "\"float32\"", "\"float16\""), "p.json"); }),
+            "p.json: measurements[0].key.dtype: must be float32, float64 or bfloat16, is \"float16\"");
+  EXPECT_EQ(message_of([&] { profile_from_json(renamed(text, "\"adamw\"", "\"lion\""), "p.json"); }),
+            "p.json: updates[0].optimizer: must be adamw or sgd, is \"lion\"");
 }
 
 TEST(Profile, RefusesTimesWhoseSumsWouldOverflow) {

@@ -47,7 +47,7 @@ std::vector<Nanoseconds> arrivals(const Trace& trace) {
 }
 
 Trace trace_of(const Phase& phase, const Cluster& cluster, int global_batch_size) {
-  const ProfileCostModel costs(phase, {global_batch_size, "adamw", "float32"}, hundreds(), cluster);
+  const ProfileCostModel costs(phase, {.global_batch_size = global_batch_size}, hundreds(), cluster);
   return simulate(schedule_of(phase), phase.layout, costs, 1);
 }
 
@@ -104,7 +104,7 @@ TEST(GradientReduction, BesideTheLastBackwardLeavesWhatIsLeft) {
   phase.partition = {{0, 4}};
   Cluster cluster = free_cluster(2);
   const auto reduction = [&] {
-    const ProfileCostModel costs(phase, {2, "adamw", "float32"}, hundreds(), cluster);
+    const ProfileCostModel costs(phase, {.global_batch_size = 2}, hundreds(), cluster);
     return costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front().duration_ns;
   };
   cluster.intra_node.collective = {.latency_ns = 30, .bandwidth_bytes_per_second = kByteEachNanosecond};
@@ -124,7 +124,7 @@ TEST(TensorParallel, MessagesBetweenNodesAreScatteredAndGathered) {
   cluster.intra_node.collective = {.latency_ns = 5, .bandwidth_bytes_per_second = 2 * kByteEachNanosecond};
   cluster.shared_links = {{"card", 1, kByteEachNanosecond}};
   const Action send = parse_action("0SEND_F0", "test");
-  const auto costs = [&] { return ProfileCostModel(phase, {1, "adamw", "float32"}, profile, cluster); };
+  const auto costs = [&] { return ProfileCostModel(phase, {.global_batch_size = 1}, profile, cluster); };
   EXPECT_EQ(
       costs().transfer(send, 0),
       (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathered: 3/4 of 40 at 2 a ns
@@ -143,7 +143,7 @@ TEST(TensorParallel, GradientsAndUpdatesAreSharedOut) {
   phase.layout.tensor_parallel_size = 2;  // ranks 0 1 | 2 3 on stage 0, 4 5 | 6 7 on stage 1
   Cluster cluster = free_cluster(8);
   cluster.intra_node.collective = {.latency_ns = 0, .bandwidth_bytes_per_second = kByteEachNanosecond};
-  const ProfileCostModel costs(phase, {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
   EXPECT_EQ(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front(), (Segment{2 * 100 * 4 / 2, {0, 2}}));
   EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 80);
 }

@@ -53,8 +53,7 @@ Nanoseconds only_compute(const CostModel& costs, const char* action, int pipelin
 TEST(ProfileCostModel, SumsTheLayersOfAStage) {
   const Profile profile = digits();
   const Cluster cluster = free_cluster(2);
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 2, 0),
-                               {/*global_batch_size=*/4, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 2, 0), {.global_batch_size = 4}, profile, cluster);
   EXPECT_EQ(only_compute(costs, "0F0", 0), 2 * (1 + 2));
   EXPECT_EQ(only_compute(costs, "1F1", 1), 2 * (3 + 4));
   EXPECT_EQ(only_compute(costs, "1B0", 1), 2 * (30 + 40 + 300 + 400));
@@ -65,17 +64,17 @@ TEST(ProfileCostModel, SumsTheLayersOfAStage) {
 TEST(ProfileCostModel, TheRunsFirstTrainableLayerHasNoInputGradient) {
   const Profile profile = digits();
   const Cluster cluster = free_cluster(2);
-  const ProfileCostModel unfrozen(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {1, "adamw", "float32"}, profile,
+  const ProfileCostModel unfrozen(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile,
                                   cluster);
   EXPECT_EQ(only_compute(unfrozen, "0B0", 0), 20 + 100 + 200);
-  const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {1, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {.global_batch_size = 1}, profile, cluster);
   EXPECT_EQ(only_compute(frozen, "1B0", 1), 400);
 }
 
 TEST(ProfileCostModel, FrozenLayersCostTheirFrozenForwardOnAnyStage) {
   const Profile profile = digits();
   const Cluster cluster = free_cluster(2);
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {1, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {.global_batch_size = 1}, profile, cluster);
   EXPECT_EQ(only_compute(costs, "0F0", 0), 1000 + 2000);
   EXPECT_EQ(only_compute(costs, "1F0", 1), 3000 + 4);
 }
@@ -84,7 +83,7 @@ TEST(ProfileCostModel, MicroBatchSizesDifferByAtMostOne) {
   // 7 samples over 2 replicas of 2 micro-batches: 2 2 | 2 1.
   const Profile profile = digits();
   const Cluster cluster = free_cluster(2);
-  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 2, 0), {7, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 2, 0), {.global_batch_size = 7}, profile, cluster);
   EXPECT_EQ(only_compute(costs, "0F0", 0, 0), 20);
   EXPECT_EQ(only_compute(costs, "0F1", 0, 0), 20);
   EXPECT_EQ(only_compute(costs, "0F0", 0, 1), 20);
@@ -95,7 +94,7 @@ TEST(ProfileCostModel, AMicroBatchWithoutSamplesCostsAndSendsNothing) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(2);
   cluster.intra_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 3, 0), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 3, 0), {.global_batch_size = 2}, profile, cluster);
   EXPECT_EQ(only_compute(costs, "0F2", 0), 0);
   EXPECT_EQ(only_compute(costs, "0B2", 0), 0);
   EXPECT_EQ(costs.transfer(parse_action("0SEND_F2", "test"), 0), TransferCost{});
@@ -108,7 +107,7 @@ TEST(ProfileCostModel, BothDirectionsCarryTheActivationBeforeTheCut) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(2);
   cluster.intra_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {3, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {.global_batch_size = 3}, profile, cluster);
   const TransferCost expected{.occupancy_ns = 6, .latency_ns = 5};
   EXPECT_EQ(costs.transfer(parse_action("0SEND_F0", "test"), 0), expected);
   EXPECT_EQ(costs.transfer(parse_action("1SEND_B0", "test"), 0), expected);
@@ -119,7 +118,7 @@ TEST(ProfileCostModel, CrossesNodesByTheSlowerLink) {
   Cluster cluster = free_cluster(2);
   cluster.devices[1].node = 1;
   cluster.inter_node.point_to_point = {.latency_ns = 70, .bandwidth_bytes_per_second = 0};
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {1, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile, cluster);
   EXPECT_EQ(costs.transfer(parse_action("0SEND_F0", "test"), 0).latency_ns, 70);
 }
 
@@ -128,7 +127,7 @@ TEST(ProfileCostModel, GradientsOfTrainableLayersAreReducedOverReplicas) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {.global_batch_size = 2}, profile, cluster);
   const Segment expected{.duration_ns = all_reduce_ns(cluster, {2, 3}, 16), .collective_ranks = {2, 3}};
   EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 0), ElementsAre(expected));
   EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 1), ElementsAre(expected));
@@ -137,7 +136,7 @@ TEST(ProfileCostModel, GradientsOfTrainableLayersAreReducedOverReplicas) {
 TEST(ProfileCostModel, OneReplicaReducesNothing) {
   const Profile profile = digits();
   const Cluster cluster = free_cluster(1);
-  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 1, 1, 0), {1, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile, cluster);
   EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
   EXPECT_EQ(only_compute(costs, "0OPTIMIZER_STEP", 0), 100000);  // nobody to meet
 }
@@ -148,7 +147,7 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
   profile.model.tied_parameter_count = 1;
   Cluster cluster = free_cluster(6);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), {2, "adamw", "float32"}, profile,
+  const ProfileCostModel costs(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile,
                                cluster);
   const auto reduced = [&](std::vector<int> ranks, Bytes bytes) {
     return Segment{.duration_ns = all_reduce_ns(cluster, ranks, bytes), .collective_ranks = ranks};
@@ -158,10 +157,10 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
   EXPECT_THAT(costs.segments(parse_action("1REDUCE_GRAD", "test"), 1, 1), ElementsAre(reduced({2, 3}, 20)));
   EXPECT_THAT(costs.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0),
               ElementsAre(reduced({4, 5}, 16), reduced({0, 4}, 4)));
-  const ProfileCostModel frozen(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 1), {2, "adamw", "float32"}, profile,
+  const ProfileCostModel frozen(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 1), {.global_batch_size = 2}, profile,
                                 cluster);
   EXPECT_THAT(frozen.segments(parse_action("2REDUCE_GRAD", "test"), 2, 0), ElementsAre(reduced({4, 5}, 16)));
-  const ProfileCostModel one_stage(frozen_phase_of({{0, 4}}, 1, 1, 0), {1, "adamw", "float32"}, profile,
+  const ProfileCostModel one_stage(frozen_phase_of({{0, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile,
                                    free_cluster(1));
   EXPECT_THAT(one_stage.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
 }
@@ -173,7 +172,7 @@ TEST(ProfileCostModel, ReplicasAddTheRowsOfTheirTokensAlone) {
   profile.model.vocab_size = 100;
   Cluster cluster = free_cluster(2);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 1, 0), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile, cluster);
   const Bytes bytes = 4 * (16 * 4 + 2 + 2 + 3 + 4);
   EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0),
               ElementsAre(Segment{.duration_ns = all_reduce_ns(cluster, {0, 1}, bytes), .collective_ranks = {0, 1}}));
@@ -183,11 +182,11 @@ TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 0), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
               ElementsAre(Segment{all_reduce_ns(cluster, {0, 1, 2, 3}, 8), {0, 1, 2, 3}}, Segment{70000, {}}));
   // Stage 0 frozen as a whole: its ranks have no optimizer step to meet at.
-  const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(frozen.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
               ElementsAre(Segment{all_reduce_ns(cluster, {2, 3}, 8), {2, 3}}, Segment{40000, {}}));
 }
@@ -209,7 +208,7 @@ TEST(ProfileCostModel, PricesEachRankByItsOwnDevice) {
   }
   Cluster cluster = free_cluster(2);
   cluster.devices[1].type = "fast";
-  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 1, 0), {2, "adamw", "float32"}, profile, cluster);
+  const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile, cluster);
   EXPECT_EQ(only_compute(costs, "0F0", 0, 0), 1 + 2 + 3 + 4);
   EXPECT_EQ(only_compute(costs, "0F0", 0, 1), 4);
 }
@@ -217,7 +216,7 @@ TEST(ProfileCostModel, PricesEachRankByItsOwnDevice) {
 TEST(ProfileCostModel, RefusesMoreRanksThanDevices) {
   const Profile profile = digits();
   const Cluster cluster = free_cluster(1);
-  EXPECT_THROW(ProfileCostModel(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {1, "adamw", "float32"}, profile, cluster),
+  EXPECT_THROW(ProfileCostModel(frozen_phase_of({{0, 2}, {2, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile, cluster),
                InvalidInput);
 }
 
@@ -230,7 +229,7 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
   const auto costs_of = [&](const Partition& partition, const CacheUse& cache) {
     Phase phase = frozen_phase_of(partition, 1, 1, 3);
     phase.cache = cache;
-    return ProfileCostModel(phase, {/*global_batch_size=*/4, "adamw", "float32"}, profile, cluster);
+    return ProfileCostModel(phase, {.global_batch_size = 4}, profile, cluster);
   };
   const auto fill = costs_of({{0, 4}}, {.on = true});
   EXPECT_EQ(only_compute(fill, "0F0", 0), 4 * (1000 + 2000 + 3000 + 4));
@@ -262,7 +261,7 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
 TEST(ProfileCostModel, CacheThatWasNotMeasuredIsAnError) {
   Phase phase = frozen_phase_of({{0, 4}}, 1, 1, 1);
   phase.cache.on = true;
-  EXPECT_THROW(ProfileCostModel(phase, {4, "adamw", "float32"}, digits(), free_cluster(1)), InvalidInput);
+  EXPECT_THROW(ProfileCostModel(phase, {.global_batch_size = 4}, digits(), free_cluster(1)), InvalidInput);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ using test::free_cluster;
 using test::synthetic_profile;
 using test::SyntheticLayer;
 
-constexpr const char* kOptimizer = "adamw";
-constexpr const char* kDtype = "float32";
+constexpr Optimizer kOptimizer = Optimizer::kAdamW;
+constexpr DType kDtype = DType::kFloat32;
 
 Phase phase_of(const Partition& partition, int replicas, int num_micro_batches, int first_trainable_layer) {
   Phase phase;

@@ -60,7 +60,7 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
                                                .saved_activation_bytes = size * one.saved_activation_bytes,
                                                .workspace_bytes = size * one.workspace_bytes}});
     }
-    for (const char* optimizer : {"adamw", "sgd"}) {
+    for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
       profile.updates.push_back({.layer = layer, .optimizer = optimizer, .update_ns = one.update_ns});
     }
   }

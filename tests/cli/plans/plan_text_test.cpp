@@ -36,7 +36,7 @@ TEST(PlanText, SaysWhatIsRoughOrNotApplied) {
   profile.quick = true;
   TrainingPlan plan = example_plan();
   plan.memory_limited = false;
-  plan.frozen_dtype = "bfloat16";
+  plan.frozen_dtype = DType::kBFloat16;
   const std::string text = plan_text(plan, profile, examples::cluster_of(4), "x", false);
   EXPECT_THAT(text, HasSubstr("none x4 (not applied to this plan)\n"));
   EXPECT_THAT(text, HasSubstr("samples/s; roughly, since the profile is a quick one\n"));

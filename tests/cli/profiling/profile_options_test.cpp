@@ -29,8 +29,8 @@ TEST(ProfileOptionsOfTheCommand, AreRead) {
   EXPECT_THAT(options.measure.tokens, ElementsAre(16));
   EXPECT_EQ(options.measure.held_out, 0.1);
   EXPECT_EQ(options.measure.seed, 7U);
-  EXPECT_EQ(options.measure.dtype, "bfloat16");
-  EXPECT_EQ(options.measure.frozen_dtype, "bfloat16");
+  EXPECT_EQ(options.measure.dtype, DType::kBFloat16);
+  EXPECT_EQ(options.measure.frozen_dtype, DType::kBFloat16);
   EXPECT_EQ(options.measure.global_batch_size, 32);
 }
 

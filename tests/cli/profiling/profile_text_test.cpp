@@ -47,7 +47,7 @@ TEST(ProfileText, SaysWhatIsKnownOfTheDataAndWhatIsRough) {
   EXPECT_THAT(profile_text(profile, std::nullopt), Not(HasSubstr("data:")));
   profile.workload = examples::example_workload();
   profile.quick = true;
-  profile.frozen_dtype = "bfloat16";
+  profile.frozen_dtype = DType::kBFloat16;
   const std::string text = profile_text(profile, std::nullopt);
   EXPECT_THAT(text, HasSubstr("data: example.tsv, 1600 training samples, 31.8 tokens on average (longest 48) in "
                               "mini-batches of 64\n"));

@@ -60,7 +60,7 @@ TEST(CommonOptions, CacheLimitsAreSizes) {
   CacheLimits limits;
   add_cache_options(app, limits);
   EXPECT_EQ(test::parse(app, "--cache-memory 2KiB --cache-disk 1MiB --cache-dtype bfloat16"), "");
-  EXPECT_EQ(limits, (CacheLimits{.dtype = "bfloat16", .memory_bytes = 2048, .disk_bytes = 1 << 20}));
+  EXPECT_EQ(limits, (CacheLimits{.dtype = DType::kBFloat16, .memory_bytes = 2048, .disk_bytes = 1 << 20}));
   EXPECT_NE(test::parse(app, "--cache-memory much"), "");
   EXPECT_NE(test::parse(app, "--cache-dtype float64"), "");
 }

@@ -31,9 +31,9 @@ struct Part {
 };
 
 struct CacheCase {
-  std::string dtype = "float64";
-  std::optional<std::string> frozen_dtype = std::nullopt;
-  std::string stored = "float32";  // a double run stores doubles
+  DType dtype = DType::kFloat64;
+  std::optional<DType> frozen_dtype = std::nullopt;
+  DType stored = DType::kFloat32;  // a double run stores doubles
   Bytes memory_bytes = 1 << 20;
   Bytes disk_bytes = 0;
   bool damaged = false;  // by somebody who writes into the store while it is used
@@ -132,9 +132,9 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
                                          .data = *data,
                                          .types = layer_types_of(with.dtype, with.frozen_dtype),
                                          .device = at::kCPU,
-                                         .num_moments = optimizer_moments("sgd"),
+                                         .num_moments = optimizer_moments(Optimizer::kSgd),
                                          .cache = cached ? &cache->view() : nullptr});
-  RankSession session(model, factory, communicator, device, "sgd", with.dtype);
+  RankSession session(model, factory, communicator, device, Optimizer::kSgd, with.dtype);
   Outcome outcome;
   const auto batch_of = [&](int step, std::vector<int>& order) {
     order = epoch_order(kSamples, kSeed, step / kStepsPerEpoch);
@@ -162,7 +162,8 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       if (session.runner()) {
         result = session.runner()->run_iteration(
             batch, &next, step,
-            {.rule = {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1}, trace);
+            {.rule = {.optimizer = Optimizer::kSgd, .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1},
+            trace);
       }
       outcome.losses.push_back(agreed_loss(communicator, result));
     }
@@ -218,18 +219,21 @@ RANK_TEST(Cache, AcrossReBasesEqualsComputing, 2) {
 }
 
 RANK_TEST(Cache, InSinglePrecisionEqualsComputing, 2) {
-  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "float32", .tolerance = 1e-5});
+  cached_equals_computed(self, kOneStageAlways,
+                         {.dtype = DType::kFloat32, .stored = DType::kFloat32, .tolerance = 1e-5});
 }
 
 // bfloat16 keeps 8 bits: relative rounding 2^-9 = 0.002 of each stored value.
 RANK_TEST(Cache, StoredAsBfloat16IsWithinItsRounding, 2) {
-  cached_equals_computed(self, kOneStageAlways, {.dtype = "float32", .stored = "bfloat16", .tolerance = 4e-3});
+  cached_equals_computed(self, kOneStageAlways,
+                         {.dtype = DType::kFloat32, .stored = DType::kBFloat16, .tolerance = 4e-3});
 }
 
 // A cached row is the same bfloat16; what is computed beside other samples may round the other way.
 RANK_TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing, 2) {
-  cached_equals_computed(self, kOneStageAlways,
-                         {.dtype = "float32", .frozen_dtype = "bfloat16", .stored = "bfloat16", .tolerance = 4e-3});
+  cached_equals_computed(
+      self, kOneStageAlways,
+      {.dtype = DType::kFloat32, .frozen_dtype = DType::kBFloat16, .stored = DType::kBFloat16, .tolerance = 4e-3});
 }
 
 RANK_TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing, 4) { cached_equals_computed(self, kFourTwoOne, {}); }

@@ -40,8 +40,8 @@ Checkpoint small_checkpoint(int step) {
                                      .seed = 3,
                                      .global_batch_size = 8,
                                      .num_steps = 20,
-                                     .optimizer = "adamw",
-                                     .dtype = "float32",
+                                     .optimizer = Optimizer::kAdamW,
+                                     .dtype = DType::kFloat32,
                                      .learning_rate = 0.1},
                         .plan_fingerprint = "p",
                         .freeze_rule = "paper",
@@ -319,7 +319,7 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
   EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
   other = settings;
-  other.frozen_dtype = "bfloat16";
+  other.frozen_dtype = DType::kBFloat16;
   EXPECT_EQ(first_difference(settings, other), "frozen_dtype: none in the checkpoint, \"bfloat16\" now");
 }
 

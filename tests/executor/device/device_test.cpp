@@ -67,11 +67,11 @@ TEST(EmulatedDevice, CountsWholeBytesAndLimitsShrunkOnes) {
 }
 
 TEST(NotesOnBfloat16, AreOfCpusWithoutItAlone) {
-  EXPECT_TRUE(notes_on_bfloat16("cpu", "float32", std::nullopt).empty());
-  EXPECT_TRUE(notes_on_bfloat16("cuda", "bfloat16", std::nullopt).empty());
+  EXPECT_TRUE(notes_on_bfloat16("cpu", DType::kFloat32, std::nullopt).empty());
+  EXPECT_TRUE(notes_on_bfloat16("cuda", DType::kBFloat16, std::nullopt).empty());
   const std::size_t expected = multiplies_in_bfloat16() ? 0 : 1;
-  EXPECT_EQ(notes_on_bfloat16("cpu", "bfloat16", std::nullopt).size(), expected);
-  EXPECT_EQ(notes_on_bfloat16("cpu", "float32", "bfloat16").size(), expected);
+  EXPECT_EQ(notes_on_bfloat16("cpu", DType::kBFloat16, std::nullopt).size(), expected);
+  EXPECT_EQ(notes_on_bfloat16("cpu", DType::kFloat32, DType::kBFloat16).size(), expected);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Profile small_profile() {
 }
 
 EmulatedStageFactory factory_of(const Profile& profile, ActivationCache* cache = nullptr) {
-  return {profile, "cpu", "adamw", "float32", kShrink, at::TensorOptions().dtype(at::kFloat), cache};
+  return {profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)}, cache};
 }
 
 Phase phase_of(Partition partition, int first_trainable_layer) {

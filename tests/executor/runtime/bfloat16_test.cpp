@@ -21,8 +21,8 @@ struct Outcome {
   std::map<int, at::Tensor> gradients, weights;
 };
 
-Outcome train(Communicator& communicator, ComputeDevice& device, const TransformerConfig& config,
-              const std::string& dtype, double learning_rate, int steps) {
+Outcome train(Communicator& communicator, ComputeDevice& device, const TransformerConfig& config, DType dtype,
+              double learning_rate, int steps) {
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> samples = small_samples(config, 8);
   const TransformerStageFactory factory({.config = config,
@@ -31,7 +31,7 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
                                          .types = layer_types_of(dtype),
                                          .device = at::kCPU,
                                          .num_moments = 2});
-  RankSession session(model, factory, communicator, device, "adamw", dtype);
+  RankSession session(model, factory, communicator, device, Optimizer::kAdamW, dtype);
   session.tie_embeddings(tied_parameter_count(config));
   session.start(small_phase(2, 1, 2, "1F1B", 0), 0,
                 [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -63,8 +63,8 @@ RANK_TEST(BFloat16, TrainsCloseToFloat32AndKeepsSmallSteps, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   for (const TransformerConfig& config : small_configs()) {
-    const Outcome exact = train(*communicator, *device, config, "float32", 0.002, 5),
-                  rounded = train(*communicator, *device, config, "bfloat16", 0.002, 5);
+    const Outcome exact = train(*communicator, *device, config, DType::kFloat32, 0.002, 5),
+                  rounded = train(*communicator, *device, config, DType::kBFloat16, 0.002, 5);
     for (std::size_t step = 0; step < exact.losses.size(); ++step) {
       CHECK_RANK(std::abs(rounded.losses[step] - exact.losses[step]) <= 0.02 * exact.losses[step],
                  fmt::format("{}: step {}: loss {} instead of {}", name_of(config), step, rounded.losses[step],
@@ -78,8 +78,8 @@ RANK_TEST(BFloat16, TrainsCloseToFloat32AndKeepsSmallSteps, 2) {
                  fmt::format("{}: layer {}: gradient off by {} of {}", name_of(config), layer, error, largest));
     }
     // A step of 1e-5 is lost on a bfloat16 near 0.3; the kept weights have it.
-    const Outcome small = train(*communicator, *device, config, "bfloat16", 1e-5, 1),
-                  none = train(*communicator, *device, config, "bfloat16", 0, 1);
+    const Outcome small = train(*communicator, *device, config, DType::kBFloat16, 1e-5, 1),
+                  none = train(*communicator, *device, config, DType::kBFloat16, 0, 1);
     for (const auto& [layer, weights] : small.weights) {
       CHECK_RANK((weights - none.weights.at(layer)).abs().max().item<double>() > 0.9e-5,
                  fmt::format("{}: layer {}: a small step is kept", name_of(config), layer));

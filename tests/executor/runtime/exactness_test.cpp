@@ -24,10 +24,10 @@ namespace {
 struct Bounds {
   double relative, overall;
 };
-Bounds bounds_of(const std::string& dtype) { return dtype == "float32" ? Bounds{1e-5, 1e-6} : Bounds{1e-10, 1e-13}; }
+Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-10, 1e-13}; }
 
 /// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
-const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, const std::string& dtype,
+const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, DType dtype,
                             int frozen_first_layer) {
   const auto [found, is_new] = job.expected.try_emplace({batch.samples.size(), dtype, frozen_first_layer});
   Expected& expected = found->second;
@@ -45,11 +45,11 @@ const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batc
   return expected;
 }
 
-void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer,
-                     const std::string& dtype, int num_samples, const Recompute& recompute = std::nullopt) {
+void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, DType dtype,
+                     int num_samples, const Recompute& recompute = std::nullopt) {
   const std::string what =
       name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p,
-                                        d, m, schedule, frozen_first_layer, dtype, num_samples,
+                                        d, m, schedule, frozen_first_layer, to_string(dtype), num_samples,
                                         recompute ? to_string(*recompute) : "nothing");
   const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
   const Samples& data = *samples;
@@ -57,15 +57,15 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
 
-  RankSession session = job.session(data, "sgd", dtype);
+  RankSession session = job.session(data, Optimizer::kSgd, dtype);
   Phase phase = small_phase(p, d, m, schedule, frozen_first_layer);
   phase.recompute = recompute;
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(job.config, layer, kSeed, state);
   });
   Trace trace;
-  const IterationResult result =
-      session.runner()->run_iteration(batch, nullptr, 0, {.rule = {.optimizer = "sgd"}, .applied = false}, trace);
+  const IterationResult result = session.runner()->run_iteration(
+      batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
 
   const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
   const auto [relative, overall] = bounds_of(dtype);
@@ -91,10 +91,10 @@ void check_gradients(Job& job, int p, int d, int m, const std::string& schedule,
 
 void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
-  for (const std::string dtype : {"float32", "float64"}) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const std::string schedule : {"GPipe", "1F1B"}) {
       for (const int first_trainable : {0, 1, 3, 7}) {  // nothing, the embedding, one block, all blocks frozen
-        const bool every_m = dtype == "float64";
+        const bool every_m = dtype == DType::kFloat64;
         for (const int m : every_m ? std::vector<int>{1, 2, 3, 5} : std::vector<int>{2, 5}) {  // also m < p
           // 11 samples: no m x d divides them; 4 with 5 micro-batches and 2 replicas leaves micro-batches empty.
           check_gradients(job, p, d, m, schedule, first_trainable, dtype, 11);
@@ -119,7 +119,7 @@ RANK_TEST(Exactness, GradientsWithRecomputingEqualOneProcess, 2) {
   for (const RecomputeMode mode : kRecomputeModes)
     for (const int first_trainable : {0, 1, 3, 7})
       for (const std::string schedule : {"GPipe", "1F1B"})
-        check_gradients(job, 2, 1, 3, schedule, first_trainable, "float64", 11, mode);
+        check_gradients(job, 2, 1, 3, schedule, first_trainable, DType::kFloat64, 11, mode);
 }
 
 /// Every family with each of its heads: pipelines, replicas, frozen layers.
@@ -128,9 +128,9 @@ void every_head_equals_single_process(const RankEnvironment& self, int p, int d)
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
     for (const int first_trainable : {0, 1, 3, 7})
-      check_gradients(job, p, d, 2, "1F1B", first_trainable, "float64", 11);
-    check_gradients(job, p, d, 3, "GPipe", 0, "float32", 11);
-    check_gradients(job, p, d, 2, "1F1B", 0, "float64", 11, kRecomputeModes.back());
+      check_gradients(job, p, d, 2, "1F1B", first_trainable, DType::kFloat64, 11);
+    check_gradients(job, p, d, 3, "GPipe", 0, DType::kFloat32, 11);
+    check_gradients(job, p, d, 2, "1F1B", 0, DType::kFloat64, 11, kRecomputeModes.back());
   }
 }
 RANK_TEST(Exactness, EveryHeadOn1StagesX1ReplicasEqualsOneProcess, 1) { every_head_equals_single_process(self, 1, 1); }
@@ -143,7 +143,7 @@ RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
-    check_gradients(job, 2, 2, 3, "1F1B", 0, "float64", 11);
+    check_gradients(job, 2, 2, 3, "1F1B", 0, DType::kFloat64, 11);
   }
 }
 
@@ -159,7 +159,7 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
     std::iota(order.begin(), order.end(), 0);
     MiniBatch batch = mini_batch(*samples, order, 11, 0);
     const auto losses_of = [&](int p, int d, int m, const Recompute& recompute) {
-      RankSession session = job.session(*samples, "sgd", "float64");
+      RankSession session = job.session(*samples, Optimizer::kSgd, DType::kFloat64);
       Phase phase = small_phase(p, d, m, "1F1B", 3);
       phase.recompute = recompute;
       session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -173,7 +173,8 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
         if (session.runner())
           result = session.runner()->run_iteration(
               batch, nullptr, step,
-              {.rule = {.optimizer = "sgd", .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1}, trace);
+              {.rule = {.optimizer = Optimizer::kSgd, .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1},
+              trace);
         losses.push_back(agreed_loss(*job.communicator, result));
       }
       return losses;

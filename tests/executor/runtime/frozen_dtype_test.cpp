@@ -55,7 +55,7 @@ struct Job {
       whole->begin_iteration(batch, {0, kSamples}, nullptr, {});
       whole->forward(0, {0, kSamples}, {});
       whole->backward(0, {});
-      whole->update({.optimizer = "sgd", .learning_rate = 0.01});
+      whole->update({.optimizer = Optimizer::kSgd, .learning_rate = 0.01});
       for (auto& [layer, state] : layers)
         if (state.trains()) state.gradients.zero_();
       losses.push_back(whole->loss());
@@ -155,9 +155,9 @@ TEST(FrozenDtype, TheProcessorsInstructionsForBfloat16AreKnown) {
   bool has_them = false;
   for (std::string word; words >> word;) has_them |= word == "avx512_bf16" || word == "amx_bf16" || word == "bf16";
   EXPECT_EQ(multiplies_in_bfloat16(), has_them);
-  EXPECT_EQ(notes_on_bfloat16("cpu", "float32", "bfloat16").empty(), has_them);
-  EXPECT_TRUE(notes_on_bfloat16("cpu", "float32", std::nullopt).empty());
-  EXPECT_TRUE(notes_on_bfloat16("cuda", "float32", "bfloat16").empty());
+  EXPECT_EQ(notes_on_bfloat16("cpu", DType::kFloat32, DType::kBFloat16).empty(), has_them);
+  EXPECT_TRUE(notes_on_bfloat16("cpu", DType::kFloat32, std::nullopt).empty());
+  EXPECT_TRUE(notes_on_bfloat16("cuda", DType::kFloat32, DType::kBFloat16).empty());
 }
 
 }  // namespace

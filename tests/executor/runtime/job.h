@@ -43,7 +43,7 @@ struct Job {
   std::unique_ptr<ComputeDevice> device;
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<TransformerStageFactory>> factories;
-  std::map<std::tuple<std::size_t, std::string, int>, Expected> expected;  // see expected_of
+  std::map<std::tuple<std::size_t, DType, int>, Expected> expected;  // see expected_of
 
   /// From now on; sessions of another model must have ended.
   void train_now(const TransformerConfig& other) {
@@ -51,10 +51,10 @@ struct Job {
     model = model_of(config, "small");
     expected.clear();
   }
-  MicroBatch whole(const Samples& data, const MiniBatch& batch, const std::string& dtype) const {
+  MicroBatch whole(const Samples& data, const MiniBatch& batch, DType dtype) const {
     return data.load(batch, batch.samples, layer_types_of(dtype).computed, /*with_input=*/true);
   }
-  RankSession session(const Samples& data, const std::string& optimizer, const std::string& dtype) {
+  RankSession session(const Samples& data, Optimizer optimizer, DType dtype) {
     factories.push_back(
         std::make_unique<TransformerStageFactory>(TransformerStageInputs{.config = config,
                                                                          .model = model,

@@ -47,7 +47,7 @@ struct SessionTest {
     std::iota(order.begin(), order.end(), 0);
     batch = mini_batch(*data, order, kSamples, 0);
   }
-  RankSession session() { return job.session(*data, "sgd", "float32"); }
+  RankSession session() { return job.session(*data, Optimizer::kSgd, DType::kFloat32); }
   static constexpr int kSamples = 5;
   Job job;
   std::unique_ptr<Samples> data;
@@ -97,7 +97,8 @@ RANK_TEST(RankSession, CountsTheUpdatesThatItsLayersHaveDone, 2) {
   Trace trace;
   for (int step = kStep; step < kStep + 3; ++step) {
     CHECK_RANK(session.num_updates() == step, std::to_string(session.num_updates()));
-    session.runner()->run_iteration(test.batch, nullptr, step, {.optimizer = "sgd", .step = step + 1}, 0, trace);
+    session.runner()->run_iteration(test.batch, nullptr, step, {.optimizer = Optimizer::kSgd, .step = step + 1}, 0,
+                                    trace);
   }
   CHECK_RANK(session.num_updates() == kStep + 3, std::to_string(session.num_updates()));
 }

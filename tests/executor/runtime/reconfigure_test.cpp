@@ -46,9 +46,9 @@ struct Segment {
 
 /// One mini-batch after the other, trained by the ranks and beside it in one process.
 struct TwinRun {
-  TwinRun(Job& with_job, std::string with_optimizer)
+  TwinRun(Job& with_job, Optimizer with_optimizer)
       : job(with_job),
-        optimizer(std::move(with_optimizer)),
+        optimizer(with_optimizer),
         data(small_samples(job.config, kSamples)),
         order(kSamples),
         session(job.session(*data, optimizer, kDtype)),
@@ -58,9 +58,9 @@ struct TwinRun {
     whole = job.whole(*data, batch, kDtype);
   }
   static constexpr int kSamples = 13;
-  static constexpr const char* kDtype = "float64";
+  static constexpr DType kDtype = DType::kFloat64;
   Job& job;
-  std::string optimizer;
+  Optimizer optimizer;
   std::unique_ptr<Samples> data;
   std::vector<int> order;
   MiniBatch batch;
@@ -98,7 +98,7 @@ struct TwinRun {
     // AdamW divides by the root of tiny second moments (the key bias has gradient 0): compared by loss, SGD by weights.
     for (const auto& [layer, state] : session.layers()) {
       const at::Tensor w0 = reference.weights(layer);
-      CHECK_RANK(optimizer != "sgd" || l2(state.weights - w0) <= 1e-10 * l2(w0),
+      CHECK_RANK(optimizer != Optimizer::kSgd || l2(state.weights - w0) <= 1e-10 * l2(w0),
                  fmt::format("step {}: weights of layer {}", step, layer));
     }
     ++step;
@@ -126,17 +126,17 @@ struct TwinRun {
 
 /// Trains through the segments and beside it in one process; both must stay equal. 4 -> 2 -> 1 stages, frozen layers on
 /// stages of the middle, batches that nothing divides, one rank idle at first in a world of 4 for p x d = 3.
-void elastic_run_equals_single_process(Job& job, const std::string& optimizer, const std::vector<Segment>& segments) {
+void elastic_run_equals_single_process(Job& job, Optimizer optimizer, const std::vector<Segment>& segments) {
   TwinRun run(job, optimizer);
   for (const Segment& segment : segments) {
     run.enter(segment);
     for (int i = 0; i < segment.steps; ++i) run.train_one_step(segment.first_trainable);
     run.check_that_replicas_hold_the_same_bits(segment.d);
   }
-  if (optimizer == "adamw") run.check_offloaded_moments(segments.back().first_trainable);
+  if (optimizer == Optimizer::kAdamW) run.check_offloaded_moments(segments.back().first_trainable);
 }
 
-void elastic_run_equals_single_process(const RankEnvironment& self, const std::string& optimizer,
+void elastic_run_equals_single_process(const RankEnvironment& self, Optimizer optimizer,
                                        const std::vector<Segment>& segments) {
   Job job(self);
   elastic_run_equals_single_process(job, optimizer, segments);
@@ -147,15 +147,15 @@ const std::vector<Segment> kFourTwoOne{
 const std::vector<Segment> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
 
 RANK_TEST(Exactness, SgdRunOf4To2To1StagesEqualsOneProcess, 4) {
-  elastic_run_equals_single_process(self, "sgd", kFourTwoOne);
+  elastic_run_equals_single_process(self, Optimizer::kSgd, kFourTwoOne);
 }
 
 RANK_TEST(Exactness, AdamWRunOf4To2To1StagesEqualsOneProcess, 4) {
-  elastic_run_equals_single_process(self, "adamw", kFourTwoOne);
+  elastic_run_equals_single_process(self, Optimizer::kAdamW, kFourTwoOne);
 }
 
 RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
-  elastic_run_equals_single_process(self, "sgd", kWithIdleRanks);
+  elastic_run_equals_single_process(self, Optimizer::kSgd, kWithIdleRanks);
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied on the way.
@@ -163,7 +163,8 @@ RANK_TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
-    elastic_run_equals_single_process(job, "sgd", {{2, 1, 3, 0, 2}, {1, 2, 2, 0, 1}, {2, 1, 2, 3, 2}, {1, 2, 1, 5, 2}});
+    elastic_run_equals_single_process(job, Optimizer::kSgd,
+                                      {{2, 1, 3, 0, 2}, {1, 2, 2, 0, 1}, {2, 1, 2, 3, 2}, {1, 2, 1, 5, 2}});
   }
 }
 
@@ -171,7 +172,7 @@ RANK_TEST(Exactness, RunsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
-    elastic_run_equals_single_process(job, "adamw",
+    elastic_run_equals_single_process(job, Optimizer::kAdamW,
                                       {{2, 2, 3, 0, 2}, {1, 4, 1, 0, 1}, {4, 1, 2, 3, 2}, {1, 2, 1, 5, 2}});
   }
 }
@@ -185,7 +186,7 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
   std::vector<int> order(9);
   std::iota(order.begin(), order.end(), 0);
   const MiniBatch batch = mini_batch(data, order, 9, 0);
-  RankSession session = job.session(data, "adamw", "float32");
+  RankSession session = job.session(data, Optimizer::kAdamW, DType::kFloat32);
   session.start(small_phase(2, 1, 3, "1F1B", 0), 0,
                 [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
                   randomise_layer(job.config, layer, kSeed, state);
@@ -196,7 +197,7 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
                                     {.rule = {.learning_rate = 0.01, .step = step + 1}, .gradient_clip = 1}, trace);
   const Phase after = small_phase(1, 2, 2, "1F1B", 3);
   session.enter(after);
-  RankSession fresh = job.session(data, "adamw", "float32");
+  RankSession fresh = job.session(data, Optimizer::kAdamW, DType::kFloat32);
   fresh.start(after, 3, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     const at::NoGradGuard no_grad;
     const LayerState& from = session.layers().at(layer);

@@ -23,7 +23,7 @@ namespace {
 /// A job whose sessions follow each other, and its checkpoints.
 class Job {
  public:
-  Job(const RankEnvironment& self, const std::string& optimizer, LayerTypes types = {at::kDouble, at::kDouble})
+  Job(const RankEnvironment& self, Optimizer optimizer, LayerTypes types = {at::kDouble, at::kDouble})
       : config_(small_config()),
         model_(model_of(config_, "small")),
         device_(make_device("cpu", self.local_rank)),
@@ -48,7 +48,7 @@ class Job {
   }
 
   std::unique_ptr<RankSession> session() {
-    return std::make_unique<RankSession>(model_, factory_, *communicator_, *device_, optimizer_, "float64");
+    return std::make_unique<RankSession>(model_, factory_, *communicator_, *device_, optimizer_, DType::kFloat64);
   }
   std::unique_ptr<RankSession> begun(const Phase& phase) {
     std::unique_ptr<RankSession> made = session();
@@ -89,7 +89,7 @@ class Job {
   std::unique_ptr<ComputeDevice> device_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Samples> samples_;
-  std::string optimizer_;
+  Optimizer optimizer_;
   TransformerStageFactory factory_;
   std::filesystem::path root_;
   std::vector<int> order_;
@@ -114,7 +114,7 @@ void check_equal(RankSession& expected, RankSession& actual, const std::string& 
 
 void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
                                     LayerTypes types = {at::kDouble, at::kDouble}) {
-  Job job(self, "adamw", types);
+  Job job(self, Optimizer::kAdamW, types);
   for (const std::string schedule : {"GPipe", "1F1B"}) {
     if (schedule == "GPipe" && (p == 1 || p * d > 4)) continue;  // no other order; a matter of minutes
     for (const int frozen : {0, schedule == "1F1B" ? 3 : 7}) {
@@ -163,7 +163,7 @@ RANK_TEST(Resume, WithFrozenLayersInBfloat16GoesOnToTheBit, 2) {
 
 /// Every layout of up to four ranks from every other's checkpoint.
 RANK_TEST(Resume, InAnotherLayoutTrainsTheSameModel, 4) {
-  Job job(self, "sgd");
+  Job job(self, Optimizer::kSgd);
   struct Layout {
     int p, d, m;
     const char* schedule;

@@ -29,7 +29,8 @@ using ::testing::HasSubstr;
 std::vector<Nanoseconds> iteration_cost(const Profile& profile, int samples, int micro_batches, int first_trainable) {
   std::vector<Nanoseconds> cost;
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
-    Nanoseconds sum = layer < first_trainable ? 0 : update_cost_of(profile, layer, "cpu", "float32", "adamw");
+    Nanoseconds sum =
+        layer < first_trainable ? 0 : update_cost_of(profile, layer, "cpu", DType::kFloat32, Optimizer::kAdamW);
     for (int i = 0; i < micro_batches; ++i) {
       const int size = samples / micro_batches + (i < samples % micro_batches ? 1 : 0);
       const LayerCost one =
@@ -70,7 +71,7 @@ TEST(BestPhase, IsAtLeastAsFastAsEveryScheduleAndNumberOfMicroBatches) {
         phase.schedule = schedule;
         phase.num_micro_batches = m;
         phase.partition = partition_exact(iteration_cost(profile, 12, m, first_trainable), 2);
-        best = std::min(best, simulated_iteration_ns(phase, {24, "adamw", "float32"}, profile, cluster));
+        best = std::min(best, simulated_iteration_ns(phase, {.global_batch_size = 24}, profile, cluster));
       }
     }
     EXPECT_LE(std::get<Phase>(result).predicted.iteration_ns, best);
@@ -103,7 +104,7 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
           phase.schedule = schedule;
           phase.num_micro_batches = m;
           phase.partition = {{0, cut}, {cut, 10}};
-          best = std::min(best, simulated_iteration_ns(phase, {16, "adamw", "float32"}, profile, cluster));
+          best = std::min(best, simulated_iteration_ns(phase, {.global_batch_size = 16}, profile, cluster));
         }
       }
     }

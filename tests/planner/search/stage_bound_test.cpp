@@ -78,10 +78,10 @@ TEST(StageBound, IsNeverAboveTheSimulatedIteration) {
   std::mt19937 random(11);
   for (int round = 0; round < 2000; ++round) {
     const RandomCase one = random_case(random);
-    LayerCosts costs(one.profile, "float32");
+    LayerCosts costs(one.profile, DType::kFloat32);
     const StageBound bound(one.phase, {one.profile, one.cluster, one.options}, costs);
-    const Nanoseconds simulated = simulated_iteration_ns(one.phase, {one.options.global_batch_size, "adamw", "float32"},
-                                                         one.profile, one.cluster);
+    const Nanoseconds simulated = simulated_iteration_ns(
+        one.phase, {one.options.global_batch_size, Optimizer::kAdamW, DType::kFloat32}, one.profile, one.cluster);
     EXPECT_LE(bound.of(one.phase.partition), simulated) << round << " " << to_string(one.phase.partition);
     EXPECT_LE(bound_of_any_partition(one.phase, {one.profile, one.cluster, one.options}, costs),
               bound.of(one.phase.partition))
@@ -102,9 +102,9 @@ TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
   phase.partition = {{0, 2}, {2, 4}};
   phase.tokens = test::kSyntheticTokens;
   const Cluster cluster = test::free_cluster(2);
-  LayerCosts costs(profile, "float32");
+  LayerCosts costs(profile, DType::kFloat32);
   EXPECT_EQ(StageBound(phase, {profile, cluster, options}, costs).of(phase.partition), 5 * 222 - 10);
-  EXPECT_EQ(simulated_iteration_ns(phase, {4, "adamw", "float32"}, profile, cluster), 5 * 222 - 10);
+  EXPECT_EQ(simulated_iteration_ns(phase, {4, Optimizer::kAdamW, DType::kFloat32}, profile, cluster), 5 * 222 - 10);
 }
 
 TEST(SimulatedIterationNs, OneReplicaOfManyTakesAsLongAsAllOfThem) {
@@ -115,9 +115,9 @@ TEST(SimulatedIterationNs, OneReplicaOfManyTakesAsLongAsAllOfThem) {
     const int d = one.phase.layout.data_parallel_size;
     one.options.global_batch_size = d * one.phase.num_micro_batches * (1 + static_cast<int>(random() % 3));
     if (d > 1) ++alike;
-    EXPECT_EQ(simulated_iteration_ns(one.phase, {one.options.global_batch_size, "adamw", "float32"}, one.profile,
+    EXPECT_EQ(simulated_iteration_ns(one.phase, {.global_batch_size = one.options.global_batch_size}, one.profile,
                                      one.cluster),
-              simulate_phase(one.phase, {one.options.global_batch_size, "adamw", "float32"}, one.profile, one.cluster)
+              simulate_phase(one.phase, {.global_batch_size = one.options.global_batch_size}, one.profile, one.cluster)
                   .summary.iteration_ns)
         << round;
   }
@@ -130,7 +130,7 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
   for (int round = 0; round < 1500; ++round) {
     RandomCase one = random_case(random);
     const int layers = static_cast<int>(one.profile.model.layers.size()), p = one.phase.layout.pipeline_parallel_size;
-    LayerCosts costs(one.profile, "float32");
+    LayerCosts costs(one.profile, DType::kFloat32);
     CandidateMaker maker({one.profile, one.cluster, one.options},
                          {.pipeline_parallel_size = p, .first_trainable_layer = one.phase.first_trainable_layer},
                          costs);

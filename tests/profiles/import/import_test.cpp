@@ -128,7 +128,7 @@ TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
   EXPECT_EQ(at(0, 1, 1).input_gradient_ns + at(0, 1, 1).weight_gradient_ns, 4'000'000);
   EXPECT_EQ(at(1, 2, 1).saved_activation_bytes, 200);
   EXPECT_EQ(at(1, 1, 2).saved_activation_bytes, 60);
-  EXPECT_EQ(update_cost_of(profile, 0, "V100-16", "float32", "adamw"), 5'000'000);
+  EXPECT_EQ(update_cost_of(profile, 0, "V100-16", DType::kFloat32, Optimizer::kAdamW), 5'000'000);
   EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
 }
 
