@@ -7,8 +7,9 @@
 namespace frostpipe {
 
 /// Of frozen layers.
-constexpr json::Only kFrozenDTypes{std::array{DType::kBFloat16}, "must be bfloat16, or left out: as the other layers"};
+inline constexpr json::Only kFrozenDTypes{std::array{DType::kBFloat16},
+                                          "must be bfloat16, or left out: as the other layers"};
 /// Of an activation cache's values.
-constexpr json::Only kCacheDTypes{std::array{DType::kFloat32, DType::kBFloat16}, "must be float32 or bfloat16"};
+inline constexpr json::Only kCacheDTypes{std::array{DType::kFloat32, DType::kBFloat16}, "must be float32 or bfloat16"};
 
 }  // namespace frostpipe
