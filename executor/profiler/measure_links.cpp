@@ -15,8 +15,7 @@
 namespace frostpipe {
 namespace {
 
-/// What moves between ranks, and how long that took on this rank.
-/// One of the things that a link is used for.
+/// One of the things that a link is used for: what moves between ranks, and how long that took on this rank.
 struct LinkUse {
   const char* what;
   std::vector<Bytes> sizes;

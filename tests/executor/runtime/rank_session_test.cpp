@@ -13,6 +13,7 @@
 
 #include "executor/models/folder/model_folder.h"
 #include "profiles/error.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
@@ -97,8 +98,8 @@ RANK_TEST(RankSession, CountsTheUpdatesThatItsLayersHaveDone, 2) {
   Trace trace;
   for (int step = kStep; step < kStep + 3; ++step) {
     CHECK_RANK(session.num_updates() == step, std::to_string(session.num_updates()));
-    session.runner()->run_iteration(test.batch, nullptr, step, {.optimizer = Optimizer::kSgd, .step = step + 1}, 0,
-                                    trace);
+    session.runner()->run_iteration(test.batch, nullptr, step,
+                                    {.rule = {.optimizer = Optimizer::kSgd, .step = step + 1}}, trace);
   }
   CHECK_RANK(session.num_updates() == kStep + 3, std::to_string(session.num_updates()));
 }
