@@ -82,6 +82,9 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (from_memory) {
     layers.held = std::move(held_);
     layers.inventories = std::move(inventories);
+  } else {  // before layers are made again: both would not fit, and a further loss must not find old ones
+    held_.reset();
+    inventory_ = {};
   }
   restore(snapshot, std::move(layers));
   if (from_memory && stored) adopt_offloaded(*stored);
