@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "executor/models/layer_images.h"
 #include "executor/training/policy/restore_source.h"
@@ -16,7 +17,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   Communicator& communicator = round_.communicator();
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
-  restore(snapshot, {.checkpoint = folder.empty() ? nullptr : &snapshot, .held = std::nullopt, .inventories = {}});
+  restore(snapshot, {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
@@ -77,10 +78,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (round_.is_first()) round_.checkpoints().go_back_to(snapshot.step);
   learn_recoveries();
 
-  LayerSource layers{
-      .checkpoint = from_memory || !stored ? nullptr : &*stored, .held = std::nullopt, .inventories = {}};
+  LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
   if (from_memory) {
-    layers.held = std::move(held_);
     layers.inventories = std::move(inventories);
   } else {  // before layers are made again: both would not fit, and a further loss must not find old ones
     held_.reset();
@@ -88,7 +87,6 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   }
   restore(snapshot, std::move(layers));
   if (from_memory && stored) adopt_offloaded(*stored);
-  held_.reset();
   communicator.control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - connected;
   state_.summary.recoveries.push_back(recovery);
@@ -148,7 +146,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
                     .lost_work_ns = state_.recorder.time_since(baseline.step)};
   if (round_.is_first()) round_.checkpoints().go_back_to(baseline.step);
   round_.renew_session();
-  restore(checkpoint, {.checkpoint = &checkpoint, .held = std::nullopt, .inventories = {}});
+  restore(checkpoint, {.checkpoint = &checkpoint, .inventories = {}});
   state_.gate.close();
   state_.phases.slow_down(steps);
   round_.checkpoints().release();
@@ -195,8 +193,10 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
   const int shrink = run_.options.emulation ? run_.options.emulation->shrink : 1;
   session.tie_embeddings(state_.embeddings_are_tied ? run_.model.tied_parameter_count / shrink : 0);
   if (!source.inventories.empty()) {
-    session.start_with(phase, state_.step, source.held ? std::move(*source.held) : HeldLayers{},
-                       moves_to_restore(source.inventories, phase));
+    const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
+    // Not before: a further loss leaves them whole for the next round as long as the session does not have them.
+    HeldLayers held = std::exchange(held_, std::nullopt).value_or(HeldLayers{});
+    session.start_with(phase, state_.step, std::move(held), moves);
     return;
   }
   const int num_moments = optimizer_moments(run_.options.plan.optimizer);

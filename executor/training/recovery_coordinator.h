@@ -30,10 +30,9 @@ class RecoveryCoordinator {
   void keep_layers();
 
  private:
-  /// Where layers come from: a checkpoint, else the ranks' memory, else the beginning.
+  /// Where layers come from: a checkpoint, else the ranks' memory (of this one held_), else the beginning.
   struct LayerSource {
     const Checkpoint* checkpoint = nullptr;
-    std::optional<HeldLayers> held;
     std::vector<RankInventory> inventories;  // of what the ranks have in memory, by rank; empty: nothing
   };
 
