@@ -32,7 +32,7 @@ RankInventory inventory_from_text(const std::string& text) {
 }
 
 std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers,
-                               const std::vector<int>& needs_offloaded) {
+                               const std::vector<int>& needs_moments) {
   const RankInventory* first = nullptr;
   std::vector<bool> held(num_layers, false);
   for (const RankInventory& inventory : inventories) {
@@ -43,9 +43,9 @@ std::optional<int> common_step(const std::vector<RankInventory>& inventories, in
     if (inventory.step != first->step || inventory.phase_from != first->phase_from) return std::nullopt;
   }
   if (!first || std::find(held.begin(), held.end(), false) != held.end()) return std::nullopt;
-  for (const int layer : needs_offloaded) {
+  for (const int layer : needs_moments) {
     const auto has = [&](const RankInventory& inventory) {
-      return inventory.step >= 0 && contains(inventory.offloaded, layer);
+      return inventory.step >= 0 && (contains(inventory.offloaded, layer) || contains(inventory.trainable, layer));
     };
     if (std::none_of(inventories.begin(), inventories.end(), has)) return std::nullopt;
   }

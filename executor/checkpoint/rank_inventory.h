@@ -27,9 +27,10 @@ RankInventory inventory_from_text(const std::string& text);
 
 /// The step to go on with from the survivors' memory, without any step lost: those that hold trainable layers agree on
 /// step and phase, and every layer is with one of them, those from `first_trainable_layer` on with all that training
-/// needs; of the frozen ones that `needs_offloaded` the moments too. Else nothing. `inventories` are by rank.
+/// needs; of the frozen ones that `needs_moments` the moments too, offloaded or, where they trained until now, with
+/// the layer. Else nothing. `inventories` are by rank.
 std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers,
-                               const std::vector<int>& needs_offloaded);
+                               const std::vector<int>& needs_moments);
 
 /// Moves that bring every rank of `phase` the layers of its stage, from ranks that hold them (lowest first, in turns);
 /// in the order of transform().

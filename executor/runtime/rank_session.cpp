@@ -38,6 +38,8 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   for (auto& [layer, state] : layers_) {
     if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
   }
+  // Their weights are those of the step at which the phase begins: what it freezes may have trained up to there.
+  freeze_before(phase.first_trainable_layer, layers_, offloaded_);
   carry_out(moves, phase, factory_, communicator_, layers_);
   whole_ = true;
   form_groups();

@@ -34,7 +34,8 @@ class RankSession {
   /// offloaded ones).
   void start(const Phase& phase, int step,
              const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>& offloaded)>& fill);
-  /// The same with what ranks still hold after a loss: `moves` bring each its missing layers.
+  /// The same with what ranks still hold after a loss: `moves` bring each its missing layers, and those that the phase
+  /// freezes and that trained until now are frozen.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
   /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation.
   std::optional<HeldLayers> release();

@@ -7,6 +7,15 @@
 
 namespace frostpipe {
 
+void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
+                   std::map<int, OffloadedMoments>& offloaded) {
+  for (auto& [layer, state] : layers) {
+    if (layer >= first_trainable_layer || !state.trains()) continue;
+    const OffloadedMoments moments = freeze(state);
+    if (moments.first_moment.defined()) offloaded[layer] = moments;
+  }
+}
+
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
                Communicator& communicator, std::map<int, LayerState>& layers) {
   const at::NoGradGuard no_grad;
@@ -43,12 +52,7 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
 void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,
                  Communicator& communicator, std::map<int, LayerState>& layers,
                  std::map<int, OffloadedMoments>& offloaded) {
-  for (const int layer : reconfiguration.newly_frozen) {
-    const auto held = layers.find(layer);
-    if (held == layers.end()) continue;
-    const OffloadedMoments moments = freeze(held->second);
-    if (moments.first_moment.defined()) offloaded[layer] = moments;
-  }
+  freeze_before(after.first_trainable_layer, layers, offloaded);
   carry_out(reconfiguration.moves, after, factory, communicator, layers);
 }
 

@@ -9,6 +9,11 @@
 
 namespace frostpipe {
 
+/// Held layers before `first_trainable_layer` that still train give up their gradients, and their moments are
+/// offloaded.
+void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
+                   std::map<int, OffloadedMoments>& offloaded);
+
 /// Brings layers to the ranks that need them, weights and, where the move says so, moments; drops those that this
 /// rank's stage of `after` does not need. Called by all ranks with the same moves.
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,

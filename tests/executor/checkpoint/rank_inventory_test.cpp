@@ -16,7 +16,10 @@ const RankInventory kNothing;
 TEST(CommonStep, NeedsEveryLayerAndOneStep) {
   EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, {0}), 5);
   EXPECT_EQ(common_step({kFirst, kNothing}, 4, {}), std::nullopt) << "layers 2 and 3 are lost";
-  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), std::nullopt) << "nobody has layer 1's offloaded moments";
+  RankInventory without_moments = kFirst;
+  without_moments.offloaded = {};
+  EXPECT_EQ(common_step({without_moments, kSecond}, 4, {0}), std::nullopt) << "nobody has layer 0's moments";
+  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), 5) << "layer 1 trained until now, and has its moments";
   RankInventory behind = kSecond;
   behind.step = 4;
   EXPECT_EQ(common_step({kFirst, behind}, 4, {}), std::nullopt) << "one had done its update, the other not";

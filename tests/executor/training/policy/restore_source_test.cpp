@@ -103,6 +103,22 @@ TEST(RestoreSource, TheMomentsOfLayersThatFrozeMustBeSomewhere) {
   EXPECT_EQ(chosen(survivors, std::nullopt, /*num_moments=*/0).kind, Kind::survivors) << "SGD has none";
 }
 
+TEST(RestoreSource, ALossExactlyBeforeAFreezeFindsTheMomentsWithTheLayersThatStillTrain) {
+  RankInventory lower = kLowerHalf;
+  lower.phase_from = 0;
+  lower.trainable = {0, 1};
+  lower.offloaded = {};
+  RankInventory upper = kUpperHalf;
+  upper.phase_from = 0;
+  const Checkpoint told = snapshot_of(6, plan_that_freezes_before(6));
+  for (const std::optional<Checkpoint>& stored :
+       {std::optional<Checkpoint>(), std::optional(snapshot_of(3)), std::optional(told)}) {
+    const RestoreSource source = choose_restore_source({lower, upper}, told, stored, kNumLayers, /*num_moments=*/2);
+    EXPECT_EQ(source.kind, Kind::survivors);
+    EXPECT_EQ(source.lost_steps, 0);
+  }
+}
+
 TEST(PhasesAfter, OfTheSameRunAreTheSnapshotsOwn) {
   TrainOptions options{.plan = plan_that_freezes_before(4)};
   Checkpoint snapshot = snapshot_of(6);
