@@ -113,6 +113,11 @@ void CheckpointManager::finish() {
   report();
 }
 
+void CheckpointManager::start_over() {
+  writer_->forget();
+  schedule_.start_over();
+}
+
 void CheckpointManager::report() {
   if (const auto text = writer_->take_note())
     note_(communicator_.rank() == 0 ? *text : fmt::format("rank {}: {}", communicator_.rank(), *text));

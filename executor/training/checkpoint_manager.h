@@ -39,8 +39,9 @@ class CheckpointManager {
   void finish();
   /// What is not whole yet stays undone; nobody waits for it.
   void give_up() { writer_->give_up("a new rendezvous round begins"); }
-  /// Weights of frozen layers may have changed.
-  void forget() { writer_->forget(); }
+  /// The run goes on from another snapshot: weights of frozen layers may have changed, and steps are counted from
+  /// there.
+  void start_over();
   /// Says what the writer has to say.
   void report();
 

@@ -179,7 +179,7 @@ void RecoveryCoordinator::keep_layers() {
 void RecoveryCoordinator::restore(const Checkpoint& snapshot, LayerSource source) {
   const Phase phase = state_.restore(snapshot, round_);
   if (const auto& baseline = state_.gate.baseline()) round_.checkpoints().hold(baseline->step);
-  round_.checkpoints().forget();
+  round_.checkpoints().start_over();
   if (round_.cache()) round_.cache()->forget_boundaries();
   start_session(phase, std::move(source));
   round_.set_cache_boundary();

@@ -49,4 +49,9 @@ bool CheckpointSchedule::decide(int step, const Proposal& agreed, bool is_busy, 
   return !is_put_off_;
 }
 
+void CheckpointSchedule::start_over() {
+  next_question_.reset();
+  is_put_off_ = false;
+}
+
 }  // namespace frostpipe

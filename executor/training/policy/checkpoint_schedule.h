@@ -27,6 +27,9 @@ class CheckpointSchedule {
   /// is still being written on any rank (`is_busy`), it is put off to the first step at which it no longer is.
   bool decide(int step, const Proposal& agreed, bool is_busy, Nanoseconds now_ns);
 
+  /// The run has gone back: the step that it is asked for next is the first one again.
+  void start_over();
+
   void record_written(Nanoseconds now_ns) { last_written_ns_ = now_ns; }
 
  private:

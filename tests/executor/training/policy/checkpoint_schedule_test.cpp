@@ -71,6 +71,23 @@ TEST(CheckpointSchedule, IsPutOffWhileTheLastOneIsStillBeingWritten) {
   EXPECT_THAT(run_alone({.every_steps = 10}, 0, 25, {10, 11}).steps, ElementsAre(12, 20));
 }
 
+TEST(CheckpointSchedule, ARunThatHasGoneBackIsWrittenAgainAtTheStepsThatItDoesAgain) {
+  CheckpointSchedule schedule({.every_steps = 10}, 0);
+  std::vector<int> written;
+  Nanoseconds now = 0;
+  const auto run = [&](int begin, int end) {
+    for (int step = begin; step < end; ++step) {
+      now += kOneSecond;
+      if (schedule.asks_before(step, now) && schedule.decide(step, schedule.propose(step, now), step == 40, now))
+        written.push_back(step);
+    }
+  };
+  run(0, 41);  // the last one is put off
+  schedule.start_over();
+  run(20, 36);
+  EXPECT_THAT(written, ElementsAre(10, 20, 30, 30)) << "not step 20 again, where it came from";
+}
+
 TEST(CheckpointSchedule, RanksWithOtherClocksAskAtTheSameSteps) {
   const CheckpointPolicy policy{.every_minutes = 1};
   CheckpointSchedule first(policy, 0), slow(policy, 7 * kOneSecond);
