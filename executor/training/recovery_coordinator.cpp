@@ -17,7 +17,8 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   Communicator& communicator = round_.communicator();
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
-  restore(snapshot, {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
+  restore_layers(state_.restore(snapshot, round_), snapshot,
+                 {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
@@ -85,7 +86,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
     held_.reset();
     inventory_ = {};
   }
-  restore(snapshot, std::move(layers));
+  restore_layers(state_.restore(snapshot, round_), snapshot, std::move(layers));
   if (from_memory && stored) adopt_offloaded(*stored);
   communicator.control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - connected;
@@ -146,9 +147,11 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
                     .lost_work_ns = state_.recorder.time_since(baseline.step)};
   if (round_.is_first()) round_.checkpoints().go_back_to(baseline.step);
   round_.renew_session();
-  restore(checkpoint, {.checkpoint = &checkpoint, .inventories = {}});
+  const Phase phase = state_.restore(checkpoint, round_);
+  // With the figures, before layers are there: whoever goes on from them after a loss freezes with the same caution.
   state_.gate.close();
   state_.phases.slow_down(steps);
+  restore_layers(phase, checkpoint, {.checkpoint = &checkpoint, .inventories = {}});
   round_.checkpoints().release();
   round_.communicator().control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;
@@ -176,8 +179,7 @@ void RecoveryCoordinator::keep_layers() {
   for (const auto& [layer, moments] : held_->offloaded) inventory_.offloaded.push_back(layer);
 }
 
-void RecoveryCoordinator::restore(const Checkpoint& snapshot, LayerSource source) {
-  const Phase phase = state_.restore(snapshot, round_);
+void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source) {
   if (const auto& baseline = state_.gate.baseline()) round_.checkpoints().hold(baseline->step);
   round_.checkpoints().start_over();
   if (round_.cache()) round_.cache()->forget_boundaries();

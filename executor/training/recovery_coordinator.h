@@ -41,7 +41,7 @@ class RecoveryCoordinator {
   std::optional<Checkpoint> told_by_survivor(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
   void learn_recoveries();
-  void restore(const Checkpoint& snapshot, LayerSource source);
+  void restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source);
   void start_session(const Phase& phase, LayerSource source);
   void adopt_offloaded(const Checkpoint& checkpoint);
   std::string describe(const Recovery& recovery) const;

@@ -36,7 +36,7 @@ void Trainer::train() {
 void Trainer::run_round(const RendezvousInfo& info) {
   join(info);
   info.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(info);
-  if (is_tested_now() && !is_evaluated()) evaluate_and_judge();
+  catch_up_on_evaluation();
   while (state_.step < run_.num_steps) {
     round_.checkpoints().report();
     if (membership_.is_to_end()) return end_early();
@@ -199,6 +199,13 @@ bool Trainer::is_tested_now() const { return state_.step % run_.steps_per_epoch 
 bool Trainer::is_evaluated() const {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   return state_.step == 0 || (!evaluations.empty() && evaluations.back().step >= state_.step);
+}
+
+/// At the beginning of a round: what a loss has prevented of the evaluation at this step, or of the verdict after it.
+void Trainer::catch_up_on_evaluation() {
+  if (!is_tested_now()) return;
+  if (!is_evaluated()) return evaluate_and_judge();
+  if (state_.gate.is_to_judge_at(state_.step)) confirm_or_take_back_freeze(state_.summary.evaluations.back().accuracy);
 }
 
 void Trainer::evaluate_and_judge() {

@@ -38,6 +38,7 @@ class Trainer {
 
   bool is_tested_now() const;
   bool is_evaluated() const;
+  void catch_up_on_evaluation();
   void evaluate_and_judge();
   double evaluate();
   void take_baseline(const Phase& next, const PhaseSequence::State& before);

@@ -28,6 +28,8 @@ class AccuracyGate {
   bool needs_baseline(const Phase& current, const Phase& next) const;
   /// The freeze after the baseline is unconfirmed until close(). Without effect if there is no tolerance.
   void open(const Baseline& baseline);
+  /// Whether an evaluation before step `step` is of the time after the freeze, and so to be judged.
+  bool is_to_judge_at(int step) const { return baseline_ && baseline_->step < step; }
   /// Of the test accuracy after the freeze; leaves the gate as it is.
   Verdict judge(double accuracy) const;
   /// The freeze is confirmed, or taken back.

@@ -39,6 +39,16 @@ TEST(AccuracyGate, ConfirmsWhatCostsNoMoreThanTheTolerance) {
   EXPECT_EQ(gate.judge(0), Verdict::nothing_to_judge);
 }
 
+TEST(AccuracyGate, AnEvaluationIsToBeJudgedAfterTheFreezeAlone) {
+  AccuracyGate gate(0.125);
+  EXPECT_FALSE(gate.is_to_judge_at(50)) << "nothing froze";
+  gate.open({.step = 40, .accuracy = 0.75});
+  EXPECT_FALSE(gate.is_to_judge_at(40)) << "that is the baseline's";
+  EXPECT_TRUE(gate.is_to_judge_at(41));
+  gate.close();
+  EXPECT_FALSE(gate.is_to_judge_at(41)) << "it was judged";
+}
+
 TEST(AccuracyGate, WithAToleranceOfZeroTheAccuracyMustNotFall) {
   AccuracyGate gate(0.0);
   gate.open({.step = 40, .accuracy = 0.75});
