@@ -58,6 +58,7 @@ struct Manifest {
   RunSettings settings;
   std::string plan_fingerprint, freeze_rule;
   std::vector<double> freeze_state;
+  bool freeze_is_decided = false;
   int watched_step = -1;
   double watched_accuracy = 0;
   std::vector<CheckpointFile> files;
@@ -71,6 +72,7 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
   archive("plan_fingerprint", manifest.plan_fingerprint);
   archive("freeze_rule", manifest.freeze_rule);
   archive("freeze_state", manifest.freeze_state);
+  archive("freeze_is_decided", manifest.freeze_is_decided, json::MayBeMissing{});
   archive("watched_step", manifest.watched_step, json::at_least(-1));
   archive("watched_accuracy", manifest.watched_accuracy);
   archive("files", manifest.files);
@@ -149,6 +151,7 @@ CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<Checkpo
                     checkpoint.plan_fingerprint,
                     checkpoint.freeze_rule,
                     checkpoint.freeze_state,
+                    checkpoint.freeze_is_decided,
                     checkpoint.watched_step,
                     checkpoint.watched_accuracy,
                     {file_of(kPlan, texts.plan), file_of(kRun, texts.run)},
@@ -170,6 +173,7 @@ Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& p
           .plan_fingerprint = std::move(manifest.plan_fingerprint),
           .freeze_rule = std::move(manifest.freeze_rule),
           .freeze_state = std::move(manifest.freeze_state),
+          .freeze_is_decided = manifest.freeze_is_decided,
           .watched_step = manifest.watched_step,
           .watched_accuracy = manifest.watched_accuracy,
           .files = std::move(manifest.files),

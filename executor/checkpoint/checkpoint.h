@@ -59,6 +59,7 @@ struct Checkpoint {
   std::string plan_fingerprint;  // of the plan that the run was started with
   std::string freeze_rule;
   std::vector<double> freeze_state;  // the rule's
+  bool freeze_is_decided = false;    // the rule was already asked before `step`, and the plan has what it decided
   int watched_step =
       -1;  // a freeze that no test has confirmed yet can be taken back to this step's checkpoint; -1 = none
   double watched_accuracy = 0;  // there

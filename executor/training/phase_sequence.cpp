@@ -29,7 +29,8 @@ std::optional<Phase> PhaseSequence::next(int step, RendezvousRound& round, const
                                          std::vector<Decision>& decisions) {
   if (run_.options.freeze.rule != FreezePolicy::Rule::plan) {
     const int frozen = frozen_blocks(run_.model, round.session().phase().first_trainable_layer);
-    if (controller_.decides_before(step, frozen)) {
+    if (asked_before_ != step && controller_.decides_before(step, frozen)) {
+      asked_before_ = step;
       const int more = controller_.decide(step, frozen, round.communicator());
       if (more != frozen)
         upcoming_ = decided(first_trainable_layer(run_.model, more), step, round, recorder, decisions);
@@ -74,11 +75,20 @@ std::vector<Phase> PhaseSequence::broadcast(std::vector<Phase> phases, int from_
   return phases;
 }
 
+void PhaseSequence::go_back(const State& state) {
+  controller_.restore(state.freeze_rule, "state of this round");
+  upcoming_ = state.upcoming;
+  asked_before_ = state.asked_before;
+}
+
 Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round) {
   const std::string place = snapshot.folder.empty() ? "survivor" : (snapshot.folder / "checkpoint.json").string();
   controller_ = controller_of(run_);
-  if (snapshot.freeze_rule == to_string(run_.options.freeze.rule) && !snapshot.freeze_state.empty())
+  asked_before_.reset();
+  if (snapshot.freeze_rule == to_string(run_.options.freeze.rule) && !snapshot.freeze_state.empty()) {
     controller_.restore(snapshot.freeze_state, place);
+    if (snapshot.freeze_is_decided) asked_before_ = snapshot.step;
+  }
   upcoming_ = restored(snapshot, round);
   Phase phase = upcoming_.front();
   begin_next();

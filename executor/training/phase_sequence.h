@@ -1,6 +1,5 @@
 #pragma once
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "executor/checkpoint/checkpoint.h"
@@ -21,8 +20,11 @@ class PhaseSequence {
   struct State {
     std::vector<double> freeze_rule;  // FreezeController::state
     std::vector<Phase> upcoming;      // decided, not begun; layouts name ranks
+    std::optional<int> asked_before;  // the step before which the rule was asked last
   };
-  State state() const { return {controller_.state(), upcoming_}; }
+  State state() const { return {controller_.state(), upcoming_, asked_before_}; }
+  /// To what state() was earlier in this round.
+  void go_back(const State& state);
 
   /// Goes on from a snapshot; called by all ranks. Returns the phase to go on with, from the snapshot's step on.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
@@ -33,10 +35,6 @@ class PhaseSequence {
   /// freeze rule has decided is added to `decisions`.
   std::optional<Phase> next(int step, RendezvousRound& round, const RunRecorder& recorder,
                             std::vector<Decision>& decisions);
-  /// Puts others in the place of those to come, which it returns.
-  std::vector<Phase> exchange_upcoming(std::vector<Phase> phases) {
-    return std::exchange(upcoming_, std::move(phases));
-  }
   /// The phase that next() has returned begins.
   void begin_next() { upcoming_.erase(upcoming_.begin()); }
   /// A freeze was taken back: FreezeController::slow_down.
@@ -52,6 +50,7 @@ class PhaseSequence {
   const RunContext& run_;
   FreezeController controller_;
   std::vector<Phase> upcoming_;
+  std::optional<int> asked_before_;
 };
 
 }  // namespace frostpipe

@@ -65,6 +65,7 @@ void Trainer::join(const RendezvousInfo& info) {
 /// After a loss: gives up every connection of the round, and keeps what is whole.
 void Trainer::leave() {
   round_.sever();
+  state_.undo_decision();
   recovery_.keep_layers();
   round_.close();
 }
@@ -74,13 +75,13 @@ void Trainer::write_checkpoint() {
 }
 
 void Trainer::change_phase_if_due() {
-  const PhaseSequence::State before = state_.phases.state();
+  state_.begin_decision();
   const std::optional<Phase> phase = state_.phases.next(state_.step, round_, state_.recorder, state_.summary.decisions);
-  if (!phase) return;
   const bool can_test = !run_.dataset.test_by_length.empty();
-  if (can_test && state_.gate.needs_baseline(round_.session().phase(), *phase)) take_baseline(*phase, before);
-  state_.phases.begin_next();
-  enter(*phase);
+  if (phase && can_test && state_.gate.needs_baseline(round_.session().phase(), *phase)) take_baseline(*phase);
+  if (phase) state_.phases.begin_next();
+  state_.end_decision();
+  if (phase) enter(*phase);
 }
 
 void Trainer::enter(const Phase& phase) {
@@ -238,17 +239,14 @@ double Trainer::evaluate() {
   return score.value;
 }
 
-/// Before a freeze: the snapshot to go back to, and the accuracy that the freeze must not cost. `before`: the phases as
-/// they were before the decision: who goes on from the checkpoint decides again.
-void Trainer::take_baseline(const Phase& next, const PhaseSequence::State& before) {
+/// Before a freeze: the snapshot to go back to, and the accuracy that the freeze must not cost. Who goes on from the
+/// checkpoint decides again.
+void Trainer::take_baseline(const Phase& next) {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
   const double accuracy = is_known ? evaluations.back().accuracy : evaluate();
   state_.gate.open({.step = state_.step, .accuracy = accuracy});
-  // A loss meanwhile undoes the decision: nothing freezes without such a checkpoint.
-  std::vector<Phase> decided = state_.phases.exchange_upcoming(before.upcoming);
-  round_.checkpoints().write_and_hold(state_.snapshot(round_, before), round_.session());
-  state_.phases.exchange_upcoming(std::move(decided));
+  round_.checkpoints().write_and_hold(state_.snapshot(round_, state_.phases_before_decision()), round_.session());
   if (round_.is_first()) {
     run_.callbacks.progress(run_.fraction(state_.step),
                             fmt::format("step {}: before {} blocks freeze: test accuracy {:.1f} %", state_.step,

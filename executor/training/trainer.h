@@ -41,7 +41,7 @@ class Trainer {
   void catch_up_on_evaluation();
   void evaluate_and_judge();
   double evaluate();
-  void take_baseline(const Phase& next, const PhaseSequence::State& before);
+  void take_baseline(const Phase& next);
   void confirm_or_take_back_freeze(double accuracy);
 
   Membership& membership_;

@@ -70,6 +70,7 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   std::vector<double> freeze_state = to_come.freeze_rule;
   if (!round.session().reports_figures()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
   snapshot.freeze_state = round.communicator().sum(std::move(freeze_state));
+  snapshot.freeze_is_decided = to_come.asked_before == step;
   add_baseline(gate, snapshot);
   snapshot.run = summary;
   snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
@@ -88,7 +89,9 @@ Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
                                      const std::vector<Phase>& known_phases) const {
   Checkpoint snapshot = beginning();
   snapshot.step = at_step;
-  snapshot.freeze_state = phases.state().freeze_rule;
+  const PhaseSequence::State to_come = phases.state();
+  snapshot.freeze_state = to_come.freeze_rule;
+  snapshot.freeze_is_decided = to_come.asked_before == at_step;
   add_baseline(gate, snapshot);
   snapshot.run = summary;
   snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
@@ -99,6 +102,16 @@ Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
     if (executed.empty() || executed.back().from_step < phase.from_step) executed.push_back(phase);
   }
   return snapshot;
+}
+
+void TrainingState::undo_decision() {
+  if (!before_decision_) return;
+  phases.go_back(before_decision_->phases);
+  summary.decisions.erase(summary.decisions.begin() + static_cast<std::ptrdiff_t>(before_decision_->num_decisions),
+                          summary.decisions.end());
+  // A freeze of the plan is not decided again: it comes with the phase to go on with, and stays watched.
+  if (run.options.freeze.rule != FreezePolicy::Rule::plan) gate = before_decision_->gate;
+  before_decision_.reset();
 }
 
 Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "executor/checkpoint/checkpoint.h"
@@ -23,6 +24,14 @@ struct TrainingState {
   /// The same as this rank alone knows it, at a step that was already passed. `known_phases`: the one of that step, and
   /// those to come; layouts name logical ranks.
   Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
+  /// Around what is decided before a step, up to the beginning of the phase that it leads to: after a loss in between
+  /// nothing was decided, and the run goes on with deciding.
+  void begin_decision() { before_decision_ = {phases.state(), gate, summary.decisions.size()}; }
+  void end_decision() { before_decision_.reset(); }
+  /// After a loss.
+  void undo_decision();
+  /// The phases as they were at begin_decision().
+  const PhaseSequence::State& phases_before_decision() const { return before_decision_->phases; }
   /// Goes back to a snapshot; called by all ranks. Returns the phase to go on with.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
 
@@ -35,6 +44,14 @@ struct TrainingState {
   AccuracyGate gate;
   RunClock clock;
   bool embeddings_are_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
+
+ private:
+  struct BeforeDecision {
+    PhaseSequence::State phases;
+    AccuracyGate gate;
+    std::size_t num_decisions;
+  };
+  std::optional<BeforeDecision> before_decision_;
 };
 
 /// `num_shards`: parts of the data that nodes have to themselves.

@@ -46,6 +46,7 @@ Checkpoint small_checkpoint(int step) {
                         .plan_fingerprint = "p",
                         .freeze_rule = "paper",
                         .freeze_state = {0, 0, 1.5, -1e300, 0.1},
+                        .freeze_is_decided = true,
                         .plan = small_plan()};
   checkpoint.run.steps.push_back({.step = 0, .loss = 0.1, .samples = 8});
   return checkpoint;
@@ -94,6 +95,7 @@ TEST_F(CheckpointTest, WhatTwoRanksWriteComesBack) {
   EXPECT_EQ(read.step, 7);
   EXPECT_EQ(read.settings, written.settings);
   EXPECT_EQ(read.freeze_state, written.freeze_state);
+  EXPECT_TRUE(read.freeze_is_decided);
   EXPECT_EQ(read.plan, written.plan);
   EXPECT_EQ(read.run, written.run);
   ASSERT_EQ(num_layers(read), 3);

@@ -1,0 +1,120 @@
+// Oracle: the list that is given to --freeze, of which every decision takes the next figure.
+#include "executor/training/training_state.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "executor/runtime/transformer_stage.h"
+#include "plan/memory.h"
+#include "tests/executor/small_model.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe::test {
+namespace {
+
+/// A model of three blocks that is never trained.
+class SmallTask final : public TrainingTask {
+ public:
+  SmallTask() {
+    dataset_.samples = small_samples(config_, 8);
+    dataset_.split.train.resize(8);
+    std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
+  }
+  const Model& model() const override { return model_; }
+  const Dataset& dataset() const override { return dataset_; }
+  std::int64_t hidden_size() const override { return config_.hidden_size; }
+  std::vector<std::string> starts_at_random() const override { return {}; }
+  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions&, ActivationCache*, int) const override {
+    return std::make_unique<TransformerStageFactory>(config_, model_, *dataset_.samples, layer_types_of("float32"),
+                                                     at::kCPU, optimizer_moments("adamw"), /*cache=*/nullptr);
+  }
+  void fill(int layer, LayerState& state) const override { randomise_layer(config_, layer, 5, state); }
+  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+            const std::filesystem::path&) const override {}
+
+ private:
+  TransformerConfig config_ = small_config();
+  Model model_ = model_of(config_, "small");
+  Dataset dataset_;
+};
+
+TrainOptions options_in(const std::filesystem::path& folder) {
+  TrainOptions options;
+  options.plan.global_batch_size = 8;
+  options.plan.num_steps = 100;
+  options.plan.memory_limited = false;
+  options.plan.phases = {small_phase(1, 1, 1, "1F1B", 0)};
+  options.output = folder;
+  options.freeze = parse_freeze_policy("fixed:1,2,3", {});  // asked before steps 34, 47, ...
+  options.accuracy_tolerance = 0.125;
+  options.num_nodes = 1;
+  return options;
+}
+
+/// A job of one rank, up to its first decision.
+class DecisionTest : public ScratchFolderTest {
+ protected:
+  DecisionTest() {
+    round_.connect({.generation = 0, .self = {}, .logical_ranks = {0}, .cause = ""});
+    round_.open({run_.dataset.split.train});
+    state_.recorder.join(round_.communicator(), round_.logical_ranks());
+    const Phase phase = state_.restore(state_.beginning(), round_);
+    round_.session().start(phase, 0, [this](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+      run_.training_task->fill(layer, state);
+    });
+    state_.recorder.begin_phase(phase, 0, {});
+    for (; state_.step < 34; ++state_.step)
+      state_.recorder.record_step({.step = state_.step, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
+  }
+  std::optional<Phase> next(int step) {
+    return state_.phases.next(step, round_, state_.recorder, state_.summary.decisions);
+  }
+  int frozen_in(const std::optional<Phase>& phase) {
+    return phase ? frozen_blocks(run_.model, phase->first_trainable_layer) : -1;
+  }
+  /// As after a loss: from what this rank knows.
+  void recover_at(int step) {
+    const std::vector<Phase> known{round_.with_logical_ranks(round_.session().phase())};
+    state_.restore(checkpoint_from_text(to_text(state_.remembered(step, round_, known))), round_);
+  }
+
+  const TrainOptions options_ = options_in(folder_);
+  const TrainCallbacks callbacks_{
+      .replan = {}, .recover = {}, .progress = [](double, const std::string&) {}, .note = [](const std::string&) {}};
+  const InputsFound inputs_{.training_task = std::make_shared<SmallTask>()};
+  const RunContext run_{options_, callbacks_, inputs_, 0};
+  RendezvousRound round_{run_};
+  TrainingState state_{run_};
+};
+
+TEST_F(DecisionTest, ThatALossInterruptsIsTakenAgainAsIfForTheFirstTime) {
+  const std::vector<double> before = state_.phases.state().freeze_rule;
+  state_.begin_decision();
+  ASSERT_EQ(frozen_in(next(34)), 1);
+  state_.summary.decisions.push_back({.step = 34});
+  state_.gate.open({.step = 34, .accuracy = 0.5});
+  state_.undo_decision();
+  EXPECT_EQ(state_.phases.state().freeze_rule, before);
+  EXPECT_TRUE(state_.phases.state().upcoming.empty());
+  EXPECT_TRUE(state_.summary.decisions.empty());
+  EXPECT_FALSE(state_.gate.baseline()) << "its checkpoint may not be whole";
+  recover_at(34);
+  EXPECT_EQ(frozen_in(next(34)), 1) << "not the second figure of the list";
+}
+
+TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
+  state_.begin_decision();
+  const std::optional<Phase> phase = next(34);
+  ASSERT_EQ(frozen_in(phase), 1);
+  state_.phases.begin_next();
+  state_.end_decision();
+  round_.session().enter(*phase);
+  state_.undo_decision();  // there is none any more
+  recover_at(34);
+  EXPECT_EQ(next(34), std::nullopt);
+  EXPECT_EQ(frozen_in(next(47)), 2);
+}
+
+}  // namespace
+}  // namespace frostpipe::test
