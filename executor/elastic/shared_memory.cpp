@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace frostpipe {
@@ -40,8 +41,13 @@ std::optional<SharedMemory> SharedMemory::map(Descriptor file, std::size_t bytes
 
 std::optional<SharedMemory> SharedMemory::make(std::size_t bytes) {
   Descriptor file(memfd_create("frostpipe", MFD_CLOEXEC));
+  if (!file.is_open()) return std::nullopt;
   // Reserved now: memory that runs out when it is first written to would end the process by a signal.
-  if (!file.is_open() || posix_fallocate(file.number(), 0, static_cast<off_t>(bytes)) != 0) return std::nullopt;
+  int error = 0;
+  do {
+    error = posix_fallocate(file.number(), 0, static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error != 0) return std::nullopt;
   return map(std::move(file), bytes);
 }
 
