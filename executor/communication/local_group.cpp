@@ -231,6 +231,7 @@ class LocalGroup final : public c10d::Backend {
     const at::Tensor have_all = table_of(at::tensor({is_whole ? 1 : 0}, at::kLong), limit);
     shares_no_memory_ = have_all.min().item<std::int64_t>() == 0;
     if (shares_no_memory_) memory_.clear();
+    for (SharedMemory& memory : memory_) memory.close_file();  // everybody has mapped it
     slot_bytes_ = shares_no_memory_ ? 0 : slot_bytes;
     return !shares_no_memory_;
   }

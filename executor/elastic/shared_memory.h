@@ -12,7 +12,7 @@ namespace frostpipe {
 /// last process that maps it, however that process ends.
 class SharedMemory {
  public:
-  /// By which another process finds the memory while the one that has made it keeps it.
+  /// By which another process finds the memory while the one that has made it keeps its file open.
   struct Address {
     std::int64_t process = 0;
     std::int64_t descriptor = -1;
@@ -31,7 +31,10 @@ class SharedMemory {
   static std::optional<SharedMemory> open(Address address, std::size_t bytes);
 
   std::span<std::byte> bytes() const { return bytes_; }
+  /// Until close_file().
   Address address() const;
+  /// Nobody else finds the memory any more; it stays mapped.
+  void close_file() { file_.close(); }
 
  private:
   static std::optional<SharedMemory> map(Descriptor file, std::size_t bytes);

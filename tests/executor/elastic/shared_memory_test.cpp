@@ -42,6 +42,19 @@ TEST(SharedMemory, StaysWhileSomebodyMapsIt) {
   EXPECT_FALSE(SharedMemory::open(address, kBytes)) << "it is found only while its maker keeps it";
 }
 
+TEST(SharedMemory, StaysMappedWithoutItsFile) {
+  std::optional<SharedMemory> memory = SharedMemory::make(kBytes);
+  ASSERT_TRUE(memory);
+  std::optional<SharedMemory> same = SharedMemory::open(memory->address(), kBytes);
+  ASSERT_TRUE(same);
+  const SharedMemory::Address address = memory->address();
+  memory->close_file();
+  same->close_file();
+  EXPECT_FALSE(SharedMemory::open(address, kBytes));
+  memory->bytes()[7] = std::byte{42};
+  EXPECT_EQ(same->bytes()[7], std::byte{42});
+}
+
 TEST(SharedMemory, OnlyWhatWasMeantIsMapped) {
   const std::optional<SharedMemory> memory = SharedMemory::make(kBytes);
   ASSERT_TRUE(memory);
