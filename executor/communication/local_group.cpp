@@ -97,7 +97,8 @@ class LocalGroup final : public c10d::Backend {
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
     if (bytes < kSmallestShared || shares_no_memory_) return exchange_parts(flat);
     return c10::make_intrusive<LocalWork>([this, flat](Milliseconds limit) {
-      if (make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
+      // One that was started before this may have found out that there is no memory.
+      if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
       exchange_parts(flat)->wait(limit);
     });
   }
