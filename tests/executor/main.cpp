@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,18 +10,42 @@
 #include <stdexcept>
 
 #include "executor/elastic/launch.h"
+#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {
 namespace {
+
+/// Longer than any rank test takes under a sanitizer. Ranks that wait for each other send heartbeats all the same.
+constexpr unsigned kLongestSeconds = 300;
+
 std::map<std::string, RankTest>& registered() {
   static std::map<std::string, RankTest> tests;
   return tests;
 }
+
+/// The exit code of a process that is a rank of a rank test.
+int run_on_rank(Membership& membership) {
+  alarm(kLongestSeconds);
+  const RankEnvironment self = membership.next_round()->self;
+  try {
+    registered().at(std::getenv("FROSTPIPE_RANK_TEST"))(self);
+    return 0;
+  } catch (const PeerLost& error) {
+    std::fprintf(stderr, "rank %d: %s\n", self.rank, error.what());
+    return kPeerLostExitCode;  // the launcher names the rank that failed first
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", self.rank, error.what());
+    return 1;
+  }
+}
+
 }  // namespace
 
 RegisterRankTest::RegisterRankTest(std::string name, RankTest body) {
-  registered().emplace(std::move(name), std::move(body));
+  if (registered().emplace(name, std::move(body)).second) return;
+  std::fprintf(stderr, "two rank tests are called %s\n", name.c_str());
+  std::abort();
 }
 
 bool passes_on_ranks(const std::string& name, int num_ranks) {
@@ -37,16 +62,7 @@ void fail_rank(const char* file, int line, const std::string& text) {
 
 int main(int argc, char** argv) {
   using namespace frostpipe;
-  if (const std::unique_ptr<Membership> membership = Membership::join()) {
-    const RankEnvironment self = membership->next_round()->self;
-    try {
-      test::registered().at(std::getenv("FROSTPIPE_RANK_TEST"))(self);
-      return 0;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", self.rank, error.what());
-      return 1;
-    }
-  }
+  if (const std::unique_ptr<Membership> membership = Membership::join()) return test::run_on_rank(*membership);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
