@@ -2,10 +2,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <sstream>
 
 #include "executor/communication/communicator.h"
+#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {
@@ -28,6 +32,12 @@ void check_sums(const RankEnvironment& self, Communicator& communicator) {
   }
 }
 
+bool maps_shared_memory() {
+  std::ostringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  return maps.str().find("memfd:frostpipe") != std::string::npos;
+}
+
 RANK_TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare, 2, 3) {
   if (self.rank == 1) {  // what others map would be too large a file for this rank
     const rlimit no_file{0, 0};
@@ -37,12 +47,14 @@ RANK_TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare, 2, 3) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   check_sums(self, *communicator);
+  CHECK_RANK(!maps_shared_memory(), "one rank has none");
 }
 
 RANK_TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit, 2, 3, 5) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   check_sums(self, *communicator);
+  CHECK_RANK(maps_shared_memory(), "the largest go through it");
   const int last = self.world_size - 1;
   at::Tensor text = self.rank == last ? at::arange(70'000, at::kLong) : at::zeros({70'000}, at::kLong);
   communicator->control_group().broadcast(text, last, "broadcast");
@@ -51,6 +63,21 @@ RANK_TEST(LocalGroup, EveryRankHasTheSumInTheOrderOfRanksToTheBit, 2, 3, 5) {
   const std::vector<std::string> texts = communicator->gather("rank " + std::to_string(self.rank));
   for (int rank = 0; rank < self.world_size; ++rank)
     CHECK_RANK(texts[rank] == "rank " + std::to_string(rank), texts[rank]);
+}
+
+RANK_TEST(LocalGroup, ARankThatEndsBetweenTwoSumsInSharedMemoryIsLostToTheOthers, 2, 3) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  std::vector<at::Tensor> tensors{tensor_of(self.rank, 200'000, at::kFloat)};
+  communicator->control_group().all_reduce_sum(tensors, "first sum");
+  CHECK_RANK(maps_shared_memory(), "first sum");
+  if (self.rank == 1) _exit(0);
+  try {
+    communicator->control_group().all_reduce_sum(tensors, "second sum");
+  } catch (const PeerLost&) {
+    return;
+  }
+  CHECK_RANK(false, "a sum without rank 1");
 }
 
 }  // namespace
