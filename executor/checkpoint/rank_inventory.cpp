@@ -31,13 +31,16 @@ RankInventory inventory_from_text(const std::string& text) {
   return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
 }
 
-std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers,
+std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                                const std::vector<int>& needs_moments) {
   const RankInventory* first = nullptr;
   std::vector<bool> held(num_layers, false);
   for (const RankInventory& inventory : inventories) {
     if (inventory.step < 0) continue;
-    for (const int layer : inventory.layers) held[layer] = true;
+    for (const int layer : inventory.layers) {
+      held[layer] = true;
+      if (layer >= first_trainable_layer && !contains(inventory.trainable, layer)) return std::nullopt;
+    }
     if (inventory.trainable.empty()) continue;  // frozen layers do not change with the steps
     if (!first) first = &inventory;
     if (inventory.step != first->step || inventory.phase_from != first->phase_from) return std::nullopt;

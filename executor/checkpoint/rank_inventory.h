@@ -29,7 +29,7 @@ RankInventory inventory_from_text(const std::string& text);
 /// step and phase, and every layer is with one of them, those from `first_trainable_layer` on with all that training
 /// needs; of the frozen ones that `needs_moments` the moments too, offloaded or, where they trained until now, with
 /// the layer. Else nothing. `inventories` are by rank.
-std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers,
+std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                                const std::vector<int>& needs_moments);
 
 /// Moves that bring every rank of `phase` the layers of its stage, from ranks that hold them (lowest first, in turns);

@@ -33,8 +33,8 @@ std::optional<int> rank_that_knows(const std::vector<RankInventory>& inventories
 RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories,
                                     const std::optional<Checkpoint>& told, const std::optional<Checkpoint>& stored,
                                     int num_layers, int num_moments) {
-  const bool is_in_memory =
-      told && common_step(inventories, num_layers, layers_with_needed_moments(*told, stored, num_moments));
+  const bool is_in_memory = told && common_step(inventories, num_layers, phase_of(*told).first_trainable_layer,
+                                                layers_with_needed_moments(*told, stored, num_moments));
   int furthest = 0;
   for (const RankInventory& inventory : inventories) {
     if (!inventory.trainable.empty()) furthest = std::max(furthest, inventory.step);

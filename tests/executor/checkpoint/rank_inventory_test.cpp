@@ -14,21 +14,24 @@ const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offlo
 const RankInventory kNothing;
 
 TEST(CommonStep, NeedsEveryLayerAndOneStep) {
-  EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, {0}), 5);
-  EXPECT_EQ(common_step({kFirst, kNothing}, 4, {}), std::nullopt) << "layers 2 and 3 are lost";
+  EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, 1, {0}), 5);
+  EXPECT_EQ(common_step({kFirst, kNothing}, 4, 1, {}), std::nullopt) << "layers 2 and 3 are lost";
   RankInventory without_moments = kFirst;
   without_moments.offloaded = {};
-  EXPECT_EQ(common_step({without_moments, kSecond}, 4, {0}), std::nullopt) << "nobody has layer 0's moments";
-  EXPECT_EQ(common_step({kFirst, kSecond}, 4, {0, 1}), 5) << "layer 1 trained until now, and has its moments";
+  EXPECT_EQ(common_step({without_moments, kSecond}, 4, 1, {0}), std::nullopt) << "nobody has layer 0's moments";
+  EXPECT_EQ(common_step({kFirst, kSecond}, 4, 1, {0, 1}), 5) << "layer 1 trained until now, and has its moments";
   RankInventory behind = kSecond;
   behind.step = 4;
-  EXPECT_EQ(common_step({kFirst, behind}, 4, {}), std::nullopt) << "one had done its update, the other not";
+  EXPECT_EQ(common_step({kFirst, behind}, 4, 1, {}), std::nullopt) << "one had done its update, the other not";
   RankInventory frozen{.step = 9, .layers = {0}, .trainable = {}, .offloaded = {0}};
-  EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, {0}), 5) << "ranks of frozen layers run ahead";
+  EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, 1, {0}), 5) << "ranks of frozen layers run ahead";
   RankInventory earlier_phase = kSecond;
   earlier_phase.phase_from = -1;
-  EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, {}), std::nullopt);
-  EXPECT_EQ(common_step({kNothing, kNothing}, 4, {}), std::nullopt);
+  EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, 1, {}), std::nullopt);
+  RankInventory froze{.step = 5, .phase_from = 5, .layers = {0, 1}, .trainable = {}, .offloaded = {0, 1}};
+  EXPECT_EQ(common_step({froze, kSecond}, 4, 1, {}), std::nullopt) << "layer 1 froze before the others knew of it";
+  EXPECT_EQ(common_step({froze, kSecond}, 4, 2, {}), 5) << "the phase that is told freezes it too";
+  EXPECT_EQ(common_step({kNothing, kNothing}, 4, 1, {}), std::nullopt);
 }
 
 TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
