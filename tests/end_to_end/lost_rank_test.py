@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
-from end_to_end import HANG_SECONDS
+from end_to_end import DATA_SAMPLES, HANG_SECONDS
 from recovery import EPOCHS, FEWER_EPOCHS, RecoveryCase
 
 
@@ -62,16 +62,17 @@ class LostRankTest(RecoveryCase):
         self.assertNotIn("restart", done.stderr)
 
 
-class LossBehindTheLastStepTest(RecoveryCase):
-    OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose last evaluation takes long enough to be hit
+class LossInAnEvaluationTest(RecoveryCase):
+    OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose evaluations take long enough to be hit
 
-    def make_elastic_plan(self):
+    def make_elastic_plan(self, freezes_before=5):
         """Replicas throughout, which freeze and cache: whoever is left has the whole model, and no step is done
         again."""
         tiny_model.write_data(self.folder / "many.tsv", 30000)
         plan = self.read("data-parallel.json")
         limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
-        cached = {**plan["phases"][0], "from_step": 5, "first_trainable_layer": 5, "cache": {"on": True, "found": []}}
+        cached = {**plan["phases"][0], "from_step": freezes_before, "first_trainable_layer": 5,
+                  "cache": {"on": True, "found": []}}
         plan.update(method="pipetransformer", cache=limits, phases=[plan["phases"][0], cached])
         self.write("elastic.json", plan)
 
@@ -93,6 +94,25 @@ class LossBehindTheLastStepTest(RecoveryCase):
                 self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
                 self.assertEqual(run["evaluations"][-1]["step"], reference["num_steps"])
                 self.run_tool("compare", "elastic.json", "run/summary.json")
+                shutil.rmtree(self.folder / "run")
+
+
+    def test_a_loss_exactly_before_a_freeze_undoes_no_step(self):
+        """In the evaluation of the first epoch, after which the plan freezes. Oracle: the steps at which blocks are
+        frozen; the losses but for the order in which one rank adds gradients."""
+        epoch = -(-DATA_SAMPLES // self.read("data-parallel.json")["global_batch_size"])
+        self.make_elastic_plan(freezes_before=epoch)
+        reference, _ = self.reference("elastic.json", *self.OPTIONS)
+        for options in ((), ("--checkpoint-steps", epoch // 2)):
+            with self.subTest(options=options):
+                launcher = self.start_until(epoch, "elastic.json", *self.OPTIONS, *options)
+                os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
+                run = self.assert_ended_well(launcher)
+                self.assertEqual([(one["step"], one["lost_steps"], one["source"]) for one in run["recoveries"]],
+                                 [(epoch, 0, "the survivors' memory")], launcher.stderr)
+                self.assert_losses_equal(run, reference, 2 * epoch, 1e-4)
+                self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]],
+                                 [(0, 0), (epoch, 2)])
                 shutil.rmtree(self.folder / "run")
 
 
