@@ -51,7 +51,13 @@ class ActivationStore::File {
 
   int descriptor() const { return descriptor_.number(); }
   /// 0, or why not.
-  int reserve(Bytes bytes) const { return bytes > 0 ? posix_fallocate(descriptor(), 0, bytes) : 0; }
+  int reserve(Bytes bytes) const {
+    int error = 0;
+    do {
+      error = bytes > 0 ? posix_fallocate(descriptor(), 0, bytes) : 0;
+    } while (error == EINTR);
+    return error;
+  }
   bool read_at(Bytes offset, std::span<std::byte> to) const {
     while (!to.empty()) {
       const ssize_t got = pread(descriptor(), to.data(), to.size(), offset);

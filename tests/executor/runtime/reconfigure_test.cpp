@@ -218,7 +218,7 @@ RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToThe
 /// A loss exactly before a freeze: what is held still trains, and the phase to go on with freezes it. Oracle: the
 /// session that went into that phase without a loss.
 TEST(RankSession, GoesOnWithHeldLayersInAPhaseThatFreezesThemAsOneThatEnteredIt) {
-  for (const std::string optimizer : {"sgd", "adamw"}) {
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW}) {
     Job job{RankEnvironment{}};
     const std::unique_ptr<Samples> data = small_samples(job.config, 9);
     std::vector<int> order(9);
@@ -227,7 +227,7 @@ TEST(RankSession, GoesOnWithHeldLayersInAPhaseThatFreezesThemAsOneThatEnteredIt)
     Trace trace;
     const auto train = [&](RankSession& session, int step) {
       const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .step = step + 1};
-      return session.runner()->run_iteration(batch, nullptr, step, rule, 1.0, trace).loss;
+      return session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace).loss;
     };
     const auto begin = [&](RankSession& session) {
       session.start(small_phase(1, 1, 3, "1F1B", 0), 0,
@@ -238,19 +238,20 @@ TEST(RankSession, GoesOnWithHeldLayersInAPhaseThatFreezesThemAsOneThatEnteredIt)
     };
     Phase freezing = small_phase(1, 1, 3, "1F1B", 3);
     freezing.from_step = 3;
-    RankSession undisturbed = job.session(*data, optimizer, "float32"), lost = job.session(*data, optimizer, "float32"),
-                recovered = job.session(*data, optimizer, "float32");
+    RankSession undisturbed = job.session(*data, optimizer, DType::kFloat32),
+                lost = job.session(*data, optimizer, DType::kFloat32),
+                recovered = job.session(*data, optimizer, DType::kFloat32);
     begin(undisturbed);
     begin(lost);
     undisturbed.enter(freezing);
     recovered.start_with(freezing, 3, *lost.release(), {});
 
-    ASSERT_EQ(recovered.offloaded().size(), optimizer == "adamw" ? 3u : 0u);
+    ASSERT_EQ(recovered.offloaded().size(), optimizer == Optimizer::kAdamW ? 3u : 0u);
     for (const auto& [layer, moments] : undisturbed.offloaded()) {
       EXPECT_TRUE(at::equal(recovered.offloaded().at(layer).first_moment, moments.first_moment)) << layer;
       EXPECT_TRUE(at::equal(recovered.offloaded().at(layer).second_moment, moments.second_moment)) << layer;
     }
-    EXPECT_EQ(train(recovered, 3), train(undisturbed, 3)) << optimizer;
+    EXPECT_EQ(train(recovered, 3), train(undisturbed, 3));
     for (const auto& [layer, state] : undisturbed.layers()) {
       EXPECT_EQ(recovered.layers().at(layer).trains(), layer >= 3) << layer;
       EXPECT_TRUE(at::equal(recovered.layers().at(layer).weights, state.weights)) << layer;

@@ -7,6 +7,7 @@
 
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
+#include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"
 #include "tests/support/scratch_folder.h"
 
@@ -26,8 +27,13 @@ class SmallTask final : public TrainingTask {
   std::int64_t hidden_size() const override { return config_.hidden_size; }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(const at::TensorOptions&, ActivationCache*, int) const override {
-    return std::make_unique<TransformerStageFactory>(config_, model_, *dataset_.samples, layer_types_of("float32"),
-                                                     at::kCPU, optimizer_moments("adamw"), /*cache=*/nullptr);
+    return std::make_unique<TransformerStageFactory>(
+        TransformerStageInputs{.config = config_,
+                               .model = model_,
+                               .data = *dataset_.samples,
+                               .types = layer_types_of(DType::kFloat32),
+                               .device = at::kCPU,
+                               .num_moments = optimizer_moments(Optimizer::kAdamW)});
   }
   void fill(int layer, LayerState& state) const override { randomise_layer(config_, layer, 5, state); }
   void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
