@@ -33,6 +33,46 @@ inline Schedule random_schedule(std::mt19937& random) {
   }
 }
 
+/// Few stages anywhere on few ranks, whose lists are any order that can run.
+inline Schedule random_order(std::mt19937& random) {
+  const auto up_to = [&](int most) { return static_cast<int>(random() % most) + 1; };
+  const int ranks = up_to(3) + 1, stages = ranks + up_to(4) - 1;
+  Schedule schedule{.name = "any order",
+                    .num_micro_batches = up_to(6),
+                    .first_trainable_stage = random() % 3 == 0 ? static_cast<int>(random() % stages) : 0,
+                    .body = std::vector<std::vector<Action>>(ranks)};
+  for (int stage = 0; stage < stages; ++stage)
+    schedule.pipeline_rank_of_stage.push_back(stage < ranks ? stage : up_to(ranks) - 1);
+  std::shuffle(schedule.pipeline_rank_of_stage.begin(), schedule.pipeline_rank_of_stage.end(), random);
+
+  std::vector<Action> left;
+  for (int stage = 0; stage < stages; ++stage) {
+    const bool splits = random() % 2 == 0;
+    for (int i = 0; i < schedule.num_micro_batches; ++i) {
+      left.push_back({.kind = ActionKind::forward, .stage = stage, .micro_batch = i});
+      if (stage < schedule.first_trainable_stage) continue;
+      left.push_back(
+          {.kind = splits ? ActionKind::input_gradient : ActionKind::backward, .stage = stage, .micro_batch = i});
+      if (splits) left.push_back({.kind = ActionKind::weight_gradient, .stage = stage, .micro_batch = i});
+    }
+  }
+  const auto waits_for = [](const Action& a, const Action& b) {
+    if (a.micro_batch != b.micro_batch) return false;
+    const bool same = a.stage == b.stage,
+               b_is_gradient = b.kind == ActionKind::backward || b.kind == ActionKind::input_gradient;
+    if (a.kind == ActionKind::forward) return b.kind == ActionKind::forward && b.stage == a.stage - 1;
+    if (a.kind == ActionKind::weight_gradient) return same && b.kind == ActionKind::input_gradient;
+    return (same && b.kind == ActionKind::forward) || (b.stage == a.stage + 1 && b_is_gradient);
+  };
+  while (!left.empty()) {
+    const auto next = left.begin() + static_cast<std::ptrdiff_t>(random() % left.size());
+    if (std::any_of(left.begin(), left.end(), [&](const Action& other) { return waits_for(*next, other); })) continue;
+    schedule.body[schedule.pipeline_rank_of_stage[next->stage]].push_back(*next);
+    left.erase(next);
+  }
+  return lower(schedule);
+}
+
 /// Times by chance, the same for the same action of the same replica; stages reduce over their replicas and all ranks
 /// meet at the step.
 class RandomCostModel final : public CostModel {
