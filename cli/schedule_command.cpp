@@ -9,6 +9,7 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
+#include "plan/messages.h"
 #include "plan/schedule.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -33,7 +34,8 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   if (options.format == "text") return to_text(options.actions == "compute_comms" ? lower(compute) : compute);
   // PyTorch and pictures know no iterations: what overlaps is written out.
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
-  if (options.format == "csv") return to_csv(options.actions == "compute_comms" ? lower(flat) : flat);
+  if (options.format == "csv")
+    return to_csv(options.actions == "compute_comms" ? with_receives_in_send_order(lower(flat)) : flat);
   const Trace trace =
       simulate(lower(flat), {.pipeline_parallel_size = num_pipeline_ranks(flat)}, UniformCostModel(kUnitCosts), 1);
   return schedule_svg(flat, trace, kOneUnit);
