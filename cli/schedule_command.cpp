@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cli/commands.h"
@@ -24,7 +25,8 @@ constexpr int kShownIterations = 3;  // where they overlap
 
 struct ScheduleOptions {
   ScheduleChoice choice;
-  std::string file_to_check;
+  std::string to_check;  // a file, or a name
+  bool blocking_sends = false;
   std::string actions = "compute_only";
   std::string format;
 };
@@ -41,9 +43,17 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   return schedule_svg(flat, trace, kOneUnit);
 }
 
-std::string check_verdict(const std::string& file) {
-  const Schedule checked = checked_schedule(file);
-  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", file,
+Schedule checked(const ScheduleOptions& options) {
+  if (!names_a_schedule(options.to_check)) return checked_schedule(options.to_check);
+  ScheduleChoice choice = options.choice;
+  choice.name = options.to_check;
+  const Schedule compute = chosen_schedule(choice, kUnitCosts);
+  validate(lower(compute));
+  return compute;
+}
+
+std::string check_verdict(const std::string& name, const Schedule& checked) {
+  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", name,
                                  has_messages(checked) ? "compute_comms" : "compute_only", num_pipeline_ranks(checked),
                                  num_stages(checked), checked.num_micro_batches);
   if (checked.num_slices > 1) text += fmt::format(" of {} token slices", checked.num_slices);
@@ -52,12 +62,36 @@ std::string check_verdict(const std::string& file) {
   return text + "\n";
 }
 
-int run_schedule(const ScheduleOptions& options) {
-  if (!options.file_to_check.empty()) {
-    if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
-    print_result(check_verdict(options.file_to_check));
-    return 0;
+/// A file with messages is judged as it stands; where there is compute alone, receives are posted as far ahead as they
+/// must be. Throws InvalidInput with the cycle of a deadlock.
+std::string blocking_verdict(const std::string& name, const Schedule& checked) {
+  if (has_messages(checked)) {
+    if (const auto cycle = blocking_cycle(checked, {}))
+      throw InvalidInput(fmt::format("{}: blocking sends deadlock where the receives stand: {}", name, *cycle));
+    return fmt::format("{}: blocking sends cannot deadlock; each receive is posted where it stands\n", name);
   }
+  const Schedule flat = checked.epilogue.empty() ? checked : unrolled(checked, kShownIterations);
+  const std::vector<ReceiveQueue> queues = receive_queues(lower(flat));
+  const auto longest =
+      std::max_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) { return a.ahead < b.ahead; });
+  if (longest == queues.end()) return fmt::format("{}: blocking sends cannot deadlock; there are none\n", name);
+  return fmt::format(
+      "{}: blocking sends cannot deadlock; rank {} posts up to {} receives of {} from rank {} ahead, no rank more\n",
+      name, longest->pipeline_rank, longest->ahead,
+      longest->kind == ActionKind::recv_forward ? "activations" : "gradients", longest->from);
+}
+
+int run_check(const ScheduleOptions& options) {
+  if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
+  const Schedule schedule = checked(options);
+  const std::string valid = check_verdict(options.to_check, schedule);
+  print_result(options.blocking_sends ? valid + blocking_verdict(options.to_check, schedule) : valid);
+  return 0;
+}
+
+int run_schedule(const ScheduleOptions& options) {
+  if (!options.to_check.empty()) return run_check(options);
+  if (options.blocking_sends) throw UsageError("--blocking-sends: needs --check NAME or --check FILE");
   if (options.choice.name.empty())
     throw UsageError("schedule: needs a NAME (such as 1F1B), a CSV file, or --check FILE");
   if ((options.format == "grid" || options.format == "svg") && options.actions != "compute_only") {
@@ -76,9 +110,12 @@ Command add_schedule_command(CLI::App& app) {
   command->add_option("NAME", options->choice.name, "Schedule: " + known_schedules() + "; or a CSV file")
       ->type_name("");
   command
-      ->add_option("--check", options->file_to_check,
-                   "Say whether a CSV file is a schedule that can run, and if not why")
+      ->add_option("--check", options->to_check,
+                   "Say whether a CSV file (or a schedule by name) can run, and if not why")
       ->type_name("FILE");
+  command->add_flag("--blocking-sends", options->blocking_sends,
+                    "With --check: prove that sends which block until they are received cannot deadlock, or show the "
+                    "cycle");
   add_shape_options(*command, options->choice);
   command
       ->add_option("--first-trainable-stage", options->choice.shape.first_trainable_stage,
@@ -96,7 +133,7 @@ Command add_schedule_command(CLI::App& app) {
       "it.\n\n"
       "Example:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
       "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n  frostpipe schedule --check "
-      "zbv.csv");
+      "zbv.csv --blocking-sends");
   return {command, [options] { return run_schedule(*options); }};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/shared/usage_error.h"
@@ -53,6 +54,13 @@ std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& c
                   kWeightGradientShare))
           ->check(CLI::Range(0.01, 1.0).description(""))
           ->type_name("X")};
+}
+
+bool names_a_schedule(const std::string& name) {
+  if (names_a_file(name)) return false;
+  const std::vector<std::string> names = schedule_names();
+  return equal_ignoring_case(name, kAutoZeroBubble) ||
+         std::any_of(names.begin(), names.end(), [&](const auto& one) { return equal_ignoring_case(one, name); });
 }
 
 double weight_gradient_share_of(const ScheduleChoice& choice) {

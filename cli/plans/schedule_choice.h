@@ -27,6 +27,9 @@ double weight_gradient_share_of(const ScheduleChoice& choice);
 /// schedule_names() and AutoZeroBubble, with commas.
 std::string known_schedules();
 
+/// One of those, in any case, and not a file.
+bool names_a_schedule(const std::string& name);
+
 /// --pp, --micro-batches, --virtual-stages, --token-slices, --max-in-flight, --weight-gradient-share.
 std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& choice);
 

@@ -261,6 +261,30 @@ class ScheduleTest(CliTest):
                             says=["wait for each other forever", "1RECV_F1", "waits for"])
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
 
+    def test_blocking_sends_are_proven_or_their_cycle_is_shown(self):
+        def verdict(*arguments):
+            return self.run_tool("schedule", "--check", *arguments, "--blocking-sends").stdout.splitlines()[1]
+
+        self.assertEqual(verdict("InterleavedZeroBubble", "--pp", 8, "--micro-batches", 32, "--virtual-stages", 4),
+                         "InterleavedZeroBubble: blocking sends cannot deadlock; rank 0 posts up to 5 receives of "
+                         "activations from rank 7 ahead, no rank more")
+        self.assertIn("blocking sends cannot deadlock; rank 0 posts up to 2", verdict("autozerobubble"))
+        self.assertIn("blocking sends cannot deadlock; rank 0 posts up to 2", verdict("PipeDream-2BW"))
+        self.assertIn("there are none", verdict("GPipe", "--pp", 1))
+        for name in ("1F1B", "PipeDream-2BW"):
+            (self.folder / "made.csv").write_text(self.run_tool("schedule", name, "--actions", "compute_comms",
+                                                                "--format", "csv").stdout)
+            self.assertEqual(verdict("made.csv"),
+                             "made.csv: blocking sends cannot deadlock; each receive is posted where it stands")
+        (self.folder / "at_use.csv").write_text("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                                "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
+        self.assertIn("valid compute_comms", self.run_tool("schedule", "--check", "at_use.csv").stdout)
+        self.assert_refused("schedule", "--check", "at_use.csv", "--blocking-sends", code=1,
+                            says=["at_use.csv: blocking sends deadlock where the receives stand",
+                                  "0SEND_F1 (pipeline rank 0, index 3) waits for 1RECV_F1"])
+        self.assert_refused("schedule", "1F1B", "--blocking-sends", code=2, says="needs --check")
+        self.assert_refused("schedule", "--check", "ZB-H2", "--pp", 8, code=2, says="must be >= 2 p - 1")
+
     def test_schedule_as_a_picture(self):
         svg = self.run_tool("schedule", "Seq1F1B", "--pp", 2, "--micro-batches", 2, "--format", "svg").stdout
         root = xml.etree.ElementTree.fromstring(svg)  # well-formed
