@@ -55,10 +55,7 @@ std::vector<Phase> along_the_forecast(const Continuation& continuation) {
 
 Profile scaled_profile(Profile profile, double factor) {
   for (Measurement& measurement : profile.measurements) {
-    LayerCost& cost = measurement.cost;
-    for (Nanoseconds* part :
-         {&cost.forward_ns, &cost.input_gradient_ns, &cost.weight_gradient_ns, &cost.frozen_forward_ns})
-      *part = times(*part, factor);
+    for (Nanoseconds* const part : times_in(measurement.cost)) *part = times(*part, factor);
   }
   for (UpdateMeasurement& update : profile.updates) update.update_ns = times(update.update_ns, factor);
   if (!profile.cache) return profile;

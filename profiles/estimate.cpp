@@ -9,8 +9,9 @@ namespace {
 /// One layer's share of the work, per sample.
 struct LayerWork {
   double flops = 0;
-  double kept_values = 0;    // on every tensor rank
-  double shared_values = 0;  // kept by all tensor ranks together
+  double kept_values = 0;                            // on every tensor rank
+  double shared_values = 0;                          // kept by all tensor ranks together
+  double split_values = 0, shared_split_values = 0;  // the same of what is kept from I to W
 };
 
 constexpr Bytes kValueBytes = 4;  // float32
@@ -27,18 +28,19 @@ class Estimator {
     profile_.model = {.name = shape_.name, .hidden_size = shape_.hidden, .layers = {}, .edges = {}};
     profile_.machine = "an estimate from counted operations, not a measurement";
     add("embedding", LayerKind::embedding, std::nullopt, shape_.embedding_parameters,
-        {.flops = shape_.embedding_flops, .kept_values = t * h});
+        {.flops = shape_.embedding_flops, .kept_values = t * h, .split_values = t * h});
     const auto attention = static_cast<std::int64_t>(shape_.hidden) * (4 * shape_.hidden + 6);
     const auto mlp = static_cast<std::int64_t>(shape_.hidden) * (2 * shape_.intermediate + 3) + shape_.intermediate;
     for (int block = 0; block < shape_.blocks; ++block) {
       const std::string name = "block." + std::to_string(block);
       add(name + ".attention", LayerKind::attention, block, attention,
-          {8 * t * h * h + 4 * t * t * h, 3 * t * h, 4 * t * h + 2 * shape_.heads * t * t});
-      add(name + ".mlp", LayerKind::mlp, block, mlp, {4 * t * h * f, 3 * t * h, 2 * t * f});
+          {8 * t * h * h + 4 * t * t * h, 3 * t * h, 4 * t * h + 2 * shape_.heads * t * t, 2 * t * h, 4 * t * h});
+      add(name + ".mlp", LayerKind::mlp, block, mlp, {4 * t * h * f, 3 * t * h, 2 * t * f, 2 * t * h, 2 * t * f});
     }
     const double predictions = shape_.head_on_every_token ? t : 1;
     add("head", LayerKind::head, std::nullopt, static_cast<std::int64_t>(shape_.outputs) * (shape_.hidden + 1),
-        {2 * predictions * h * shape_.outputs, t * h, shape_.head_on_every_token ? predictions * shape_.outputs : 0});
+        {2 * predictions * h * shape_.outputs, t * h, shape_.head_on_every_token ? predictions * shape_.outputs : 0,
+         predictions * h, predictions * shape_.outputs});
     profile_.workload = Workload{.name = "samples of " + std::to_string(shape_.tokens) + " tokens",
                                  .num_samples = options_.num_samples,
                                  .tokens = static_cast<double>(shape_.tokens),
@@ -88,7 +90,11 @@ class Estimator {
                       values(kind == LayerKind::head ? shape_.outputs * (shape_.head_on_every_token ? shape_.tokens : 1)
                                                      : activation),
                   .saved_activation_bytes = values(work.kept_values + work.shared_values / tensor_ranks),
-                  .workspace_bytes = values(2 * activation)}});
+                  .workspace_bytes = values(2 * activation),
+                  .split_backward = SplitBackward{
+                      .input_ns = pass + reduction,
+                      .weight_ns = pass,
+                      .kept_bytes = values(work.split_values + work.shared_split_values / tensor_ranks)}}});
   }
 
   static std::vector<int> tensor_ranks_of(int size) {

@@ -54,10 +54,12 @@ struct Estimate {
 /// attention 8 t h^2 + 4 t^2 h FLOP, MLP 4 t h f, head 2 h outputs; each half of a backward as much again. Kept until
 /// backward, values per sample: attention 7 t h + 2 heads t^2, MLP 3 t h + 2 t f. Over n tensor ranks each does 1 / n
 /// of the operations and keeps 1 / n of what is not [samples, t, h] around the block (attention 4 t h + 2 heads t^2,
-/// MLP 2 t f); attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient. Update: 28
-/// bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a node (10 us,
-/// 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10 GB/s read, 5
-/// GB/s written.
+/// MLP 2 t f). A split backward is two such halves; kept between them is what matrices have read and the gradients of
+/// what they gave, values per sample: attention 2 t h + 4 t h over the tensor ranks, MLP 2 t h + 2 t f, head h +
+/// outputs a prediction. Attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient.
+/// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
+/// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10
+/// GB/s read, 5 GB/s written.
 Estimate estimate(const TransformerShape& shape, const EstimateOptions& options);
 
 /// Its ranks and links alone.

@@ -29,6 +29,13 @@ void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, SplitBackward>& split) {
+  archive("input_ns", split.input_ns, json::kDuration);
+  archive("weight_ns", split.weight_ns, json::kDuration);
+  archive("kept_bytes", split.kept_bytes, json::kSize);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
   archive("forward_ns", cost.forward_ns, json::kDuration);
   archive("input_gradient_ns", cost.input_gradient_ns, json::kDuration);
@@ -37,6 +44,7 @@ void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
   archive("output_activation_bytes", cost.output_activation_bytes, json::kSize);
   archive("stashed_bytes", cost.saved_activation_bytes, json::kSize);
   archive("workspace_bytes", cost.workspace_bytes, json::kSize);
+  archive("split_backward", cost.split_backward);
 }
 
 template <class Archive>
@@ -165,6 +173,30 @@ constexpr std::array kCostMembers{
     &LayerCost::forward_ns,        &LayerCost::input_gradient_ns,       &LayerCost::weight_gradient_ns,
     &LayerCost::frozen_forward_ns, &LayerCost::output_activation_bytes, &LayerCost::saved_activation_bytes,
     &LayerCost::workspace_bytes};
+constexpr std::array kSplitMembers{&SplitBackward::input_ns, &SplitBackward::weight_ns, &SplitBackward::kept_bytes};
+
+/// A grid point and its weight.
+using WeightedCost = std::pair<const LayerCost*, double>;
+
+std::int64_t rounded(double sum) { return std::max<std::int64_t>(0, std::llround(sum)); }
+
+LayerCost mean_of(std::span<const WeightedCost> points) {
+  LayerCost cost;
+  for (const auto member : kCostMembers) {
+    double sum = 0;
+    for (const auto& [point, weight] : points) sum += weight * static_cast<double>(point->*member);
+    cost.*member = rounded(sum);
+  }
+  const auto is_split = [](const WeightedCost& point) { return point.first->split_backward.has_value(); };
+  if (!std::all_of(points.begin(), points.end(), is_split)) return cost;
+  cost.split_backward.emplace();
+  for (const auto member : kSplitMembers) {
+    double sum = 0;
+    for (const auto& [point, weight] : points) sum += weight * static_cast<double>(*point->split_backward.*member);
+    *cost.split_backward.*member = rounded(sum);
+  }
+  return cost;
+}
 
 void require_ascending_unique(Profile& profile, std::string_view source) {
   auto& all = profile.measurements;
@@ -242,15 +274,27 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   const auto token_weights = weights_along(tokens, key.tokens);
   if (token_weights.empty()) fail("number of tokens", tokens, key.tokens);
 
-  std::array<double, kCostMembers.size()> sums{};
+  std::vector<WeightedCost> points;
   for (const auto& [size, size_weight] : size_weights)
     for (const auto& [count, token_weight] : token_weights)
-      for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] += size_weight * token_weight * static_cast<double>(grid.at(size, count).*kCostMembers[i]);
-  LayerCost cost;
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    cost.*kCostMembers[i] = std::max<std::int64_t>(0, std::llround(sums[i]));
-  return cost;
+      points.emplace_back(&grid.at(size, count), size_weight * token_weight);
+  return mean_of(points);
+}
+
+SplitBackward split_backward_of(const LayerCost& cost, bool with_input_gradient) {
+  if (!cost.split_backward)
+    throw InvalidInput("profile: split_backward", "must be measured for a schedule that splits it; profile again",
+                       "missing");
+  SplitBackward split = *cost.split_backward;
+  if (!with_input_gradient) split.input_ns = std::max<Nanoseconds>(0, cost.weight_gradient_ns - split.weight_ns);
+  return split;
+}
+
+std::vector<Nanoseconds*> times_in(LayerCost& cost) {
+  std::vector<Nanoseconds*> times{&cost.forward_ns, &cost.input_gradient_ns, &cost.weight_gradient_ns,
+                                  &cost.frozen_forward_ns};
+  if (cost.split_backward) times.insert(times.end(), {&cost.split_backward->input_ns, &cost.split_backward->weight_ns});
+  return times;
 }
 
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples) {

@@ -26,6 +26,17 @@ struct MeasurementKey {
   auto operator<=>(const MeasurementKey&) const = default;
 };
 
+/// A backward in two pieces: I computes the input's gradient, and the small parameters' (biases, norms); W multiplies
+/// the weights' gradients later.
+struct SplitBackward {
+  Nanoseconds input_ns = 0;   // I
+  Nanoseconds weight_ns = 0;  // W
+  /// Held from I until W: inputs and output gradients of the layer's matrices. The input of the layer counts here, if
+  /// one of them reads it.
+  Bytes kept_bytes = 0;
+  bool operator==(const SplitBackward&) const = default;
+};
+
 /// Time and memory of one layer for one micro-batch.
 ///
 /// weight_gradient_ns is the backward of a layer whose input needs no gradient (the first trainable layer of a run);
@@ -41,8 +52,17 @@ struct LayerCost {
   Bytes saved_activation_bytes = 0;
   /// Largest extra live bytes at any moment inside forward or backward, beyond what is kept afterwards.
   Bytes workspace_bytes = 0;
+  /// None in profiles that did not measure it: no schedule that splits the backward is planned then.
+  std::optional<SplitBackward> split_backward = std::nullopt;
   bool operator==(const LayerCost&) const = default;
 };
+
+/// The split backward of a layer that trains. I of the run's first trainable layer computes no input gradient: what is
+/// left of that layer's backward is not less than 0. Throws InvalidInput where it was not measured.
+SplitBackward split_backward_of(const LayerCost& cost, bool with_input_gradient);
+
+/// Every time in it, to change.
+std::vector<Nanoseconds*> times_in(LayerCost& cost);
 
 struct Measurement {
   MeasurementKey key;

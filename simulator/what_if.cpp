@@ -119,9 +119,7 @@ void change_speed(Scenario& scenario, int rank, double speed) {
   for (Measurement one : measurements) {
     if (one.key.device_type != was) continue;
     one.key.device_type = device.type;
-    for (Nanoseconds* const time :
-         {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns, &one.cost.frozen_forward_ns})
-      *time = scaled(*time);
+    for (Nanoseconds* const time : times_in(one.cost)) *time = scaled(*time);
     scenario.profile.measurements.push_back(one);
   }
   std::sort(scenario.profile.measurements.begin(), scenario.profile.measurements.end(),

@@ -201,6 +201,24 @@ TEST(Profile, RefusesToHaveRowsOfNoOtherKind) {
             "p.json: updates[0].optimizer: must be adamw or sgd, is \"lion\"");
 }
 
+TEST(Profile, KnowsASplitBackwardWhereAllItsNeighboursDo) {
+  Profile profile;
+  for (const int size : {2, 4, 8})
+    profile.measurements.push_back(
+        {.key = key_of(1, size, 16),
+         .cost = {.weight_gradient_ns = 100,
+                  .split_backward = SplitBackward{.input_ns = 10 * size, .weight_ns = 30, .kept_bytes = 100 * size}}});
+  const LayerCost cost = cost_of(profile, key_of(1, 3, 16));
+  EXPECT_EQ(cost.split_backward, (SplitBackward{.input_ns = 30, .weight_ns = 30, .kept_bytes = 300}));
+  EXPECT_EQ(split_backward_of(cost, /*with_input_gradient=*/true).input_ns, 30);
+  EXPECT_EQ(split_backward_of(cost, /*with_input_gradient=*/false).input_ns, 70);  // what is left of 100
+  profile.measurements[2].cost.split_backward.reset();
+  EXPECT_TRUE(cost_of(profile, key_of(1, 3, 16)).split_backward);
+  EXPECT_FALSE(cost_of(profile, key_of(1, 6, 16)).split_backward);
+  EXPECT_EQ(message_of([&] { split_backward_of(cost_of(profile, key_of(1, 8, 16)), true); }),
+            "profile: split_backward: must be measured for a schedule that splits it; profile again, is missing");
+}
+
 TEST(Profile, RefusesTimesWhoseSumsWouldOverflow) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.measurements[3].cost.weight_gradient_ns = 1'000'000'000'000'001;
@@ -214,6 +232,8 @@ TEST(Profile, RandomOnesSurviveTheirFile) {
     for (auto& m : profile.measurements) {
       m.cost.forward_ns = static_cast<Nanoseconds>(random() >> (15 + random() % 49));
       m.cost.saved_activation_bytes = static_cast<Bytes>(random() >> (15 + random() % 49));
+      if (round % 2 == 0)
+        m.cost.split_backward = SplitBackward{.input_ns = round, .weight_ns = round + 1, .kept_bytes = 7};
     }
     const auto text = to_json(profile);
     EXPECT_EQ(profile_from_json(text, "p.json"), profile);

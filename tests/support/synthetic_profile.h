@@ -20,6 +20,7 @@ struct SyntheticLayer {
   Bytes saved_activation_bytes = 0;
   Bytes workspace_bytes = 0;
   std::int64_t parameter_count = 1;
+  std::optional<SplitBackward> split_backward = std::nullopt;
 };
 
 constexpr int kSyntheticTokens = 8;
@@ -51,6 +52,8 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
     const SyntheticLayer& one = layers.size() == 1 ? layers.front() : layers.at(layer);
     profile.model.layers[layer].parameter_count = one.parameter_count;
     for (int size = 1; size <= 64; size *= 2) {
+      std::optional<SplitBackward> split = one.split_backward;
+      if (split) split = {size * split->input_ns, size * split->weight_ns, size * split->kept_bytes};
       profile.measurements.push_back({.key = {.layer = layer, .micro_batch_size = size, .tokens = kSyntheticTokens},
                                       .cost = {.forward_ns = size * one.forward_ns,
                                                .input_gradient_ns = size * one.input_gradient_ns,
@@ -58,7 +61,8 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
                                                .frozen_forward_ns = size * one.frozen_forward_ns,
                                                .output_activation_bytes = size * one.output_activation_bytes,
                                                .saved_activation_bytes = size * one.saved_activation_bytes,
-                                               .workspace_bytes = size * one.workspace_bytes}});
+                                               .workspace_bytes = size * one.workspace_bytes,
+                                               .split_backward = split}});
     }
     for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
       profile.updates.push_back({.layer = layer, .optimizer = optimizer, .update_ns = one.update_ns});
