@@ -17,6 +17,7 @@
 
 #include "executor/data/random_numbers.h"
 #include "executor/models/products.h"
+#include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
 namespace {
@@ -27,15 +28,6 @@ using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
 at::Tensor as_matrix(const at::Tensor& activation) { return activation.reshape({-1, activation.size(-1)}); }
-
-/// a^T b, added into `sum`, which may be of a higher precision.
-void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (sum.scalar_type() == a.scalar_type()) {
-    sum.addmm_(a.t(), b);
-  } else {
-    sum.add_(a.t().mm(b));
-  }
-}
 
 struct LinearFunction : Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -50,7 +42,7 @@ struct LinearFunction : Function<LinearFunction> {
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor x = as_matrix(saved[0]), gradient = as_matrix(gradients[0]);  // [rows, in], [rows, out]
-    add_product(context->saved_data["weight_gradient"].toTensor(), gradient, x);
+    add_weight_gradient(context->saved_data["weight_gradient"].toTensor(), gradient, x.detach());
     if (const auto found = context->saved_data.find("bias_gradient"); found != context->saved_data.end()) {
       const at::Tensor& bias_gradient = found->second.toTensor();
       bias_gradient.add_(gradient.sum(0, /*keepdim=*/false, bias_gradient.scalar_type()));
@@ -70,8 +62,7 @@ struct EmbeddingFunction : Function<EmbeddingFunction> {
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor table_gradient = context->saved_data["table_gradient"].toTensor();
-    table_gradient.index_add_(0, saved[0].reshape(-1), as_matrix(gradients[0]).to(table_gradient.scalar_type()));
+    add_row_gradients(context->saved_data["table_gradient"].toTensor(), saved[0].reshape(-1), as_matrix(gradients[0]));
     return {at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

@@ -1,0 +1,69 @@
+#include "executor/models/weight_gradients.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <set>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+WeightGradients* deferring_to = nullptr;
+
+}  // namespace
+
+void WeightGradients::add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x) {
+  later_.push_back({.sum = std::move(sum), .gradient = std::move(gradient), .x = std::move(x)});
+}
+
+void WeightGradients::add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradient) {
+  later_.push_back({.sum = std::move(sum), .gradient = std::move(gradient), .x = std::move(rows), .is_table = true});
+}
+
+void WeightGradients::compute() {
+  for (Later& one : later_) {
+    const auto [sum, gradient, x, is_table] = std::exchange(one, {});
+    if (is_table) {
+      sum.index_add_(0, x, gradient.to(sum.scalar_type()));
+    } else if (sum.scalar_type() == gradient.scalar_type()) {
+      sum.addmm_(gradient.t(), x);
+    } else {
+      sum.add_(gradient.t().mm(x));
+    }
+  }
+  later_.clear();
+}
+
+Bytes WeightGradients::bytes() const {
+  std::set<const void*> counted;
+  Bytes bytes = 0;
+  for (const Later& one : later_) {
+    for (const at::Tensor* tensor : {&one.gradient, &one.x})
+      if (counted.insert(tensor->storage().unsafeGetStorageImpl()).second)
+        bytes += static_cast<Bytes>(tensor->storage().nbytes());
+  }
+  return bytes;
+}
+
+DeferWeightGradients::DeferWeightGradients(WeightGradients& later) {
+  FROSTPIPE_CHECK(deferring_to == nullptr, "a rank runs one action at a time");
+  deferring_to = &later;
+}
+
+DeferWeightGradients::~DeferWeightGradients() { deferring_to = nullptr; }
+
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x) {
+  WeightGradients now;
+  (deferring_to ? *deferring_to : now).add_product(sum, gradient, x);
+  now.compute();
+}
+
+void add_row_gradients(const at::Tensor& sum, const at::Tensor& rows, const at::Tensor& gradient) {
+  WeightGradients now;
+  (deferring_to ? *deferring_to : now).add_rows(sum, rows, gradient);
+  now.compute();
+}
+
+}  // namespace frostpipe
