@@ -113,17 +113,37 @@ class EmulatedStage final : public StageCompute {
       const LayerCost& cost = costs[layer - range_.begin];
       deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
     }
-    Bytes computed_again = 0;
-    for (const RecomputeSegment& segment : segments_) {
-      if (!segment.recomputed) continue;
-      computed_again = std::max(computed_again, saved_activation_bytes(segment, costs));
-      for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
-        deadline.extend(costs[layer - range_.begin].forward_ns);
-    }
-    const at::Tensor transient = shrunk_bytes(computed_again);
+    const at::Tensor transient = recompute(costs, deadline);
     at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size * tokens_per_sample()) : at::Tensor();
     deadline.wait();
     return input_gradient;
+  }
+
+  at::Tensor input_gradient(int micro_batch, at::Tensor) override {
+    Deadline deadline(0);
+    int size = 0;
+    {
+      const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+      size = flight.size;
+      const at::Tensor transient = recompute(costs_of(size), deadline);
+    }
+    Bytes kept = 0;
+    for_each_split(size, [&](const SplitBackward& split) {
+      deadline.extend(split.input_ns);
+      kept += split.kept_bytes;
+    });
+    before_weights_[micro_batch] = {.size = size, .input = {}, .kept = shrunk_bytes(kept)};
+    at::Tensor input_gradient = sends_backward_ ? make_activation(size * tokens_per_sample()) : at::Tensor();
+    deadline.wait();
+    return input_gradient;
+  }
+
+  void weight_gradient(int micro_batch) override {
+    Deadline deadline(0);
+    for_each_split(before_weights_.at(micro_batch).size,
+                   [&](const SplitBackward& split) { deadline.extend(split.weight_ns); });
+    deadline.wait();
+    before_weights_.erase(micro_batch);
   }
 
   at::Tensor looked_up_rows() const override {
@@ -147,6 +167,26 @@ class EmulatedStage final : public StageCompute {
     int size = 0;
     at::Tensor input, kept;
   };
+
+  /// The most that lives of what a backward computes again.
+  at::Tensor recompute(const std::vector<LayerCost>& costs, Deadline& deadline) const {
+    Bytes computed_again = 0;
+    for (const RecomputeSegment& segment : segments_) {
+      if (!segment.recomputed) continue;
+      computed_again = std::max(computed_again, saved_activation_bytes(segment, costs));
+      for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
+        deadline.extend(costs[layer - range_.begin].forward_ns);
+    }
+    return shrunk_bytes(computed_again);
+  }
+
+  /// Of the layers that train, for a micro-batch of `size` samples.
+  template <class Visit>
+  void for_each_split(int size, Visit visit) {
+    const std::vector<LayerCost>& costs = costs_of(size);
+    for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer)
+      visit(split_backward_of(costs[layer - range_.begin], layer > first_trainable_layer_));
+  }
 
   /// Made-up samples are equally long.
   std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
@@ -229,7 +269,8 @@ class EmulatedStage final : public StageCompute {
   std::map<int, CachedRows> found_;                              // by micro-batch, from CACHE_READ to F
   std::map<int, std::int64_t>
       rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
-  std::map<int, InFlight> in_flight_;  // by micro-batch, from F to B
+  std::map<int, InFlight> in_flight_;       // by micro-batch, from F to B or I
+  std::map<int, InFlight> before_weights_;  // by micro-batch, from I to W
 };
 
 }  // namespace

@@ -13,7 +13,8 @@
 
 namespace frostpipe {
 
-/// What a stage computes on one rank, without messages: the inside of F, B, CACHE_READ, CACHE_WRITE and of the update.
+/// What a stage computes on one rank, without messages: the inside of F, B, I, W, CACHE_READ, CACHE_WRITE and of the
+/// update.
 /// StageRunner calls it in the schedule's order.
 class StageCompute {
  public:
@@ -37,6 +38,10 @@ class StageCompute {
   /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
   /// stage before trains.
   virtual at::Tensor backward(int micro_batch, at::Tensor gradient) = 0;
+  /// I, in place of B: the same, but for the gradients of weight matrices and tables.
+  virtual at::Tensor input_gradient(int micro_batch, at::Tensor gradient) = 0;
+  /// W: those gradients, from what I has kept.
+  virtual void weight_gradient(int micro_batch) = 0;
   /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas; the others
   /// have no gradients. [rows] int64, ascending, each once; undefined: there may be one anywhere.
   virtual at::Tensor looked_up_rows() const = 0;

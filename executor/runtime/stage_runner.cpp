@@ -48,7 +48,7 @@ struct StageRunner::Iteration {
   std::map<int, TouchedGradients> gradients{};  // by layer, from REDUCE_GRAD on
   std::optional<double> reduced_loss{};         // over the replicas, where it is not reduced with the norm
   std::map<int, at::Tensor> outputs{};          // by micro-batch, from F to SEND_F
-  std::map<int, at::Tensor> input_gradients{};  // by micro-batch, from B to SEND_B
+  std::map<int, at::Tensor> input_gradients{};  // by micro-batch, from B or I to SEND_B
   std::map<int, at::Tensor> received{};         // activations or gradients by micro-batch, from RECV to use
   std::deque<Action> forward_receives{}, backward_receives{};                // not posted yet
   std::deque<std::pair<int, Transfer>> posted_forward{}, posted_backward{};  // micro-batch, transfer
@@ -115,7 +115,9 @@ void StageRunner::forward(Iteration& iteration, const Action& action) {
 
 void StageRunner::backward(Iteration& iteration, const Action& action) {
   const int micro_batch = *action.micro_batch;
-  at::Tensor gradient = compute_.backward(micro_batch, iteration.take_received(micro_batch));
+  at::Tensor received = iteration.take_received(micro_batch);
+  at::Tensor gradient = action.kind == ActionKind::backward ? compute_.backward(micro_batch, std::move(received))
+                                                            : compute_.input_gradient(micro_batch, std::move(received));
   if (gradient.defined()) iteration.input_gradients[micro_batch] = std::move(gradient);
 }
 
@@ -260,7 +262,10 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::forward:
       return forward(iteration, action);
     case ActionKind::backward:
+    case ActionKind::input_gradient:
       return backward(iteration, action);
+    case ActionKind::weight_gradient:
+      return compute_.weight_gradient(*action.micro_batch);
     case ActionKind::cache_read:
       return compute_.cache_read(*action.micro_batch, iteration.range_of(*action.micro_batch));
     case ActionKind::cache_write:
@@ -276,7 +281,7 @@ void StageRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::optimizer_step:
       return optimizer_step(iteration);
     default:
-      FROSTPIPE_CHECK(false, "GPipe and 1F1B have no other actions");
+      FROSTPIPE_CHECK(false, "runnable schedules have no other actions");
   }
 } catch (const c10::Error& error) {
   throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " +

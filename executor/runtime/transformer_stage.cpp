@@ -12,6 +12,7 @@
 
 #include "executor/loading/batch_loader.h"
 #include "executor/models/task.h"
+#include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
 #include "profiles/error.h"
 
@@ -109,6 +110,13 @@ class TransformerStage final : public StageCompute {
     return sends_backward_ ? gradient : at::Tensor();
   }
 
+  at::Tensor input_gradient(int micro_batch, at::Tensor gradient) override {
+    const DeferWeightGradients deferred(before_weights_[micro_batch]);
+    return backward(micro_batch, std::move(gradient));
+  }
+
+  void weight_gradient(int micro_batch) override { before_weights_.extract(micro_batch).mapped().compute(); }
+
   at::Tensor looked_up_rows() const override {
     const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
     return tokens.empty() ? at::Tensor() : at::tensor(tokens, at::kLong).to(device_);
@@ -134,7 +142,7 @@ class TransformerStage final : public StageCompute {
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
 
  private:
-  /// One micro-batch from F to B.
+  /// One micro-batch from F to B or I.
   struct InFlight {
     struct Part {
       at::Tensor input, output;  // of one segment; no output where it is computed again
@@ -220,10 +228,11 @@ class TransformerStage final : public StageCompute {
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  std::map<int, CachedRows> found_;        // by micro-batch, from CACHE_READ to F
-  std::map<int, at::Tensor> at_boundary_;  // by micro-batch, from F to CACHE_WRITE
-  std::map<int, InFlight> in_flight_;      // by micro-batch, from F to B
-  at::Tensor loss_;                        // undefined before the first micro-batch
+  std::map<int, CachedRows> found_;                // by micro-batch, from CACHE_READ to F
+  std::map<int, at::Tensor> at_boundary_;          // by micro-batch, from F to CACHE_WRITE
+  std::map<int, InFlight> in_flight_;              // by micro-batch, from F to B or I
+  std::map<int, WeightGradients> before_weights_;  // by micro-batch, from I to W
+  at::Tensor loss_;                                // undefined before the first micro-batch
 };
 
 }  // namespace

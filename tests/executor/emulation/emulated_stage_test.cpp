@@ -168,6 +168,32 @@ TEST(EmulatedStage, ComputesAgainInTheBackward) {
   stage.expect_backward(3 * 32 + 2 * 8 + 6);
 }
 
+/// I and W as measured apart, and what lives between them: layers 2 and 3 of a pipeline that trains from 2 on, two
+/// samples: I is 2 x (16 - 3) + 2 x 5, W 2 x 2 x 3; half of 2 x 2 x 4096 B is there.
+TEST(EmulatedStage, SplitsTheBackward) {
+  MemoryMeter::install();
+  Profile profile = small_profile();
+  for (Measurement& one : profile.measurements) {
+    const int size = one.key.micro_batch_size;
+    one.cost.split_backward = SplitBackward{size * 5 * kUnit, size * 3 * kUnit, Bytes{size} * 4096};
+  }
+  Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 2), 1);
+  const double input = stage.units_of(
+      36, [&] { stage.forward(); }, [&] { stage.compute->input_gradient(0, {}); });
+  EXPECT_GE(input, 36);
+  EXPECT_LE(input, 36 + kTimersDelay);
+  const double weight = stage.units_of(
+      12, [&] { stage.forward(), stage.compute->input_gradient(0, {}); }, [&] { stage.compute->weight_gradient(0); });
+  EXPECT_GE(weight, 12);
+  EXPECT_LE(weight, 12 + kTimersDelay);
+  const Bytes before = MemoryMeter::live_bytes();
+  stage.forward();
+  stage.compute->input_gradient(0, {});
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * 2 * 4096 / kShrink);
+  stage.compute->weight_gradient(0);
+  EXPECT_EQ(MemoryMeter::live_bytes(), before);
+}
+
 TEST(EmulatedStage, SendsWhatItsNeighboursExpect) {
   const Profile profile = small_profile();
   const Phase phase = phase_of({{0, 1}, {1, 3}, {3, 5}, {5, 6}}, 2);

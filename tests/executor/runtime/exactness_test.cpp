@@ -1,5 +1,5 @@
 // Oracle: gradients and losses of one process that knows no stages (reference_model.h), within the design's
-// bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32, 1e-10 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all
+// bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32, 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all
 // gradients together.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 struct Bounds {
   double relative, overall;
 };
-Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-10, 1e-13}; }
+Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-11, 1e-13}; }
 
 /// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
 const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, DType dtype,
@@ -114,6 +114,48 @@ RANK_TEST(Exactness, GradientsOf2StagesX2ReplicasEqualOneProcess, 4) { gradients
 RANK_TEST(Exactness, GradientsOf3StagesX2ReplicasEqualOneProcess, 6) { gradients_equal_single_process(self, 3, 2); }
 RANK_TEST(Exactness, GradientsOf4StagesX2ReplicasEqualOneProcess, 8) { gradients_equal_single_process(self, 4, 2); }
 
+/// I and W apart on p ranks: fewer micro-batches than stages, as many, more, and (with 4 samples) empty ones. ZB-H2
+/// needs 2 p - 1. Frozen: nothing, a third, the first stage and a part of the second.
+void split_backward_equals_single_process(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const Recompute& recompute :
+       {Recompute(), Recompute(RecomputeMode::attention), Recompute(RecomputeMode::stage)}) {
+    for (const int first_trainable : {0, 3, 5}) {
+      for (const int m : {1, p, 2 * p - 1, 2 * p + 1}) {
+        check_gradients(job, p, d, m, "ZB-H1", first_trainable, DType::kFloat64, 11, recompute);
+        if (m >= 2 * p - 1) check_gradients(job, p, d, m, "ZB-H2", first_trainable, DType::kFloat64, 11, recompute);
+      }
+      check_gradients(job, p, d, 5, "ZB-H1", first_trainable, DType::kFloat64, 4, recompute);
+    }
+  }
+  for (const std::string schedule : {"ZB-H1", "ZB-H2"})
+    check_gradients(job, p, d, 2 * p, schedule, 3, DType::kFloat32, 11);
+}
+RANK_TEST(Exactness, SplitBackwardsOf1StagesX1ReplicasEqualOneProcess, 1) {
+  split_backward_equals_single_process(self, 1, 1);
+}
+RANK_TEST(Exactness, SplitBackwardsOf2StagesX1ReplicasEqualOneProcess, 2) {
+  split_backward_equals_single_process(self, 2, 1);
+}
+RANK_TEST(Exactness, SplitBackwardsOf2StagesX2ReplicasEqualOneProcess, 4) {
+  split_backward_equals_single_process(self, 2, 2);
+}
+RANK_TEST(Exactness, SplitBackwardsOf4StagesX1ReplicasEqualOneProcess, 4) {
+  split_backward_equals_single_process(self, 4, 1);
+}
+
+/// Every head, tied embeddings among them, and dropout as where the backward is whole.
+RANK_TEST(Exactness, SplitBackwardsOfEveryHeadEqualOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    for (const int first_trainable : {0, 3}) {
+      check_gradients(job, 2, 1, 3, "ZB-H1", first_trainable, DType::kFloat64, 11);
+      check_gradients(job, 2, 1, 4, "ZB-H2", first_trainable, DType::kFloat64, 11, RecomputeMode::layers);
+    }
+  }
+}
+
 RANK_TEST(Exactness, GradientsWithRecomputingEqualOneProcess, 2) {
   Job job(self);
   for (const RecomputeMode mode : kRecomputeModes)
@@ -158,9 +200,9 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
     std::vector<int> order(11);
     std::iota(order.begin(), order.end(), 0);
     MiniBatch batch = mini_batch(*samples, order, 11, 0);
-    const auto losses_of = [&](int p, int d, int m, const Recompute& recompute) {
+    const auto losses_of = [&](int p, int d, int m, const Recompute& recompute, const char* schedule = "1F1B") {
       RankSession session = job.session(*samples, Optimizer::kSgd, DType::kFloat64);
-      Phase phase = small_phase(p, d, m, "1F1B", 3);
+      Phase phase = small_phase(p, d, m, schedule, 3);
       phase.recompute = recompute;
       session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
         randomise_layer(config, layer, kSeed, state);
@@ -188,6 +230,7 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
     check(losses_of(2, 1, 3, std::nullopt), "2 stages");
     check(losses_of(1, 2, 2, std::nullopt), "2 replicas");
     check(losses_of(2, 1, 2, kRecomputeModes.back()), "recomputed");
+    check(losses_of(2, 1, 3, kRecomputeModes.back(), "ZB-H1"), "recomputed in I");
     CHECK_RANK(expected[0] != expected[1], "something is dropped");
   }
 }

@@ -42,6 +42,7 @@ std::vector<double> checksums(Job& job, RankSession& session) {
 
 struct Segment {
   int p, d, m, first_trainable, steps;
+  const char* schedule = "1F1B";
 };
 
 /// One mini-batch after the other, trained by the ranks and beside it in one process.
@@ -70,7 +71,7 @@ struct TwinRun {
   int step = 0;
 
   void enter(const Segment& segment) {
-    Phase phase = small_phase(segment.p, segment.d, segment.m, "1F1B", segment.first_trainable);
+    Phase phase = small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable);
     phase.from_step = step;
     if (step == 0) {
       session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -156,6 +157,17 @@ RANK_TEST(Exactness, AdamWRunOf4To2To1StagesEqualsOneProcess, 4) {
 
 RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kSgd, kWithIdleRanks);
+}
+
+/// Between whole backwards and split ones, with freezing and another layout on the way.
+RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2) {
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
+    elastic_run_equals_single_process(self, optimizer,
+                                      {{2, 1, 3, 0, 2},
+                                       {2, 1, 3, 0, 2, "ZB-H1"},
+                                       {2, 1, 4, 3, 2, "ZB-H2"},
+                                       {1, 2, 2, 3, 1, "ZB-H1"},
+                                       {2, 1, 2, 5, 1}});
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied on the way.
