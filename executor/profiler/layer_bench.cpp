@@ -14,19 +14,23 @@
 #include <vector>
 
 #include "executor/models/functions.h"
+#include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
 
 LayerCost cost_from(const LayerSamples& kept) {
   const Nanoseconds backward = kept.backward.value();
   const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
-  return {.forward_ns = kept.forward.value(),
-          .input_gradient_ns = backward - weight,
-          .weight_gradient_ns = weight,
-          .frozen_forward_ns = kept.frozen_forward.value(),
-          .output_activation_bytes = kept.output_bytes,
-          .saved_activation_bytes = kept.saved_activation_bytes,
-          .workspace_bytes = kept.workspace_bytes};
+  return {
+      .forward_ns = kept.forward.value(),
+      .input_gradient_ns = backward - weight,
+      .weight_gradient_ns = weight,
+      .frozen_forward_ns = kept.frozen_forward.value(),
+      .output_activation_bytes = kept.output_bytes,
+      .saved_activation_bytes = kept.saved_activation_bytes,
+      .workspace_bytes = kept.workspace_bytes,
+      .split_backward = SplitBackward{
+          .input_ns = kept.input.value(), .weight_ns = kept.weight.value(), .kept_bytes = kept.kept_for_weight_bytes}};
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
@@ -152,7 +156,9 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
     const at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
     const at::Tensor ones = at::ones_like(output);
     samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
+    measure_split(layer, inputs[layer].detach().requires_grad_(true), batch, samples[layer_class]);
   }
+  measure_split(0, at::Tensor(), batch, samples[class_of(config_, model_, 0)]);
   const at::NoGradGuard no_grad;
   MicroBatch frozen_batch = batch;
   frozen_batch.type = frozen_type_;
@@ -162,6 +168,20 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
         time([&] { run(layer, frozen_.at(layer).parameters, input, frozen_batch); }));
   }
   for (auto& [layer, state] : layers_) state.gradients.zero_();
+}
+
+void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& batch, LayerSamples& kept) {
+  at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
+  at::Tensor gradient = at::ones_like(output);
+  WeightGradients later;
+  kept.input.add(time([&] {
+    const DeferWeightGradients deferred(later);
+    torch::autograd::backward({output}, {gradient});
+  }));
+  kept.kept_for_weight_bytes = later.bytes();
+  // As where it runs: the graph, and the gradient that came, are gone.
+  output = gradient = at::Tensor();
+  kept.weight.add(time([&] { later.compute(); }));
 }
 
 void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {

@@ -40,8 +40,11 @@ LayerClass class_of(const TransformerConfig& config, const Model& model, int lay
 /// Layers of one class share their measurements: more samples for each.
 struct LayerSamples {
   Mean forward, backward, backward_without_input, frozen_forward;
-  Bytes output_bytes = 0, saved_activation_bytes = 0, workspace_bytes = 0;
-  std::array<Mean*, 4> times() { return {&forward, &backward, &backward_without_input, &frozen_forward}; }
+  Mean input, weight;  // I and W
+  Bytes output_bytes = 0, saved_activation_bytes = 0, workspace_bytes = 0, kept_for_weight_bytes = 0;
+  std::array<Mean*, 6> times() {
+    return {&forward, &backward, &backward_without_input, &frozen_forward, &input, &weight};
+  }
 };
 using SamplesByClass = std::map<LayerClass, LayerSamples>;
 
@@ -73,6 +76,8 @@ class LayerBench {
   MicroBatch made_up_batch(int samples, int tokens) const;
   template <typename Call>
   Nanoseconds time(Call call);
+  /// I and W of the layer, whose forward is done again for it.
+  void measure_split(int layer, at::Tensor input, const MicroBatch& batch, LayerSamples& kept);
   at::Tensor run(int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch);
 
   const TransformerConfig& config_;
