@@ -81,13 +81,12 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
       const auto coordinate = find_coordinate(phase.layout, rank);
       if (!coordinate) continue;
       const bool trains = phase.partition[coordinate->pipeline_rank].end > phase.first_trainable_layer;
-      curves.push_back(
-          {.from_step = phase.from_step,
-           .rank = rank,
-           .iteration_ns = summary.makespan_ns,
-           .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[coordinate->pipeline_rank],
-                                       summary.peak_in_flight[coordinate->pipeline_rank], trains)});
+      curves.push_back({.from_step = phase.from_step,
+                        .rank = rank,
+                        .iteration_ns = summary.makespan_ns,
+                        .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
+                        .changes = memory_over_time(phases[i].simulated.timeline, rank,
+                                                    phases[i].memory[coordinate->pipeline_rank], trains)});
     }
   }
   return curves;

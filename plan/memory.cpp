@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "plan/batch.h"
 #include "profiles/error.h"
@@ -61,7 +62,8 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
       rounded_bytes_(dtype == DType::kBFloat16 ? bytes_per_value(dtype) : 0),
       frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
-      exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)) {
+      exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)),
+      splits_backward_(splits_backward(unpartitioned.schedule)) {
   for (const Layer& layer : profile.model.layers)
     recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
 }
@@ -76,7 +78,7 @@ Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, 
          kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 
-RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const {
+RankMemory StageMemory::of(LayerRange stage, std::span<const InFlight> peaks, std::span<const LayerCost> layers) const {
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
@@ -95,9 +97,13 @@ RankMemory StageMemory::of(LayerRange stage, double peak_in_flight, std::span<co
   }
   // 0 in front of the first layer: token ids are next to nothing.
   const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
-  const auto [kept, computed_again] = saved_activations_of_micro_batch(stage, layers);
-  transient += computed_again;
-  memory.saved_activations = static_cast<Bytes>(peak_in_flight * static_cast<double>(kept));
+  const SavedActivations saved = saved_activations_of_micro_batch(stage, layers);
+  transient += saved.computed_again;
+  memory.until_backward = saved.kept;
+  memory.until_weights = saved.until_weights;
+  for (const InFlight& peak : peaks)
+    memory.saved_activations = std::max(memory.saved_activations,
+                                        peak.before_backward * saved.kept + peak.before_weights * saved.until_weights);
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
@@ -114,38 +120,68 @@ StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(Laye
   if (begin >= stage.end) return saved_activations;
   // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
   saved_activations.kept = output_bytes_of(begin - 1);
-  Bytes segment = 0;
+  Bytes segment = 0, split = 0;
   for (int layer = begin; layer < stage.end; ++layer) {
     segment += layers[layer].saved_activation_bytes;
+    if (splits_backward_)
+      split += split_backward_of(layers[layer], layer > unpartitioned_.first_trainable_layer).kept_bytes;
     const bool again = recomputed_[layer];
     if (layer + 1 < stage.end && joins_segment(unpartitioned_.recompute, recomputed_[layer + 1], again)) continue;
-    if (again) {
-      saved_activations.computed_again = std::max(saved_activations.computed_again, segment);
-      if (layer + 1 < stage.end) saved_activations.kept += output_bytes_of(layer);  // the next segment's input
-    } else {
-      saved_activations.kept += segment;
-    }
-    segment = 0;
+    Bytes kept = segment;
+    if (again) kept = layer + 1 < stage.end ? output_bytes_of(layer) : 0;  // the next segment's input
+    saved_activations.kept += kept;
+    saved_activations.until_weights += split;
+    // I goes from the last segment to the first: each leaves what W needs in place of what was kept for it.
+    Bytes& most = saved_activations.computed_again;
+    most = std::max(most + (splits_backward_ ? split - kept : 0), again ? segment : 0);
+    segment = split = 0;
   }
   return saved_activations;
 }
 
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_pipeline_ranks, int num_micro_batches,
-                                      int first_trainable_stage) {
-  // 1F1B's peak is reached before its steady part, which more micro-batches only lengthen. Messages keep nothing in
-  // flight: the schedule need not be lowered.
-  const int m = schedule == "1F1B" ? std::min(num_micro_batches, 2 * num_pipeline_ranks) : num_micro_batches;
-  return peak_in_flight(build_schedule(std::string(schedule), {.pipeline_parallel_size = num_pipeline_ranks,
-                                                               .num_micro_batches = m,
-                                                               .first_trainable_stage = first_trainable_stage}));
+std::vector<InFlight> peaks_of(const std::vector<Action>& list) {
+  std::set<InFlight> moments;
+  InFlight now;
+  bool has_backward = false;
+  for (const Action& action : list) {
+    const ActionKind kind = action.kind;
+    has_backward = has_backward || kind == ActionKind::backward || kind == ActionKind::input_gradient;
+    now.before_backward += kind == ActionKind::forward;
+    now.before_backward -= kind == ActionKind::backward || kind == ActionKind::input_gradient;
+    now.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
+    moments.insert(now);
+  }
+  std::vector<InFlight> peaks;
+  if (!has_backward) return peaks;
+  int most_before_weights = -1;
+  for (auto moment = moments.rbegin(); moment != moments.rend(); ++moment) {
+    if (moment->before_weights <= most_before_weights) continue;
+    most_before_weights = moment->before_weights;
+    peaks.push_back(*moment);
+  }
+  std::reverse(peaks.begin(), peaks.end());
+  return peaks;
+}
+
+std::vector<std::vector<InFlight>> peaks_in_flight_of(std::string_view schedule, int num_pipeline_ranks,
+                                                      int num_micro_batches, int first_trainable_stage) {
+  // All but GPipe have their peak before or after their steady part, which more micro-batches only lengthen. Messages
+  // keep nothing in flight: the schedule need not be lowered.
+  const int m = schedule == "GPipe" ? num_micro_batches : std::min(num_micro_batches, 4 * num_pipeline_ranks);
+  const Schedule built = build_schedule(schedule, {.pipeline_parallel_size = num_pipeline_ranks,
+                                                   .num_micro_batches = m,
+                                                   .first_trainable_stage = first_trainable_stage});
+  std::vector<std::vector<InFlight>> peaks;
+  for (const std::vector<Action>& list : built.body) peaks.push_back(peaks_of(list));
+  return peaks;
 }
 
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                   const Cluster& cluster) {
   const MicroBatchSize largest = planned_micro_batch(phase, settings.global_batch_size);
   const auto peaks =
-      peak_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
-                        first_trainable_stage(phase.partition, phase.first_trainable_layer));
+      peaks_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
+                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
   const StageMemory memory(phase, profile, settings.optimizer, settings.dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> pipeline_ranks;

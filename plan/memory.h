@@ -20,6 +20,8 @@ struct RankMemory {
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;           // tied gradients as they come from the pipeline's other end, when nothing is in flight
   Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
+  /// Of one micro-batch: what of the saved activations lives from F to B, or to I, and from I to W.
+  Bytes until_backward = 0, until_weights = 0;
   Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
@@ -32,9 +34,20 @@ struct RankMemory {
 /// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
-/// The same for a schedule by name with one stage per pipeline rank.
-std::vector<double> peak_in_flight_of(std::string_view schedule, int num_pipeline_ranks, int num_micro_batches,
-                                      int first_trainable_stage);
+/// Micro-batches that a pipeline rank holds something of, at one moment of its list.
+struct InFlight {
+  int before_backward = 0;  // between F and B, or I
+  int before_weights = 0;   // between I and W
+  auto operator<=>(const InFlight&) const = default;
+};
+
+/// The moments of a list with whole micro-batches, ascending, none with less of both than another: whatever the two
+/// keep, the most is at one of them. One where no backward is split, none on a frozen stage.
+std::vector<InFlight> peaks_of(const std::vector<Action>& list);
+
+/// By pipeline rank, for a schedule by name with one stage on each.
+std::vector<std::vector<InFlight>> peaks_in_flight_of(std::string_view schedule, int num_pipeline_ranks,
+                                                      int num_micro_batches, int first_trainable_stage);
 
 /// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
 /// piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own node's
@@ -59,13 +72,15 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 class StageMemory {
  public:
   StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
-  /// `layers`: costs of all layers on the stage's device, for planned_micro_batch.
-  RankMemory of(LayerRange stage, double peak_in_flight, std::span<const LayerCost> layers) const;
+  /// `layers`: costs of all layers on the stage's device, for planned_micro_batch. Throws InvalidInput where the
+  /// schedule splits the backward and they do not say what that keeps.
+  RankMemory of(LayerRange stage, std::span<const InFlight> peaks, std::span<const LayerCost> layers) const;
 
  private:
   struct SavedActivations {
     Bytes kept = 0;            // from forward until backward
-    Bytes computed_again = 0;  // most that lives in a backward beside that
+    Bytes until_weights = 0;   // from I until W
+    Bytes computed_again = 0;  // most that lives in a backward beside what was kept for it
   };
   SavedActivations saved_activations_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
 
@@ -76,6 +91,7 @@ class StageMemory {
   int moments_;
   Bytes exchange_;
   std::vector<bool> recomputed_;  // by layer
+  bool splits_backward_;
 };
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
@@ -100,11 +116,10 @@ struct MemoryChange {
 };
 
 /// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its pipeline rank,
-/// `peak_in_flight` the micro-batches that its saved activations are of, `timeline` the simulated iteration. A
-/// micro-batch's activations live from the begin of its F to the end of its B, and an action's workspace while it runs,
-/// an exchange while gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
-                                           double peak_in_flight, bool trains);
+/// `timeline` the simulated iteration. A micro-batch's activations live from the begin of its F to the end of its B, or
+/// of its I, which leaves what W needs until W has ended, and an action's workspace while it runs, an exchange while
+/// gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, bool trains);
 
 /// Where it is largest, the first time. Requires changes.
 MemoryChange largest(const std::vector<MemoryChange>& changes);

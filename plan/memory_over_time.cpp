@@ -4,28 +4,23 @@
 
 namespace frostpipe {
 
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
-                                           double peak_in_flight, bool trains) {
-  const Bytes of_micro_batch =
-      peak_in_flight > 0 ? static_cast<Bytes>(static_cast<double>(peak.saved_activations) / peak_in_flight) : 0;
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, bool trains) {
   std::vector<MemoryChange> changes;
-  int in_flight = 0;
+  Bytes held = peak.lasting();
   for (const Span& span : timeline.spans) {
     if (span.rank != rank) continue;
-    if (span.action.kind == ActionKind::reduce_gradient && peak.exchange > 0) {
-      changes.push_back({.at_ns = span.begin_ns, .bytes = peak.lasting() + peak.exchange, .action = span.action});
-      changes.push_back({.at_ns = span.end_ns, .bytes = peak.lasting(), .action = span.action, .ended = true});
+    const ActionKind kind = span.action.kind;
+    if (kind == ActionKind::reduce_gradient && peak.exchange > 0) {
+      changes.push_back({.at_ns = span.begin_ns, .bytes = held + peak.exchange, .action = span.action});
+      changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
     }
-    if (!is_compute(span.action.kind)) continue;
-    in_flight += trains && span.action.kind == ActionKind::forward;
-    changes.push_back({.at_ns = span.begin_ns,
-                       .bytes = peak.lasting() + in_flight * of_micro_batch + peak.workspace,
-                       .action = span.action});
-    in_flight -= span.action.kind == ActionKind::backward || span.action.kind == ActionKind::weight_gradient;
-    changes.push_back({.at_ns = span.end_ns,
-                       .bytes = peak.lasting() + in_flight * of_micro_batch,
-                       .action = span.action,
-                       .ended = true});
+    if (!is_compute(kind)) continue;
+    if (trains && kind == ActionKind::forward) held += peak.until_backward;
+    changes.push_back({.at_ns = span.begin_ns, .bytes = held + peak.workspace, .action = span.action});
+    if (kind == ActionKind::backward || kind == ActionKind::input_gradient) held -= peak.until_backward;
+    if (kind == ActionKind::input_gradient) held += peak.until_weights;
+    if (kind == ActionKind::weight_gradient) held -= peak.until_weights;
+    changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
   }
   return changes;
 }

@@ -133,13 +133,13 @@ class PhaseValidator {
       throw InvalidInput(at("num_micro_batches"),
                          fmt::format("must be <= {}, the samples of a mini-batch", plan_.global_batch_size),
                          std::to_string(phase_.num_micro_batches));
-    // What a schedule can be of one micro-batch it can be of many: only name and shape are in question here.
     if (!is_runnable(phase_.schedule))
       throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(runnable_schedule_names(), ", ")),
                          fmt::format("\"{}\"", phase_.schedule));
+    // No schedule asks for more than 2 p micro-batches, and one of many is long to build.
     try {
       build_schedule(phase_.schedule, {.pipeline_parallel_size = stages,
-                                       .num_micro_batches = 1,
+                                       .num_micro_batches = std::min(phase_.num_micro_batches, 2 * stages),
                                        .first_trainable_stage = first_trainable_stage(phase_.partition, first)});
     } catch (const InvalidInput& error) {
       throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));

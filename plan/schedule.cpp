@@ -16,17 +16,21 @@ namespace {
 struct Builder {
   std::string_view name;
   Schedule (*build)(const ScheduleShape&);
+  bool runnable = false;
+  bool splits_backward = false;
 };
 
-constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe},
-                                             {"1F1B", one_f_one_b},
+constexpr bool kRunnable = true, kSplits = true;
+
+constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kRunnable},
+                                             {"1F1B", one_f_one_b, kRunnable},
                                              {"Interleaved1F1B", interleaved_one_f_one_b},
                                              {"LoopedBFS", looped_bfs},
-                                             {"ZB-H1", zero_bubble_h1},
-                                             {"ZB-H2", zero_bubble_h2},
-                                             {"InterleavedZeroBubble", interleaved_zero_bubble},
-                                             {"ZBVZeroBubble", zero_bubble_v},
-                                             {"DualPipeV", dual_pipe_v},
+                                             {"ZB-H1", zero_bubble_h1, kRunnable, kSplits},
+                                             {"ZB-H2", zero_bubble_h2, kRunnable, kSplits},
+                                             {"InterleavedZeroBubble", interleaved_zero_bubble, false, kSplits},
+                                             {"ZBVZeroBubble", zero_bubble_v, false, kSplits},
+                                             {"DualPipeV", dual_pipe_v, false, kSplits},
                                              {"PipeDream-2BW", pipedream_2bw},
                                              {"TeraPipe", terapipe},
                                              {"Seq1F1B", seq_one_f_one_b}}};
@@ -34,6 +38,13 @@ constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe},
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// Null: none of that name.
+const Builder* find_builder(std::string_view name) {
+  const auto found = std::find_if(kBuilders.begin(), kBuilders.end(),
+                                  [&](const Builder& builder) { return equal_ignoring_case(builder.name, name); });
+  return found != kBuilders.end() ? found : nullptr;
 }
 
 }  // namespace
@@ -62,8 +73,7 @@ int num_stages(const Schedule& schedule) { return static_cast<int>(schedule.pipe
 int num_pipeline_ranks(const Schedule& schedule) { return static_cast<int>(schedule.body.size()); }
 
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
-  for (const auto& builder : kBuilders)
-    if (equal_ignoring_case(builder.name, name)) return builder.build(shape);
+  if (const Builder* builder = find_builder(name)) return builder->build(shape);
   throw InvalidInput("schedule", fmt::format("must be one of {}", fmt::join(schedule_names(), ", ")),
                      fmt::format("\"{}\"", name));
 }
@@ -74,12 +84,21 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::vector<std::string> runnable_schedule_names() { return {"GPipe", "1F1B"}; }
+std::vector<std::string> runnable_schedule_names() {
+  std::vector<std::string> names;
+  for (const auto& builder : kBuilders)
+    if (builder.runnable) names.emplace_back(builder.name);
+  return names;
+}
 
 bool is_runnable(std::string_view name) {
-  const std::vector<std::string> runnable = runnable_schedule_names();
-  return std::any_of(runnable.begin(), runnable.end(),
-                     [&](const std::string& one) { return equal_ignoring_case(one, name); });
+  const Builder* builder = find_builder(name);
+  return builder != nullptr && builder->runnable;
+}
+
+bool splits_backward(std::string_view name) {
+  const Builder* builder = find_builder(name);
+  return builder != nullptr && builder->splits_backward;
 }
 
 }  // namespace frostpipe

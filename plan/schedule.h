@@ -113,9 +113,11 @@ Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
 /// names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
-/// Those that plans may use and the executor runs: one stage per rank, whole backwards.
+/// Those that plans may use and the executor runs: one stage per rank.
 std::vector<std::string> runnable_schedule_names();
 bool is_runnable(std::string_view name);
+/// Whether a schedule by name has I and W in place of B. An unknown name has not.
+bool splits_backward(std::string_view name);
 
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between

@@ -79,17 +79,18 @@ class UniformCostModel final : public CostModel {
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
 /// gradient of trainable layers, and the forward of those that are computed again; the run's first trainable layer has
-/// no input gradient. REDUCE_GRAD: all-reduce over its replicas of those gradients of the stage that may differ from
-/// zero (reduced_gradient_bytes); then, while nothing is frozen, first and last rank add the gradients of tied
-/// parameters, priced as an all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an
-/// all-reduce of 8 bytes before it (the global gradient norm) over all ranks that have something to train: a rank whose
-/// stage is frozen as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output
-/// activation of the layer before the cut; over shared links it competes with those of other ranks. With t tensor ranks
-/// a rank stands for all t: layers cost what was measured with t (their collectives included), gradients and updates
-/// are 1 / t, and a message between nodes is scattered and gathered (Communication). Gradient reductions of one node's
-/// stages run side by side over its shared links; where they overlap, REDUCE_GRAD is what is left after the last
-/// backward: max over layers, in the order of the backward, of (when its gradient is there) + (the reductions from it
-/// on). A micro-batch without samples costs nothing and sends nothing.
+/// no input gradient. I and W of a schedule that splits B: as measured apart, with those forwards in I. REDUCE_GRAD:
+/// all-reduce over its replicas of those gradients of the stage that may differ from zero (reduced_gradient_bytes);
+/// then, while nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of
+/// the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before it (the
+/// global gradient norm) over all ranks that have something to train: a rank whose stage is frozen as a whole has no
+/// OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of the layer before the
+/// cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
+/// cost what was measured with t (their collectives included), gradients and updates are 1 / t, and a message between
+/// nodes is scattered and gathered (Communication). Gradient reductions of one node's stages run side by side over its
+/// shared links; where they overlap, REDUCE_GRAD is what is left after the last backward: max over layers, in the order
+/// of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples costs
+/// nothing and sends nothing.
 ///
 /// With a cache, expected times: a frozen layer of pipeline rank 0 is computed for computed_fraction() of the samples,
 /// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to pipeline rank 0, CACHE_WRITE: what is
@@ -116,6 +117,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds input_gradient_ns = 0;
     Nanoseconds weight_gradient_ns = 0;
     Nanoseconds recompute_ns = 0;  // forwards that are done again in a backward
+    SplitBackward split;           // where the schedule splits it
     Bytes sent_forward_bytes = 0, sent_backward_bytes = 0;
     TransferCost send_forward, send_backward;
     std::vector<SharedOccupancy> shared_forward, shared_backward;

@@ -56,6 +56,7 @@ class ProfileCostModel::Prices {
         cluster_(cluster),
         messages_(cluster, phase.layout.tensor_parallel_size),
         side_by_side_(reductions_side_by_side(cluster, phase.layout)),
+        splits_backward_(splits_backward(phase.schedule)),
         cache_reach_(phase.partition.front().end),
         speed_(cache_speed(phase, profile)) {
     const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
@@ -112,8 +113,9 @@ class ProfileCostModel::Prices {
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
       const LayerCost cost =
           cost_of(profile_, key_of(layer, smallest, cluster_.devices[rank_of(layout_, stage, 0)].type));
-      gradients.push_back(
-          {cost.weight_gradient_ns + (layer > phase_.first_trainable_layer ? cost.input_gradient_ns : 0), bytes});
+      const bool has_input_gradient = layer > phase_.first_trainable_layer;
+      const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
+      gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
     }
     Segment reduction = all_reduce_segment(cluster_, replicas_of(layout_, stage), bytes_of_all, side_by_side_);
     if (!gradients.empty())
@@ -181,7 +183,13 @@ class ProfileCostModel::Prices {
     }
     cost.forward_ns += measured.forward_ns;
     cost.weight_gradient_ns += measured.weight_gradient_ns;
-    if (layer > phase_.first_trainable_layer) cost.input_gradient_ns += measured.input_gradient_ns;
+    const bool has_input_gradient = layer > phase_.first_trainable_layer;
+    if (has_input_gradient) cost.input_gradient_ns += measured.input_gradient_ns;
+    if (splits_backward_) {
+      const SplitBackward split = split_backward_of(measured, has_input_gradient);
+      cost.split.input_ns += split.input_ns;
+      cost.split.weight_ns += split.weight_ns;
+    }
     if (is_recomputed(phase_.recompute, profile_.model.layers[layer].kind)) cost.recompute_ns += measured.forward_ns;
   }
 
@@ -193,6 +201,7 @@ class ProfileCostModel::Prices {
   const Cluster& cluster_;
   Messages messages_;
   int side_by_side_;
+  bool splits_backward_;
   int cache_reach_;  // where pipeline rank 0's layers end
   CacheSpeed speed_;
   Bytes entry_bytes_ = 0;  // of a mean sample in the cache
@@ -273,9 +282,9 @@ Nanoseconds ProfileCostModel::compute_ns(const Action& action, int /*pipeline ra
     case ActionKind::backward:
       return cost.recompute_ns + cost.input_gradient_ns + cost.weight_gradient_ns;
     case ActionKind::input_gradient:
-      return cost.recompute_ns + cost.input_gradient_ns;
+      return cost.recompute_ns + cost.split.input_ns;
     case ActionKind::weight_gradient:
-      return cost.weight_gradient_ns;
+      return cost.split.weight_ns;
     default:
       return cost.forward_ns;
   }

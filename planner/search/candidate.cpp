@@ -98,7 +98,7 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
 
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<double>& in_flight = this->in_flight(unpartitioned, 0);
+  const auto& in_flight = this->in_flight(unpartitioned, 0);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   int begin = 0;
   for (int pipeline_rank = 0; pipeline_rank < unpartitioned.layout.pipeline_parallel_size && begin < n;
@@ -108,11 +108,12 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
     // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
     const int input = std::max(begin, unpartitioned.first_trainable_layer) - 1;
-    const auto input_bytes =
-        input < 0 ? 0.0 : in_flight[pipeline_rank] * static_cast<double>(layers.at(input).output_activation_bytes);
+    int most_in_flight = 0;
+    for (const InFlight& peak : in_flight[pipeline_rank])
+      most_in_flight = std::max(most_in_flight, peak.before_backward + peak.before_weights);
+    const Bytes input_bytes = input < 0 ? 0 : most_in_flight * layers.at(input).output_activation_bytes;
     const auto fits = [&](int end) {
-      const RankMemory need = memory.of({begin, end}, in_flight[pipeline_rank], layers);
-      return static_cast<double>(need.rising()) - input_bytes <= static_cast<double>(*limit);
+      return memory.of({begin, end}, in_flight[pipeline_rank], layers).rising() - input_bytes <= *limit;
     };
     int end = begin;
     while (end < n && fits(end + 1)) ++end;
@@ -124,8 +125,7 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<double>& in_flight =
-      this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto that_fit = [&](int pipeline_rank, int begin, auto&& visit) {
     const auto limit = limit_of(unpartitioned, pipeline_rank);
@@ -151,8 +151,7 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
 
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<double>& in_flight =
-      this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto by_missing = [&](int pipeline_rank, int begin, auto&& visit) {
     const Bytes limit = limit_of(unpartitioned, pipeline_rank).value_or(std::numeric_limits<Bytes>::max());
@@ -193,11 +192,11 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
   return partition;
 }
 
-const std::vector<double>& CandidateMaker::in_flight(const Phase& unpartitioned, int first_stage) {
+const std::vector<std::vector<InFlight>>& CandidateMaker::in_flight(const Phase& unpartitioned, int first_stage) {
   auto& known = in_flight_[{unpartitioned.schedule, unpartitioned.num_micro_batches, first_stage}];
   if (known.empty())
-    known = peak_in_flight_of(unpartitioned.schedule, unpartitioned.layout.pipeline_parallel_size,
-                              unpartitioned.num_micro_batches, first_stage);
+    known = peaks_in_flight_of(unpartitioned.schedule, unpartitioned.layout.pipeline_parallel_size,
+                               unpartitioned.num_micro_batches, first_stage);
   return known;
 }
 
@@ -219,8 +218,7 @@ std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_r
 
 Candidate CandidateMaker::with_memory(Phase phase) {
   const StageMemory price(phase, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<double>& peaks =
-      in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  const auto& peaks = in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
   std::vector<RankMemory> memory;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank)
     memory.push_back(price.of(phase.partition[pipeline_rank], peaks[pipeline_rank], layers_on(phase, pipeline_rank)));

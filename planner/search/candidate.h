@@ -64,7 +64,7 @@ class CandidateMaker {
 
  private:
   std::variant<Partition, Infeasible> published_partition() const;
-  const std::vector<double>& in_flight(const Phase& unpartitioned, int first_stage);
+  const std::vector<std::vector<InFlight>>& in_flight(const Phase& unpartitioned, int first_stage);
   const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);
   /// Least memory limit of the ranks at one pipeline rank.
   std::optional<Bytes> limit_of(const Phase& phase, int pipeline_rank) const;
@@ -74,7 +74,7 @@ class CandidateMaker {
   LayerCosts& costs_;
   int num_nodes_;
   Phase unpartitioned_;  // what all candidates share
-  std::map<std::tuple<std::string, int, int>, std::vector<double>>
+  std::map<std::tuple<std::string, int, int>, std::vector<std::vector<InFlight>>>
       in_flight_;  // by schedule, micro-batches, first stage that trains
 };
 

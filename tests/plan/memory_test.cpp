@@ -33,12 +33,14 @@ TEST(Memory, IsWeightsGradientsTwoMomentsSavedActivationsAndWorkspace) {
                                            .gradients = 2200 * 4,
                                            .optimizer_state = 2 * 2200 * 4,
                                            .saved_activations = 2 * 3 * 1000,  // two in flight, three layers
-                                           .workspace = 10 + 100}));           // and the activation it sends
+                                           .workspace = 10 + 100,              // and the activation it sends
+                                           .until_backward = 3 * 1000}));
   EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
                                            .gradients = 1230 * 4,
                                            .optimizer_state = 2 * 1230 * 4,
                                            .saved_activations = 1 * (3 * 1000 + 100),  // one in flight, with its input
-                                           .workspace = 10 + 100}));
+                                           .workspace = 10 + 100,
+                                           .until_backward = 3 * 1000 + 100}));
   EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 3100 + 110);
 }
 
@@ -117,7 +119,7 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
   const Trace timeline{.spans = {{0, 0, {.kind = ActionKind::forward}, 0, 10},
                                  {0, 0, {.kind = ActionKind::backward}, 10, 30},
                                  {0, 0, {.kind = ActionKind::reduce_gradient}, 30, 40}}};
-  const MemoryChange peak = largest(memory_over_time(timeline, 0, pipeline_ranks[0], 2, /*trains=*/true));
+  const MemoryChange peak = largest(memory_over_time(timeline, 0, pipeline_ranks[0], /*trains=*/true));
   EXPECT_EQ(peak.action.kind, ActionKind::reduce_gradient);
   EXPECT_EQ(peak.bytes, pipeline_ranks[0].total());
 }
@@ -133,7 +135,8 @@ TEST(Memory, FrozenLayersKeepWeightsOnly) {
                                            .gradients = 30 * 4,
                                            .optimizer_state = 2 * 30 * 4,
                                            .saved_activations = 1000 + 100,  // the head, and its input
-                                           .workspace = 10 + 100 + 100}));
+                                           .workspace = 10 + 100 + 100,
+                                           .until_backward = 1000 + 100}));
 }
 
 TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
@@ -200,19 +203,88 @@ TEST(Memory, FrozenLayersAreNeverComputedAgain) {
 
 // Rank 0 of a 1F1B pipeline of two, F = B = 10: F0 F1 B0 B1, the first B at 30.
 TEST(Memory, OverTimeStepsWithEveryMicroBatchAndPeaksAtTheWhole) {
-  const RankMemory peak{.weights = 1000, .saved_activations = 200, .workspace = 7};
+  const RankMemory peak{.weights = 1000, .saved_activations = 200, .workspace = 7, .until_backward = 100};
   Trace timeline{.num_ranks = 1, .spans = {}, .events = {}};
   for (const auto& [text, begin, end] : {std::tuple{"0F0", 0, 10}, {"0F1", 10, 20}, {"0B0", 30, 40}, {"0B1", 50, 60}})
     timeline.spans.push_back(
         {.rank = 0, .step = 0, .action = parse_action(text, "test"), .begin_ns = begin, .end_ns = end});
-  const auto changes = memory_over_time(timeline, 0, peak, /*peak_in_flight=*/2, /*trains=*/true);
+  const auto changes = memory_over_time(timeline, 0, peak, /*trains=*/true);
   std::vector<std::pair<Nanoseconds, Bytes>> steps;
   for (const MemoryChange& change : changes) steps.emplace_back(change.at_ns, change.bytes);
   EXPECT_EQ(steps, (std::vector<std::pair<Nanoseconds, Bytes>>{
                        {0, 1107}, {10, 1100}, {10, 1207}, {20, 1200}, {30, 1207}, {40, 1100}, {50, 1107}, {60, 1000}}));
   EXPECT_EQ(largest(changes).bytes, peak.total());
   EXPECT_EQ(to_string(largest(changes).action), "0F1");
-  EXPECT_TRUE(memory_over_time(timeline, 1, peak, 2, true).empty());
+  EXPECT_TRUE(memory_over_time(timeline, 1, peak, true).empty());
+}
+
+/// Every layer keeps 1000 B from F to I and `kept` from I to W.
+std::vector<RankMemory> split_memory(const Phase& phase, Bytes kept) {
+  Profile profile = flat_profile(chain_model(2), 4, 16);
+  for (Measurement& one : profile.measurements) one.cost.split_backward = SplitBackward{500, 500, kept};
+  return memory_of(phase, {.global_batch_size = 4 * phase.num_micro_batches}, profile, cluster_of(2));
+}
+
+// ZB-H1 on two ranks. Rank 0: F0 F1 I0 W0 F2 I1 W1 ...; rank 1: F0 I0 F1 I1 W0 ..., whose W is one behind.
+TEST(Memory, OfASplitBackwardIsWhatEachMomentOfTheListHolds) {
+  Phase phase = two_stages();
+  phase.schedule = "ZB-H1";
+  phase.num_micro_batches = 4;
+  const auto peaks = peaks_in_flight_of("ZB-H1", 2, 4, 0);
+  ASSERT_EQ(to_text(build_schedule("ZB-H1", {2, 4})),
+            "rank 0: 0F0 0F1 0I0 0W0 0F2 0I1 0W1 0F3 0I2 0W2 0I3 0W3\n"
+            "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1F3 1I3 1W2 1W3\n");
+  EXPECT_EQ(peaks[0], (std::vector<InFlight>{{1, 1}, {2, 0}}));
+  EXPECT_EQ(peaks[1], (std::vector<InFlight>{{0, 2}, {1, 1}}));
+  const auto little = split_memory(phase, 300), much = split_memory(phase, 1200);
+  EXPECT_EQ(little[0].saved_activations, 2 * 3000);        // before the first I
+  EXPECT_EQ(little[1].saved_activations, 3100 + 3 * 300);  // in the second F
+  EXPECT_EQ(much[0].saved_activations, 3000 + 3 * 1200);   // after the first I
+  EXPECT_EQ(much[1].saved_activations, 2 * 3 * 1200);      // after the second I
+  EXPECT_EQ(little[1].workspace, 10 + 100);
+  EXPECT_EQ(much[1].workspace, 10 + 100 + 3 * 200);  // what I leaves more than it finds
+}
+
+TEST(Memory, OfASplitBackwardThatComputesAgainHasBothInI) {
+  Phase phase = two_stages();
+  phase.schedule = "ZB-H1";
+  phase.recompute = RecomputeMode::layers;
+  const auto pipeline_ranks = split_memory(phase, 300);
+  EXPECT_EQ(pipeline_ranks[0].until_backward, 100 + 100);
+  EXPECT_EQ(pipeline_ranks[0].until_weights, 3 * 300);
+  // In the embedding's I: its activations again, and what the two layers after it leave, without the input that the
+  // last of them had.
+  EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000 + 2 * 300 - 100);
+}
+
+// Oracle: the same schedules with all their micro-batches.
+TEST(Memory, PeaksInFlightAreThoseOfTheWholeList) {
+  for (const std::string& name : runnable_schedule_names()) {
+    for (int p = 1; p <= 6; ++p) {
+      for (const int m : {2 * p, 4 * p + 1, 40}) {
+        for (int first = 0; first < p; ++first) {
+          const Schedule schedule = build_schedule(name, {p, m, first});
+          const auto peaks = peaks_in_flight_of(name, p, m, first);
+          for (int rank = 0; rank < p; ++rank)
+            EXPECT_EQ(peaks[rank], peaks_of(schedule.body[rank])) << name << " p " << p << " m " << m << " " << rank;
+          EXPECT_EQ(peaks[0].empty(), first > 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Memory, OverTimeHoldsWhatWNeedsUntilItHasEnded) {
+  const RankMemory peak{.weights = 1000, .saved_activations = 140, .until_backward = 100, .until_weights = 40};
+  Trace timeline{.num_ranks = 1, .spans = {}, .events = {}};
+  for (const auto& [text, begin, end] :
+       {std::tuple{"0F0", 0, 10}, {"0I0", 10, 20}, {"0F1", 20, 30}, {"0W0", 30, 40}, {"0I1", 40, 50}, {"0W1", 50, 60}})
+    timeline.spans.push_back(
+        {.rank = 0, .step = 0, .action = parse_action(text, "test"), .begin_ns = begin, .end_ns = end});
+  std::vector<Bytes> after;
+  for (const MemoryChange& change : memory_over_time(timeline, 0, peak, /*trains=*/true))
+    if (change.ended) after.push_back(change.bytes);
+  EXPECT_EQ(after, (std::vector<Bytes>{1100, 1040, 1140, 1100, 1040, 1000}));
 }
 
 TEST(Memory, EveryReplicaMustFit) {

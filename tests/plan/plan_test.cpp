@@ -153,7 +153,7 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
 
 TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
-            "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, is \"zigzag\"");
+            "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, ZB-H1, ZB-H2, is \"zigzag\"");
   EXPECT_EQ(read_error_of(with(good_, "\"optimizer\": \"adamw\"", "\"optimizer\": \"lion\"")),
             "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
   EXPECT_EQ(read_error_of(with(good_, "\"dtype\": \"float32\"", "\"dtype\": \"int3\"")),

@@ -35,7 +35,7 @@ TEST(ToGrid, ShowsTheFigureOfTheMegatronPaper) {
 }
 
 TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
-  for (const auto& name : runnable_schedule_names())
+  for (const std::string name : {"GPipe", "1F1B"})
     for (int p = 1; p <= 5; ++p)
       for (int m = 1; m <= 12; ++m)
         EXPECT_THAT(to_grid(build_schedule(name, {p, m, 0})),

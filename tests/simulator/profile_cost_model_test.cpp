@@ -5,11 +5,13 @@
 
 #include "profiles/error.h"
 #include "simulator/cost_model.h"
+#include "tests/plan/examples.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
 namespace {
 
+using examples::message_of;
 using test::free_cluster;
 using test::synthetic_profile;
 using test::SyntheticLayer;
@@ -57,8 +59,30 @@ TEST(ProfileCostModel, SumsTheLayersOfAStage) {
   EXPECT_EQ(only_compute(costs, "0F0", 0), 2 * (1 + 2));
   EXPECT_EQ(only_compute(costs, "1F1", 1), 2 * (3 + 4));
   EXPECT_EQ(only_compute(costs, "1B0", 1), 2 * (30 + 40 + 300 + 400));
-  EXPECT_EQ(only_compute(costs, "1I0", 1), 2 * (30 + 40));
-  EXPECT_EQ(only_compute(costs, "1W0", 1), 2 * (300 + 400));
+}
+
+/// Measured apart: I takes 50 a layer and W 80 more than the layer's number.
+TEST(ProfileCostModel, PricesIAndWAsMeasuredApart) {
+  std::vector<SyntheticLayer> layers;
+  for (int layer = 0; layer < 4; ++layer)
+    layers.push_back({.forward_ns = 1000,
+                      .input_gradient_ns = 10,
+                      .weight_gradient_ns = 100,
+                      .split_backward = SplitBackward{.input_ns = 50, .weight_ns = 80 + layer}});
+  const Profile profile = synthetic_profile(1, layers);
+  Phase phase = frozen_phase_of({{0, 2}, {2, 4}}, 1, 2, 1);
+  phase.schedule = "ZB-H1";
+  phase.recompute = RecomputeMode::attention;
+  const ProfileCostModel costs(phase, {.global_batch_size = 4}, profile, free_cluster(2));
+  // Layer 1 is the first that trains: of its backward of 100 without an input gradient, 81 are W. Its forward is done
+  // again.
+  EXPECT_EQ(only_compute(costs, "0I0", 0), 2 * (100 - 81 + 1000));
+  EXPECT_EQ(only_compute(costs, "0W0", 0), 2 * 81);
+  EXPECT_EQ(only_compute(costs, "1I1", 1), 2 * (50 + 50));
+  EXPECT_EQ(only_compute(costs, "1W1", 1), 2 * (82 + 83));
+  EXPECT_EQ(
+      message_of([&] { const ProfileCostModel none(phase, {.global_batch_size = 4}, digits(), free_cluster(2)); }),
+      "profile: split_backward: must be measured for a schedule that splits it; profile again, is missing");
 }
 
 TEST(ProfileCostModel, TheRunsFirstTrainableLayerHasNoInputGradient) {
