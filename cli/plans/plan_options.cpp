@@ -73,7 +73,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--schedule", options.plan.schedule,
-                  "The only schedule to use: 1F1B or GPipe; default: the faster one")
+                  "The only schedule to use: 1F1B, GPipe, ZB-H1 or ZB-H2; default: the faster of the first two")
       ->check(CLI::IsMember(runnable_schedule_names()).description(""))
       ->type_name("NAME");
   command

@@ -45,8 +45,8 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
                    fmt::format("{} {}", in_milliseconds(std::max(terms.to_ns, terms.update_ns)),
                                terms.to_ns >= terms.update_ns ? "filling" : "update"),
                    in_milliseconds(terms.work_ns),
-                   fmt::format("{} {}", in_milliseconds(std::max(terms.back_ns, terms.reduction_ns)),
-                               terms.back_ns >= terms.reduction_ns ? "draining" : "reduction"),
+                   fmt::format("{} {}", in_milliseconds(std::max(terms.draining_ns(), terms.reduction_ns)),
+                               terms.draining_ns() >= terms.reduction_ns ? "draining" : "reduction"),
                    in_milliseconds(terms.norm_ns), in_milliseconds(terms.total_ns()), in_mebibytes(need.total()),
                    limit ? in_mebibytes(*limit) : "none", most.second});
   }

@@ -172,6 +172,9 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
                            double largest_mean_ratio) {
   if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1))
     throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
+  if (splits_backward(schedule.name))
+    throw InvalidInput("schedule", "must compute each backward in one piece for TimelyFreeze's programme",
+                       schedule.name);
   if (num_stages(schedule) != num_pipeline_ranks(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) ||
       !schedule.prologue.empty())
     throw InvalidInput(

@@ -91,6 +91,7 @@ class Search {
     std::vector<Choice> choices;
     for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
       for (const int m : maker_.numbers_of_micro_batches()) {
+        if (!why_no_schedule(problem_.options.schedule, search_.pipeline_parallel_size, m).empty()) continue;
         try {
           const Nanoseconds bound = bound_of_any_partition(
               maker_.unpartitioned_phase(search_.recompute[recompute], schedules_.front(), m), problem_, costs_);

@@ -47,6 +47,13 @@ void require_meaningful(const PlanningProblem& problem) {
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
     throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
                        profile.measurements.empty() ? "no measurements" : "none above 0");
+  const auto is_split = [](const Measurement& one) { return one.cost.split_backward.has_value(); };
+  if (splits_backward(options.schedule) &&
+      std::none_of(profile.measurements.begin(), profile.measurements.end(), is_split))
+    throw InvalidInput(
+        "profile of " + profile.model.name,
+        fmt::format("must have measured the split backward that {} needs; profile again", options.schedule),
+        "has only whole ones");
   const int layers = static_cast<int>(profile.model.layers.size());
   constexpr int kMostLayers = 10'000;
   if (layers > kMostLayers)
@@ -89,7 +96,22 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
+  const int most_micro_batches =
+      options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
+  if (const std::string reason = why_no_schedule(options.schedule, p, most_micro_batches); !reason.empty())
+    return reason;
   if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
+  return {};
+}
+
+std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches) {
+  if (schedule.empty()) return {};
+  try {  // no schedule asks for more than 2 p micro-batches, and one of many is long to build
+    build_schedule(schedule, {.pipeline_parallel_size = pipeline_parallel_size,
+                              .num_micro_batches = std::min(num_micro_batches, 2 * pipeline_parallel_size)});
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
   return {};
 }
 

@@ -52,12 +52,15 @@ StepSettings step_settings(const PlanOptions& options);
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
 /// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no
-/// backward times, pins of layers that are not there.
+/// backward times, pins of layers that are not there, a schedule that needs times of a split backward.
 void require_meaningful(const PlanningProblem& problem);
 
 /// Why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that need
 /// another length; empty if one may be. Throws InvalidInput for a length below 1.
 std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size);
+
+/// Why the schedule (empty: any) does not exist for these stages and at most so many micro-batches; empty if it does.
+std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches);
 
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);

@@ -12,8 +12,8 @@ namespace {
 
 /// One layer, one micro-batch.
 struct LayerTime {
-  Nanoseconds forward = 0, backward = 0;
-  Nanoseconds all() const { return forward + backward; }
+  Nanoseconds forward = 0, backward = 0, weights = 0;  // backward: of a split one, I
+  Nanoseconds all() const { return forward + backward + weights; }
 };
 
 LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const MeasurementKey& key,
@@ -24,8 +24,15 @@ LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const Meas
     if (computed == 1) return {.forward = cost.frozen_forward_ns};
     return {.forward = expected_frozen_forward_ns(profile, key, computed * key.micro_batch_size)};
   }
-  LayerTime time{.forward = cost.forward_ns, .backward = cost.weight_gradient_ns};
-  if (layer > unpartitioned.first_trainable_layer) time.backward += cost.input_gradient_ns;
+  const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
+  LayerTime time{.forward = cost.forward_ns};
+  if (splits_backward(unpartitioned.schedule)) {
+    const SplitBackward split = split_backward_of(cost, has_input_gradient);
+    time.backward = split.input_ns;
+    time.weights = split.weight_ns;
+  } else {
+    time.backward = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
+  }
   if (is_recomputed(unpartitioned.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
   return time;
 }
@@ -45,9 +52,8 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
 
 /// Of replica 0, by layer.
 struct LayerWork {
-  std::map<std::string, std::vector<Nanoseconds>> of_type,
-      forward_of_type;                         // all its micro-batches, by device type; the forwards alone
-  std::vector<Nanoseconds> least;              // the least of these
+  std::map<std::string, WorkByLayer> of_type;  // by device type
+  std::vector<Nanoseconds> least;              // the least of all its work
   std::vector<Nanoseconds> forward, backward;  // of what trains: the smaller micro-batch, the fastest device
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
@@ -64,15 +70,15 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = profile.model.layers.size();
   LayerWork work{.of_type = {},
-                 .forward_of_type = {},
                  .least = std::vector<Nanoseconds>(n, kLargest),
                  .forward = std::vector<Nanoseconds>(n, kLargest),
                  .backward = std::vector<Nanoseconds>(n, kLargest)};
   for (int k = 0; k < layout.pipeline_parallel_size; ++k) {
     const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
-    const auto [entry, is_new] = work.of_type.try_emplace(type, n, 0);
+    const auto [entry, is_new] = work.of_type.try_emplace(type);
     if (!is_new) continue;
-    auto& forward = work.forward_of_type.try_emplace(type, n, 0).first->second;
+    WorkByLayer& here = entry->second;
+    for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
     for (const auto& [size, count] : count_of_size) {
       const auto& layers = costs.at(type, size, unpartitioned.tokens, layout.tensor_parallel_size);
       for (std::size_t layer = 0; layer < n; ++layer) {
@@ -83,8 +89,9 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
                                  .tokens = unpartitioned.tokens,
                                  .tensor_parallel_size = layout.tensor_parallel_size};
         const LayerTime time = time_of(unpartitioned, profile, key, layers[layer]);
-        entry->second[layer] += count * time.all();
-        forward[layer] += count * time.forward;
+        here.all[layer] += count * time.all();
+        here.forwards[layer] += count * time.forward;
+        here.weights[layer] += count * time.weights;
         if (size != smaller) continue;
         const bool trains = static_cast<int>(layer) >= unpartitioned.first_trainable_layer;
         work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
@@ -92,8 +99,7 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
         work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
       }
     }
-    for (std::size_t layer = 0; layer < n; ++layer)
-      work.least[layer] = std::min(work.least[layer], entry->second[layer]);
+    for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], here.all[layer]);
   }
   return work;
 }
@@ -113,17 +119,15 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
   const LayerWork work = work_of(unpartitioned, problem, costs);
-  for (const auto& [type, of_layers] : work.of_type) work_[type] = sums_before(of_layers);
-  for (const auto& [type, of_layers] : work.forward_of_type) forward_work_[type] = sums_before(of_layers);
+  for (const auto& [type, of] : work.of_type)
+    work_[type] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
   for (int k = 0; k < pipeline_ranks_; ++k) {
-    const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
-    work_of_pipeline_rank_.push_back(&work_[type]);
-    forward_work_of_pipeline_rank_.push_back(&forward_work_[type]);
+    work_of_pipeline_rank_.push_back(&work_.at(cluster.devices.at(rank_of(layout, k, 0)).type));
   }
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());
-  for (const auto& [type, of_layers] : work.of_type) {
+  for (const auto& [type, of] : work.of_type) {
     const auto& updates = costs.updates(type, options.optimizer);
     for (int layer = 0; layer < n; ++layer)
       update[layer] =
@@ -165,8 +169,9 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
 }
 
 StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
-  Terms terms{.work_ns = (*work_of_pipeline_rank_[pipeline_rank])[stage.end] -
-                         (*work_of_pipeline_rank_[pipeline_rank])[stage.begin]};
+  const auto of_stage = [&](const std::vector<Nanoseconds>& before) { return before[stage.end] - before[stage.begin]; };
+  const WorkByLayer& work = *work_of_pipeline_rank_[pipeline_rank];
+  Terms terms{.work_ns = of_stage(work.all), .weights_ns = of_stage(work.weights)};
   if (stage.end <= first_trainable_layer_) return terms;
   const auto bytes = static_cast<double>(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
   terms.to_ns = chain_forward_[stage.begin] + messages_[pipeline_rank] + update_[1];
@@ -179,12 +184,11 @@ StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
     terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
   terms.reduction_ns = reduction_ns(pipeline_rank, bytes);
   terms.norm_ns = norm_ns_;
-  const auto of_stage = [&](const std::vector<Nanoseconds>& before) { return before[stage.end] - before[stage.begin]; };
   const auto after = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
-  const Nanoseconds forwards = of_stage(*forward_work_of_pipeline_rank_[pipeline_rank]);
-  terms.through_ns =
-      after(chain_forward_) + after(chain_backward_) + 2 * (messages_.back() - messages_[pipeline_rank]) +
-      std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + terms.work_ns - forwards);
+  const Nanoseconds forwards = of_stage(work.forwards), backwards = terms.work_ns - forwards - terms.weights_ns;
+  terms.through_ns = after(chain_forward_) + after(chain_backward_) +
+                     2 * (messages_.back() - messages_[pipeline_rank]) +
+                     std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + backwards);
   return terms;
 }
 
@@ -210,6 +214,8 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
   const double mean = static_cast<double>(sum) / m;
+  // W of the stages before a rank need not be done before or after its work.
+  if (splits_backward(unpartitioned.schedule)) share = 0;
   const double bound = share > 0 ? mean * share / (1 - std::pow(1 - share / m, p)) : mean * m / p;
   constexpr double kRounding = 1e-9;
   return std::max(static_cast<Nanoseconds>(bound * (1 - kRounding)), largest_layer);

@@ -9,9 +9,13 @@
 
 namespace frostpipe {
 
+/// All micro-batches of a replica: all work, forwards alone, and W alone where the schedule splits the backward.
+struct WorkByLayer {
+  std::vector<Nanoseconds> all, forwards, weights;
+};
+
 /// What an iteration of a phase takes at least because of one of its stages, whatever the order of the actions, as long
-/// as a stage is on one pipeline rank, computes its backward in one piece and all meet once an iteration (GPipe, 1F1B
-/// and all orders like them).
+/// as a stage is on one pipeline rank and all meet once an iteration (GPipe, 1F1B, ZB-H1 and all orders like them).
 ///
 /// For layers [b, e) on pipeline rank k, replica 0, which has the larger micro-batches:
 ///
@@ -31,6 +35,10 @@ namespace frostpipe {
 /// meeting. Stages that are frozen run ahead of the meetings: to and back count layers that train. to, back and
 /// messages use the smaller micro-batches, the fastest device and the cheapest link between the pipeline ranks. The
 /// reduction of all gradients is concave in their bytes (the least of some straight lines); its chord is below it.
+///
+/// Where the schedule splits the backward, what passes on to the stages before is I: back(b) and the one micro-batch's
+/// way through [e, n) count I alone, and all backwards there mean all I. The stage's own W may be done while the last
+/// micro-batch is on its way back, so back(b) counts only as far as it is longer than they are.
 class StageBound {
  public:
   /// For the layout, micro-batches, frozen layers, cache and recomputing of `unpartitioned`, whose partition is not
@@ -41,9 +49,13 @@ class StageBound {
   /// The terms of layers [begin, end) on `pipeline_rank`.
   struct Terms {
     Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0, through_ns = 0;
+    Nanoseconds weights_ns = 0;  // of the work: all W, where the schedule splits the backward
+    /// What is left of back(b) when every W is done.
+    Nanoseconds draining_ns() const { return std::max<Nanoseconds>(0, back_ns - weights_ns); }
     /// That part of the total which never falls as the stage's end grows.
     Nanoseconds rising_ns() const {
-      return std::max(to_ns, update_ns) + work_ns + std::max(back_ns, reduction_ns) + norm_ns;
+      const Nanoseconds all_to_reduction = work_ns + reduction_ns, last_on_its_way = work_ns - weights_ns + back_ns;
+      return std::max(to_ns, update_ns) + std::max(all_to_reduction, last_on_its_way) + norm_ns;
     }
     Nanoseconds total_ns() const { return std::max(rising_ns(), to_ns + through_ns + back_ns + norm_ns); }
   };
@@ -58,8 +70,8 @@ class StageBound {
  private:
   int pipeline_ranks_ = 1;
   int first_trainable_layer_ = 0;
-  std::map<std::string, std::vector<Nanoseconds>> work_, forward_work_;  // by device type: sums before each layer
-  std::vector<const std::vector<Nanoseconds>*> work_of_pipeline_rank_, forward_work_of_pipeline_rank_;
+  std::map<std::string, WorkByLayer> work_;                           // by device type; sums before each layer
+  std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // into the former
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // sums before each layer
   std::vector<Nanoseconds> messages_;                                 // one way, sum before each pipeline rank
   std::vector<Bytes> parameters_bytes_;                               // of what trains: sums before each layer
@@ -67,7 +79,8 @@ class StageBound {
   Nanoseconds norm_ns_ = 0;
 };
 
-/// At most the least StageBound over all partitions, in one formula. With m micro-batches of layers that could be cut
+/// At most the least StageBound over all partitions, in one formula; where the backward is split, an even share of all
+/// work. Else, with m micro-batches of layers that could be cut
 /// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
 /// m)^p). And a layer is on one pipeline rank.

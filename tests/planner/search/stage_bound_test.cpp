@@ -35,7 +35,8 @@ RandomCase random_case(std::mt19937& random) {
              .output_activation_bytes = below(2000),
              .saved_activation_bytes = 100 + below(3000),
              .workspace_bytes = below(3000),
-             .parameter_count = below(3000)};
+             .parameter_count = below(3000),
+             .split_backward = SplitBackward{1000 + below(9000), 1000 + below(9000), below(3000)}};
   made.profile = test::synthetic_profile(blocks, costs);
   const int p = 1 + below(std::min(4, layers)), d = 1 << below(3);
   made.cluster = test::free_cluster(p * d, 20000 + below(400000));
@@ -48,7 +49,9 @@ RandomCase random_case(std::mt19937& random) {
   made.options.global_batch_size = d * (1 + below(12)) + below(d);
   made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d};
   made.phase.num_micro_batches = 1 + below(made.options.global_batch_size / d);
-  made.phase.schedule = below(2) == 0 ? "GPipe" : "1F1B";
+  const std::vector<std::string> schedules = runnable_schedule_names();
+  made.phase.schedule = schedules[below(static_cast<int>(schedules.size()))];
+  if (made.phase.schedule == "ZB-H2" && made.phase.num_micro_batches < 2 * p - 1) made.phase.schedule = "ZB-H1";
   made.phase.tokens = test::kSyntheticTokens;
   if (below(3) == 0) made.phase.first_trainable_layer = first_trainable_layer(made.profile.model, 1 + below(blocks));
   if (below(3) == 0) made.phase.recompute = kRecomputeModes[below(3)];
