@@ -9,6 +9,7 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "plan/memory.h"
+#include "planner/search/plan_options.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -95,6 +96,7 @@ Emulation emulation_of(const RehearsalOptions& options, Profile profile, const T
           "profile: model",
           "must be a Transformer for an emulated run; what was imported can be simulated (frostpipe simulate)",
           layer.name);
+  for (const Phase& phase : plan.phases) require_split_backward(phase.schedule, profile);
   int shrink = options.shrink;
   if (shrink > profile.model.hidden_size) {
     throw UsageError(fmt::format("--emulated-shrink: must be at most {}, the model's hidden size, is {}",

@@ -47,13 +47,7 @@ void require_meaningful(const PlanningProblem& problem) {
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
     throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
                        profile.measurements.empty() ? "no measurements" : "none above 0");
-  const auto is_split = [](const Measurement& one) { return one.cost.split_backward.has_value(); };
-  if (splits_backward(options.schedule) &&
-      std::none_of(profile.measurements.begin(), profile.measurements.end(), is_split))
-    throw InvalidInput(
-        "profile of " + profile.model.name,
-        fmt::format("must have measured the split backward that {} needs; profile again", options.schedule),
-        "has only whole ones");
+  require_split_backward(options.schedule, profile);
   const int layers = static_cast<int>(profile.model.layers.size());
   constexpr int kMostLayers = 10'000;
   if (layers > kMostLayers)
@@ -102,6 +96,14 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
     return reason;
   if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
   return {};
+}
+
+void require_split_backward(const std::string& schedule, const Profile& profile) {
+  const auto is_split = [](const Measurement& one) { return one.cost.split_backward.has_value(); };
+  if (splits_backward(schedule) && std::none_of(profile.measurements.begin(), profile.measurements.end(), is_split))
+    throw InvalidInput("profile of " + profile.model.name,
+                       fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
+                       "without them");
 }
 
 std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches) {

@@ -59,6 +59,9 @@ void require_meaningful(const PlanningProblem& problem);
 /// another length; empty if one may be. Throws InvalidInput for a length below 1.
 std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size);
 
+/// Throws InvalidInput where the schedule (empty: any) splits the backward and nothing in the profile knows I and W.
+void require_split_backward(const std::string& schedule, const Profile& profile);
+
 /// Why the schedule (empty: any) does not exist for these stages and at most so many micro-batches; empty if it does.
 std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches);
 

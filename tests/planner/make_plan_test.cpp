@@ -52,6 +52,46 @@ TEST(MakePlan, DataParallelIsOneStageOnEveryRank) {
   EXPECT_EQ(plan.phases[0].predicted.iteration_ns, 2 * (6 * 101 + 5 * 10));
 }
 
+/// Eight equal layers on four ranks, each piece 1000: ZB-H1's bubble is a third of 1F1B's, ZB-H2 has none (but for the
+/// first and last actions, and what the embedding's backward saves).
+TEST(MakePlan, SplitsTheBackwardWhereItsScheduleIsAskedFor) {
+  const Profile profile = synthetic_profile(3, {{.forward_ns = 1000,
+                                                 .input_gradient_ns = 1000,
+                                                 .weight_gradient_ns = 1000,
+                                                 .split_backward = SplitBackward{1000, 1000, 10}}});
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.global_batch_size = options.num_micro_batches = 8;
+  options.pipeline_parallel_size = 4;
+  const auto iteration_of = [&](const std::string& schedule) {
+    options.schedule = schedule;
+    const TrainingPlan plan = plan_of(make_plan({profile, free_cluster(4), options}));
+    validate(plan, profile.model, "plan");
+    EXPECT_EQ(plan.phases[0].schedule, schedule);
+    return plan.phases[0].predicted.iteration_ns;
+  };
+  const Nanoseconds whole = iteration_of("1F1B"), h1 = iteration_of("ZB-H1"), h2 = iteration_of("ZB-H2");
+  EXPECT_EQ(whole, (8 + 3) * 6000);
+  EXPECT_NEAR(static_cast<double>(h1), 8 * 6000 + 3 * 2000, 3000);
+  EXPECT_LT(h2, h1);
+  EXPECT_GE(h2, 8 * 6000);
+}
+
+TEST(MakePlan, SaysWhyAScheduleThatSplitsTheBackwardIsNotPlanned) {
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.schedule = "ZB-H2";
+  try {
+    make_plan({two_blocks(), free_cluster(4), options});
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("must have measured I and W, which ZB-H2 has in place of B (profile again)"));
+  }
+  const Profile profile = synthetic_profile(3, {{.split_backward = SplitBackward{1000, 1000, 10}}});
+  options.global_batch_size = options.num_micro_batches = 6;
+  options.pipeline_parallel_size = 4;
+  EXPECT_EQ(reason_of(make_plan({profile, free_cluster(4), options})),
+            "p = 4: schedule ZB-H2: number of micro-batches: must be >= 2 p - 1, is 6");
+}
+
 TEST(MakePlan, StaticRespectsTheLimitThatDataParallelMayIgnore) {
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(2, /*memory_limit_bytes=*/6000);
