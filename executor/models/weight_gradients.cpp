@@ -1,6 +1,7 @@
 #include "executor/models/weight_gradients.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 
 #include <set>
 #include <utility>
@@ -23,6 +24,7 @@ void WeightGradients::add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradi
 }
 
 void WeightGradients::compute() {
+  const at::NoGradGuard no_grad;
   for (Later& one : later_) {
     const auto [sum, gradient, x, is_table] = std::exchange(one, {});
     if (is_table) {

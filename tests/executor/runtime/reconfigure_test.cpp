@@ -161,8 +161,9 @@ RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
 
 /// Between whole backwards and split ones, with freezing and another layout on the way.
 RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2) {
+  Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
-    elastic_run_equals_single_process(self, optimizer,
+    elastic_run_equals_single_process(job, optimizer,
                                       {{2, 1, 3, 0, 2},
                                        {2, 1, 3, 0, 2, "ZB-H1"},
                                        {2, 1, 4, 3, 2, "ZB-H2"},
