@@ -71,7 +71,7 @@ TEST(PlanOptionsOfTheCommand, ThatContradictEachOtherAreRefused) {
         {kNeeded + "--deadline 10s", "--method"},
         {kNeeded + "--method static --deadline soon", "must be a time"},
         {kNeeded + "--method nothing", "nothing"},
-        {kNeeded + "--schedule ZB-H1", "ZB-H1"},
+        {kNeeded + "--schedule nothing", "nothing"},
         {kNeeded + "--fix stages=2", "must be pp=P"},
         {kNeeded + "--memory-reserve 0.95", "0.95"},
         {kNeeded + "--recompute all", "all"}})
