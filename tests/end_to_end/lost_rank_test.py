@@ -65,25 +65,27 @@ class LostRankTest(RecoveryCase):
 class LossInAnEvaluationTest(RecoveryCase):
     OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose evaluations take long enough to be hit
 
-    def make_elastic_plan(self, freezes_before=5):
-        """Replicas throughout, which freeze and cache: whoever is left has the whole model, and no step is done
-        again."""
+    def freezing_plan(self, from_step):
+        """Name of a plan of replicas throughout, which freeze and cache: whoever is left has the whole model, and no
+        step is done again."""
         tiny_model.write_data(self.folder / "many.tsv", 30000)
         plan = self.read("data-parallel.json")
         limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
-        cached = {**plan["phases"][0], "from_step": freezes_before, "first_trainable_layer": 5,
+        cached = {**plan["phases"][0], "from_step": from_step, "first_trainable_layer": 5,
                   "cache": {"on": True, "found": []}}
         plan.update(method="pipetransformer", cache=limits, phases=[plan["phases"][0], cached])
-        self.write("elastic.json", plan)
+        name = f"freezes-before-{from_step}.json"
+        self.write(name, plan)
+        return name
 
     def test_the_one_that_is_left_evaluates_and_saves(self):
         """After the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
         to the bit."""
-        self.make_elastic_plan()
-        reference, weights = self.reference("elastic.json", *self.OPTIONS)
+        plan = self.freezing_plan(5)
+        reference, weights = self.reference(plan, *self.OPTIONS)
         for victim in (0, 1):
             with self.subTest(victim=victim):
-                launcher = self.start(*self.train_arguments("elastic.json", "run", *self.OPTIONS))
+                launcher = self.start(*self.train_arguments(plan, "run", *self.OPTIONS))
                 self.wait_until(lambda: " 100 %  step" in launcher.stderr or launcher.ended_within(0) is not None,
                                 HANG_SECONDS, lambda: launcher.stderr)
                 os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
@@ -93,19 +95,18 @@ class LossInAnEvaluationTest(RecoveryCase):
                 self.assertEqual([step["loss"] for step in run["steps"]], [step["loss"] for step in reference["steps"]])
                 self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(), weights)
                 self.assertEqual(run["evaluations"][-1]["step"], reference["num_steps"])
-                self.run_tool("compare", "elastic.json", "run/summary.json")
+                self.run_tool("compare", plan, "run/summary.json")
                 shutil.rmtree(self.folder / "run")
-
 
     def test_a_loss_exactly_before_a_freeze_undoes_no_step(self):
         """In the evaluation of the first epoch, after which the plan freezes. Oracle: the steps at which blocks are
         frozen; the losses but for the order in which one rank adds gradients."""
         epoch = -(-DATA_SAMPLES // self.read("data-parallel.json")["global_batch_size"])
-        self.make_elastic_plan(freezes_before=epoch)
-        reference, _ = self.reference("elastic.json", *self.OPTIONS)
+        plan = self.freezing_plan(epoch)
+        reference, _ = self.reference(plan, *self.OPTIONS)
         for options in ((), ("--checkpoint-steps", epoch // 2)):
             with self.subTest(options=options):
-                launcher = self.start_until(epoch, "elastic.json", *self.OPTIONS, *options)
+                launcher = self.start_until(epoch, plan, *self.OPTIONS, *options)
                 os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
                 run = self.assert_ended_well(launcher)
                 self.assertEqual([(one["step"], one["lost_steps"], one["source"]) for one in run["recoveries"]],
