@@ -13,6 +13,7 @@
 #include "cli/shared/run_tables.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "simulator/predict_phases.h"
@@ -68,7 +69,7 @@ std::string freezing_of(const TrainingPlan& plan, const Model& model) {
   std::string text;
   for (const Phase& phase : plan.phases) {
     text += fmt::format("{}step {}: {} frozen on {} x {}", text.empty() ? "" : ", ", phase.from_step,
-                        frozen_blocks(model, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+                        frozen_blocks(model, phase.first_trainable_layer), num_stages(phase),
                         phase.layout.data_parallel_size);
   }
   return fmt::format("{}; {} steps", text, plan.num_steps);

@@ -12,6 +12,7 @@
 #include "cli/shared/table.h"
 #include "executor/checkpoint/checkpoint.h"
 #include "plan/partition.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -70,12 +71,11 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
       "step {} of {}{}{}\n"
       "layout: {} stage{} x {} replica{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
       "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
-      checkpoint.step, settings.num_steps, loss, accuracy, phase.layout.pipeline_parallel_size,
-      phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
-      phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches, phase.schedule,
-      to_string(phase.partition), phase.first_trainable_layer, settings.global_batch_size, settings.seed,
-      to_string(settings.optimizer), to_string(settings.dtype), settings.learning_rate, checkpoint.freeze_rule,
-      layers.to_string(), format_bytes(total));
+      checkpoint.step, settings.num_steps, loss, accuracy, num_stages(phase), num_stages(phase) == 1 ? "" : "s",
+      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
+      schedule_text(phase), to_string(phase.partition), phase.first_trainable_layer, settings.global_batch_size,
+      settings.seed, to_string(settings.optimizer), to_string(settings.dtype), settings.learning_rate,
+      checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
 }
 
 std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {

@@ -14,6 +14,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "simulator/predict_phases.h"
@@ -72,21 +73,21 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
 
 /// Of every rank that is used, phase by phase.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
-                                       const Cluster& cluster) {
+                                       const Profile& profile, const Cluster& cluster) {
   std::vector<MemoryCurve> curves;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
+    const std::vector<RankMemory> stages = memory_of_stages(phase, step_settings(plan), profile, cluster);
     for (int rank = 0; rank < plan.world_size; ++rank) {
       const auto coordinate = find_coordinate(phase.layout, rank);
       if (!coordinate) continue;
-      const bool trains = phase.partition[coordinate->pipeline_rank].end > phase.first_trainable_layer;
       curves.push_back({.from_step = phase.from_step,
                         .rank = rank,
                         .iteration_ns = summary.makespan_ns,
                         .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
                         .changes = memory_over_time(phases[i].simulated.timeline, rank,
-                                                    phases[i].memory[coordinate->pipeline_rank], trains)});
+                                                    phases[i].memory[coordinate->pipeline_rank], stages)});
     }
   }
   return curves;
@@ -164,8 +165,8 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
     const IterationSummary& summary = phases[i].simulated.summary;
     times.add_row({std::to_string(phase.from_step), std::to_string(last_step(plan, i) - phase.from_step),
                    std::to_string(frozen_blocks(model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   std::to_string(phase.num_micro_batches), phase.schedule, in_milliseconds(summary.iteration_ns),
+                   fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size),
+                   std::to_string(phase.num_micro_batches), schedule_text(phase), in_milliseconds(summary.iteration_ns),
                    in_milliseconds(summary.makespan_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns))),
@@ -200,7 +201,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
     json["phases"].push_back({{"from_step", phase.from_step},
                               {"num_steps", last_step(plan, i) - phase.from_step},
                               {"frozen_blocks", frozen_blocks(model, phase.first_trainable_layer)},
-                              {"stages", phase.layout.pipeline_parallel_size},
+                              {"stages", num_stages(phase)},
                               {"replicas", phase.layout.data_parallel_size},
                               {"num_micro_batches", phase.num_micro_batches},
                               {"schedule", phase.schedule},
@@ -214,6 +215,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"peak_memory_bytes", phases[i].peak_memory_bytes},
                               {"memory_of_positions", memory_json(phases[i].memory)},
                               {"transformation_ns", phases[i].transformation_ns}});
+    if (phase.virtual_stages > 1) json["phases"].back()["virtual_stages"] = phase.virtual_stages;
   }
   return json.dump(2) + "\n";
 }
@@ -256,7 +258,7 @@ int run_simulate(const SimulateOptions& options) {
   const std::vector<PredictedPhase> phases = predict_phases(given, profile, cluster);
   const TrainingPlan plan = with_predictions(given, phases);
   if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
-  const std::vector<MemoryCurve> curves = memory_curves(plan, phases, cluster);
+  const std::vector<MemoryCurve> curves = memory_curves(plan, phases, profile, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
   print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, what_exceeds(curves))
                                         : simulation_text(plan, phases, profile.model, what_exceeds(curves)));

@@ -153,6 +153,12 @@ void require_unchanging(const TrainOptions& train) {
   }
 }
 
+TrainingPlan load_trainable_plan(const std::string& path) {
+  TrainingPlan plan = load_plan(path);
+  require_trainable(plan, path);
+  return plan;
+}
+
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
 Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
@@ -160,7 +166,7 @@ Answers prepare(TrainCommandOptions& options) {
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
   require_consistent(options.rehearsal, train, !options.data.empty());
   require_regular_files(options);
-  train.plan = load_plan(options.plan);
+  train.plan = load_trainable_plan(options.plan);
   adopt_planned_samples(options);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;

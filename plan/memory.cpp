@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/batch.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -78,7 +79,7 @@ Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, 
          kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 
-RankMemory StageMemory::of(LayerRange stage, std::span<const InFlight> peaks, std::span<const LayerCost> layers) const {
+RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) const {
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
@@ -101,9 +102,6 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const InFlight> peaks, st
   transient += saved.computed_again;
   memory.until_backward = saved.kept;
   memory.until_weights = saved.until_weights;
-  for (const InFlight& peak : peaks)
-    memory.saved_activations = std::max(memory.saved_activations,
-                                        peak.before_backward * saved.kept + peak.before_weights * saved.until_weights);
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
@@ -139,62 +137,99 @@ StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(Laye
   return saved_activations;
 }
 
-std::vector<InFlight> peaks_of(const std::vector<Action>& list) {
-  std::set<InFlight> moments;
-  InFlight now;
-  bool has_backward = false;
+namespace {
+
+/// Of one list. A frozen stage holds nothing.
+std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
+                                       const std::vector<int>& stages) {
+  std::set<StagesInFlight> moments;
+  StagesInFlight now(stages.size());
   for (const Action& action : list) {
+    if (action.stage < schedule.first_trainable_stage) continue;
+    InFlight& of_stage = now[std::ranges::find(stages, action.stage) - stages.begin()];
     const ActionKind kind = action.kind;
-    has_backward = has_backward || kind == ActionKind::backward || kind == ActionKind::input_gradient;
-    now.before_backward += kind == ActionKind::forward;
-    now.before_backward -= kind == ActionKind::backward || kind == ActionKind::input_gradient;
-    now.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
+    of_stage.before_backward += kind == ActionKind::forward;
+    of_stage.before_backward -= kind == ActionKind::backward || kind == ActionKind::input_gradient;
+    of_stage.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
     moments.insert(now);
   }
-  std::vector<InFlight> peaks;
-  if (!has_backward) return peaks;
-  int most_before_weights = -1;
-  for (auto moment = moments.rbegin(); moment != moments.rend(); ++moment) {
-    if (moment->before_weights <= most_before_weights) continue;
-    most_before_weights = moment->before_weights;
-    peaks.push_back(*moment);
+  return {moments.begin(), moments.end()};
+}
+
+/// Those with as much of everything as no other.
+std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) {
+  const auto is_at_most = [](const InFlight& a, const InFlight& b) {
+    return a.before_backward <= b.before_backward && a.before_weights <= b.before_weights;
+  };
+  const auto is_below = [&](const StagesInFlight& a, const StagesInFlight& b) {
+    return a != b && std::equal(a.begin(), a.end(), b.begin(), is_at_most);
+  };
+  std::vector<StagesInFlight> most;
+  for (const StagesInFlight& one : moments)
+    if (std::ranges::none_of(moments, [&](const StagesInFlight& other) { return is_below(one, other); }))
+      most.push_back(one);
+  return most;
+}
+
+/// All but GPipe and LoopedBFS have their peak before or after their steady part, which more micro-batches only
+/// lengthen.
+int enough_micro_batches(const Phase& phase) {
+  const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
+  const bool starts_all_first = phase.schedule == "GPipe" || phase.schedule == "LoopedBFS";
+  const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
+  return starts_all_first || has_uneven_rounds ? m : std::min(m, 4 * p);
+}
+
+}  // namespace
+
+std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
+  // Messages keep nothing in flight: the schedule need not be lowered.
+  const Schedule schedule =
+      build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+                                      .num_micro_batches = enough_micro_batches(phase),
+                                      .first_trainable_stage = first_trainable_stage,
+                                      .virtual_stages = phase.virtual_stages});
+  std::vector<std::vector<StagesInFlight>> moments;
+  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank)
+    moments.push_back(most_of(moments_of(schedule.body[pipeline_rank], schedule, stages_on(phase, pipeline_rank))));
+  return moments;
+}
+
+RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments) {
+  RankMemory sum;
+  for (const RankMemory& stage : stages) {
+    sum.weights += stage.weights;
+    sum.gradients += stage.gradients;
+    sum.optimizer_state += stage.optimizer_state;
+    sum.cache += stage.cache;
+    sum.workspace = std::max(sum.workspace, stage.workspace);
+    sum.exchange = std::max(sum.exchange, stage.exchange);
   }
-  std::reverse(peaks.begin(), peaks.end());
-  return peaks;
+  for (const StagesInFlight& moment : moments) {
+    Bytes saved = 0;
+    for (std::size_t i = 0; i < stages.size(); ++i)
+      saved +=
+          moment[i].before_backward * stages[i].until_backward + moment[i].before_weights * stages[i].until_weights;
+    sum.saved_activations = std::max(sum.saved_activations, saved);
+  }
+  return sum;
 }
 
-std::vector<std::vector<InFlight>> peaks_in_flight_of(std::string_view schedule, int num_pipeline_ranks,
-                                                      int num_micro_batches, int first_trainable_stage) {
-  // All but GPipe have their peak before or after their steady part, which more micro-batches only lengthen. Messages
-  // keep nothing in flight: the schedule need not be lowered.
-  const int m = schedule == "GPipe" ? num_micro_batches : std::min(num_micro_batches, 4 * num_pipeline_ranks);
-  const Schedule built = build_schedule(schedule, {.pipeline_parallel_size = num_pipeline_ranks,
-                                                   .num_micro_batches = m,
-                                                   .first_trainable_stage = first_trainable_stage});
-  std::vector<std::vector<InFlight>> peaks;
-  for (const std::vector<Action>& list : built.body) peaks.push_back(peaks_of(list));
-  return peaks;
-}
-
-std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
-                                  const Cluster& cluster) {
+std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                         const Cluster& cluster) {
   const MicroBatchSize largest = planned_micro_batch(phase, settings.global_batch_size);
-  const auto peaks =
-      peaks_in_flight_of(phase.schedule, static_cast<int>(phase.partition.size()), phase.num_micro_batches,
-                         first_trainable_stage(phase.partition, phase.first_trainable_layer));
   const StageMemory memory(phase, profile, settings.optimizer, settings.dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
-  std::vector<RankMemory> pipeline_ranks;
-  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(peaks.size()); ++pipeline_rank) {
-    const int rank = rank_of(phase.layout, pipeline_rank, 0);
+  std::vector<RankMemory> stages;
+  for (int stage = 0; stage < num_stages(phase); ++stage) {
+    const int rank = rank_of_stage(phase, stage, 0);
     FROSTPIPE_CHECK(rank < static_cast<int>(cluster.devices.size()), "a layout fits its cluster");
     const std::string& device_type = cluster.devices[rank].type;
     auto& layers = layers_on[device_type];
     if (layers.empty()) layers.resize(profile.model.layers.size());
-    const LayerRange stage = phase.partition.at(pipeline_rank);
-    const int needed_to =
-        pipeline_rank == 0 && phase.cache.on ? std::max(stage.end, phase.first_trainable_layer) : stage.end;
-    for (int layer = std::max(0, stage.begin - 1); layer < needed_to; ++layer) {
+    const auto [begin, end] = phase.partition.at(stage);
+    const int needed_to = stage == 0 && phase.cache.on ? std::max(end, phase.first_trainable_layer) : end;
+    for (int layer = std::max(0, begin - 1); layer < needed_to; ++layer) {
       layers[layer] = cost_of(profile, {.layer = layer,
                                         .device_type = device_type,
                                         .dtype = settings.dtype,
@@ -202,7 +237,20 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
                                         .tokens = largest.tokens,
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size});
     }
-    pipeline_ranks.push_back(memory.of(stage, peaks[pipeline_rank], layers));
+    stages.push_back(memory.of({begin, end}, layers));
+  }
+  return stages;
+}
+
+std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                  const Cluster& cluster) {
+  const std::vector<RankMemory> stages = memory_of_stages(phase, settings, profile, cluster);
+  const auto moments = most_in_flight(phase, first_trainable_stage(phase));
+  std::vector<RankMemory> pipeline_ranks;
+  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
+    std::vector<RankMemory> on_rank;
+    for (const int stage : stages_on(phase, pipeline_rank)) on_rank.push_back(stages[stage]);
+    pipeline_ranks.push_back(together(on_rank, moments[pipeline_rank]));
   }
   return pipeline_ranks;
 }
@@ -214,10 +262,11 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(
-          "stage {} needs {} (weights {}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
+          "{} {} needs {} (weights {}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
           "has {}",
-          pipeline_rank, format_bytes(need.total()), format_bytes(need.weights), format_bytes(need.gradients),
-          format_bytes(need.optimizer_state), format_bytes(need.saved_activations), format_bytes(need.workspace),
+          phase.virtual_stages == 1 ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
+          format_bytes(need.weights), format_bytes(need.gradients), format_bytes(need.optimizer_state),
+          format_bytes(need.saved_activations), format_bytes(need.workspace),
           need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
           format_bytes(*limit));
     }

@@ -34,20 +34,24 @@ struct RankMemory {
 /// nothing. Where the backward is split, I leaves `weight_gradient_share` of it for W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
-/// Micro-batches that a pipeline rank holds something of, at one moment of its list.
+/// Micro-batches that one stage holds something of at one moment.
 struct InFlight {
   int before_backward = 0;  // between F and B, or I
   int before_weights = 0;   // between I and W
   auto operator<=>(const InFlight&) const = default;
 };
 
-/// The moments of a list with whole micro-batches, ascending, none with less of both than another: whatever the two
-/// keep, the most is at one of them. One where no backward is split, none on a frozen stage.
-std::vector<InFlight> peaks_of(const std::vector<Action>& list);
+/// Of each stage of a pipeline rank, ascending, at one moment.
+using StagesInFlight = std::vector<InFlight>;
 
-/// By pipeline rank, for a schedule by name with one stage on each.
-std::vector<std::vector<InFlight>> peaks_in_flight_of(std::string_view schedule, int num_pipeline_ranks,
-                                                      int num_micro_batches, int first_trainable_stage);
+/// By pipeline rank, the moments of the phase's schedule at which most is held: whatever the stages keep, the most is
+/// at one of them, and none has at most as much of everything as another. `first_trainable_stage`: those before it hold
+/// nothing.
+std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage);
+
+/// The stages of one pipeline rank together. `stages`: each with what it keeps of one micro-batch (until_backward,
+/// until_weights).
+RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments);
 
 /// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
 /// piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own node's
@@ -72,9 +76,9 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 class StageMemory {
  public:
   StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
-  /// `layers`: costs of all layers on the stage's device, for planned_micro_batch. Throws InvalidInput where the
-  /// schedule splits the backward and they do not say what that keeps.
-  RankMemory of(LayerRange stage, std::span<const InFlight> peaks, std::span<const LayerCost> layers) const;
+  /// With nothing in flight. `layers`: costs of all layers on the stage's device, for planned_micro_batch. Throws
+  /// InvalidInput where the schedule splits the backward and they do not say what that keeps.
+  RankMemory of(LayerRange stage, std::span<const LayerCost> layers) const;
 
  private:
   struct SavedActivations {
@@ -102,6 +106,10 @@ Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 /// up have no gradients.
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype);
 
+/// Each stage of `phase` by itself, with nothing in flight.
+std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                         const Cluster& cluster);
+
 /// Memory of each pipeline rank of `phase` with the profile's bytes, for planned_micro_batch.
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                   const Cluster& cluster);
@@ -116,10 +124,12 @@ struct MemoryChange {
 };
 
 /// One rank's memory over one iteration, in the order of time: `peak` is what memory_of says of its pipeline rank,
-/// `timeline` the simulated iteration. A micro-batch's activations live from the begin of its F to the end of its B, or
-/// of its I, which leaves what W needs until W has ended, and an action's workspace while it runs, an exchange while
-/// gradients are reduced; the rest lives throughout. Empty for a rank that computes nothing.
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, bool trains);
+/// `stages` what memory_of_stages says of the phase, `timeline` the simulated iteration. A micro-batch's activations
+/// live from the begin of its F to the end of its B, or of its I, which leaves what W needs until W has ended, and an
+/// action's workspace while it runs, an exchange while gradients are reduced; the rest lives throughout. Empty for a
+/// rank that computes nothing.
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
+                                           std::span<const RankMemory> stages);
 
 /// Where it is largest, the first time. Requires changes.
 MemoryChange largest(const std::vector<MemoryChange>& changes);

@@ -4,7 +4,8 @@
 
 namespace frostpipe {
 
-std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak, bool trains) {
+std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
+                                           std::span<const RankMemory> stages) {
   std::vector<MemoryChange> changes;
   Bytes held = peak.lasting();
   for (const Span& span : timeline.spans) {
@@ -15,11 +16,12 @@ std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, cons
       changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
     }
     if (!is_compute(kind)) continue;
-    if (trains && kind == ActionKind::forward) held += peak.until_backward;
+    const RankMemory& stage = stages[span.action.stage];
+    if (kind == ActionKind::forward) held += stage.until_backward;
     changes.push_back({.at_ns = span.begin_ns, .bytes = held + peak.workspace, .action = span.action});
-    if (kind == ActionKind::backward || kind == ActionKind::input_gradient) held -= peak.until_backward;
-    if (kind == ActionKind::input_gradient) held += peak.until_weights;
-    if (kind == ActionKind::weight_gradient) held -= peak.until_weights;
+    if (kind == ActionKind::backward || kind == ActionKind::input_gradient) held -= stage.until_backward;
+    if (kind == ActionKind::input_gradient) held += stage.until_weights;
+    if (kind == ActionKind::weight_gradient) held -= stage.until_weights;
     changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
   }
   return changes;

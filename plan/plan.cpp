@@ -8,6 +8,8 @@
 #include <set>
 
 #include "plan/memory.h"
+#include "plan/schedule_rules.h"
+#include "plan/stages.h"
 #include "profiles/device_type.h"
 #include "profiles/dtype_json.h"
 #include "profiles/error.h"
@@ -64,6 +66,7 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("partition", phase.partition);
   archive("num_micro_batches", phase.num_micro_batches, json::between(1, json::kMostMicroBatches));
   archive("schedule", phase.schedule);
+  archive("virtual_stages", phase.virtual_stages, json::Otherwise{1, json::between(1, json::kMostRanks)});
   archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
   archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
   archive("largest_micro_batch_tokens", phase.largest_micro_batch_tokens,
@@ -106,6 +109,15 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
 
 namespace {
 
+constexpr int kNewestVersion = 2;
+
+ScheduleShape shape_of(const Phase& phase) {
+  return {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+          .num_micro_batches = phase.num_micro_batches,
+          .first_trainable_stage = first_trainable_stage(phase),
+          .virtual_stages = phase.virtual_stages};
+}
+
 /// Checks one phase; `place` is "plan.json: phases[1]".
 class PhaseValidator {
  public:
@@ -116,12 +128,7 @@ class PhaseValidator {
     require_layout();
     const int num_layers = static_cast<int>(model_.layers.size());
     validate(phase_.partition, num_layers, at("partition"));
-    const int stages = static_cast<int>(phase_.partition.size());
-    if (stages != phase_.layout.pipeline_parallel_size)
-      throw InvalidInput(
-          at("partition"),
-          fmt::format("must have {} stages, the pipeline-parallel size", phase_.layout.pipeline_parallel_size),
-          fmt::format("{} stages", stages));
+    require_number_of_stages();
     const int first = phase_.first_trainable_layer;
     if (first < 0 || first >= num_layers)
       throw InvalidInput(at("first_trainable_layer"),
@@ -133,17 +140,7 @@ class PhaseValidator {
       throw InvalidInput(at("num_micro_batches"),
                          fmt::format("must be <= {}, the samples of a mini-batch", plan_.global_batch_size),
                          std::to_string(phase_.num_micro_batches));
-    if (!is_runnable(phase_.schedule))
-      throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(runnable_schedule_names(), ", ")),
-                         fmt::format("\"{}\"", phase_.schedule));
-    // No schedule asks for more than 2 p micro-batches, and one of many is long to build.
-    try {
-      build_schedule(phase_.schedule, {.pipeline_parallel_size = stages,
-                                       .num_micro_batches = std::min(phase_.num_micro_batches, 2 * stages),
-                                       .first_trainable_stage = first_trainable_stage(phase_.partition, first)});
-    } catch (const InvalidInput& error) {
-      throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
-    }
+    require_schedule();
     require_cache();
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
@@ -176,6 +173,30 @@ class PhaseValidator {
                            std::to_string(placement[i]));
       if (!seen.insert(placement[i]).second)
         throw InvalidInput(place, "must name every rank at most once", std::to_string(placement[i]));
+    }
+  }
+
+  void require_number_of_stages() const {
+    const int p = phase_.layout.pipeline_parallel_size, v = phase_.virtual_stages;
+    if (v < 1) throw InvalidInput(at("virtual_stages"), "must be >= 1", std::to_string(v));
+    const std::int64_t wanted = std::int64_t{p} * v;
+    if (static_cast<std::int64_t>(phase_.partition.size()) == wanted) return;
+    throw InvalidInput(
+        at("partition"),
+        v == 1 ? fmt::format("must have {} stages, the pipeline-parallel size", p)
+               : fmt::format("must have {} stages, the pipeline-parallel size of {} times {} per rank", wanted, p, v),
+        fmt::format("{} stages", phase_.partition.size()));
+  }
+
+  void require_schedule() const {
+    const std::vector<std::string> known = plan_schedule_names();
+    if (!is_runnable(phase_.schedule) && !is_looped(phase_.schedule))
+      throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(known, ", ")),
+                         fmt::format("\"{}\"", phase_.schedule));
+    try {
+      require_shape(phase_.schedule, shape_of(phase_));
+    } catch (const InvalidInput& error) {
+      throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
     }
   }
 
@@ -227,36 +248,8 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 
 }  // namespace
 
-double fraction_at(const std::vector<CacheFound>& found, int layer) {
-  const auto at = std::find_if(found.begin(), found.end(), [&](const CacheFound& one) { return one.layer == layer; });
-  return at == found.end() ? 0 : at->fraction;
-}
-
-double computed_fraction(const CacheUse& cache, int layer, int reach) {
-  double computed = 1;
-  for (const CacheFound& one : cache.found) {
-    if (cache.on && one.layer > layer && one.layer <= reach) computed -= one.fraction;
-  }
-  return std::max(0.0, computed);
-}
-
-std::string to_string(const CacheUse& cache, int boundary) {
-  if (!cache.on) return "-";
-  if (cache.found.empty()) return "fill";
-  double found = 0;
-  for (const CacheFound& one : cache.found) found += one.fraction;
-  const double hits = fraction_at(cache.found, boundary), others = found - hits;
-  if (hits > 1 - 1e-9) return "hit";
-  std::string text = hits > 0 ? fmt::format("{:.0f} % hits", 100 * hits) : "";
-  if (others > 0) text += fmt::format("{}{:.0f} % from before", text.empty() ? "" : ", ", 100 * others);
-  return text;
-}
-
 Schedule schedule_of(const Phase& phase) {
-  Schedule schedule = build_schedule(
-      phase.schedule, {.pipeline_parallel_size = static_cast<int>(phase.partition.size()),
-                       .num_micro_batches = phase.num_micro_batches,
-                       .first_trainable_stage = first_trainable_stage(phase.partition, phase.first_trainable_layer)});
+  Schedule schedule = build_schedule(phase.schedule, shape_of(phase));
   if (phase.cache.on) {
     schedule.reads_cache = true;
     schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);
@@ -312,10 +305,25 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
                   plan.provenance.model_name, plan.provenance.model_fingerprint, model.name, actual));
 }
 
-std::string to_json(const TrainingPlan& plan) { return json::write_envelope("frostpipe.plan", plan); }
+void require_trainable(const TrainingPlan& plan, std::string_view source) {
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    if (phase.virtual_stages == 1 && is_runnable(phase.schedule)) continue;
+    throw InvalidInput(fmt::format("{}: phases[{}]", source, i),
+                       fmt::format("must have one stage per rank and one of the schedules {} to be trained",
+                                   fmt::join(runnable_schedule_names(), ", ")),
+                       fmt::format("{} with {} per rank", phase.schedule, phase.virtual_stages));
+  }
+}
+
+std::string to_json(const TrainingPlan& plan) {
+  const bool is_of_version_1 =
+      std::ranges::all_of(plan.phases, [](const Phase& phase) { return phase.virtual_stages == 1; });
+  return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
+}
 
 TrainingPlan plan_from_json(std::string_view json, std::string_view source) {
-  return json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan");
+  return json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan", kNewestVersion);
 }
 
 }  // namespace frostpipe

@@ -35,9 +35,8 @@ struct CacheFound {
 };
 
 /// How a phase uses its node's activation cache, which keeps activations at the frozen boundary (the input of
-/// Phase::first_trainable_layer) by sample. An entry is used by pipeline rank 0 alone, and only where it was stored at
-/// or before the end of pipeline rank 0's layers; it is written by the pipeline rank that holds the layer before the
-/// boundary.
+/// Phase::first_trainable_layer) by sample. An entry is used by stage 0 alone, and only where it was stored at or
+/// before the end of stage 0's layers; it is written by the stage that holds the layer before the boundary.
 struct CacheUse {
   bool on = false;
   /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only
@@ -53,9 +52,11 @@ struct Phase {
   /// Layers before it are frozen. 0 = nothing frozen; the head always trains.
   int first_trainable_layer = 0;
   ParallelLayout layout;
-  Partition partition;        // one range per stage
+  Partition partition;        // one range per stage; plan/stages.h says which rank a stage is on
   int num_micro_batches = 1;  // per replica
   std::string schedule = "1F1B";
+  /// Stages per pipeline rank; more than one where the schedule has it (Interleaved1F1B, LoopedBFS).
+  int virtual_stages = 1;
   /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
   int tokens = 0;
   /// Tokens of the longest sample of the run; 0 = as `tokens`.
@@ -84,7 +85,7 @@ struct Provenance {
 /// Of the samples found in a cache, those at `layer`.
 double fraction_at(const std::vector<CacheFound>& found, int layer);
 
-/// Of the samples, those whose frozen `layer` pipeline rank 0 computes if its layers end at `reach`.
+/// Of the samples, those whose frozen `layer` stage 0 computes if its layers end at `reach`.
 double computed_fraction(const CacheUse& cache, int layer, int reach);
 
 /// Of a phase that starts to train at `boundary`: "-", "fill", "hit", or "57 % hits, 40 % from before".
@@ -141,16 +142,21 @@ Schedule schedule_of(const Phase& phase);
 int phase_at(const TrainingPlan& plan, int step);
 
 /// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at 0 and ascend, frozen layers never
-/// shrink, partitions cover the model, layouts fit the world and schedules are known.
+/// shrink, partitions cover the model, layouts fit the world and schedules are known and can have the phase's shape.
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
 
 /// The same of a run as it was: where it was continued with another plan, frozen layers may train again.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
+/// Throws InvalidInput ("SOURCE: phases[0]: ...") if a phase is one that the executor does not run, but the simulator
+/// does: several stages per rank, or their schedules.
+void require_trainable(const TrainingPlan& plan, std::string_view source);
+
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan".
+/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, which version 1 does not know,
+/// else of 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plan/memory.h"
+#include "plan/stages.h"
 
 namespace frostpipe {
 
@@ -11,13 +12,16 @@ namespace {
 
 /// Ranks that hold `layer`, ascending.
 std::vector<int> holders_of(const Phase& phase, int layer) {
-  auto ranks = replicas_of(phase.layout, stage_of_layer(phase.partition, layer));
+  auto ranks = replicas_of_layer(phase, layer);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
 
-/// Stages before it have no part in the gradient norm, so the group that sums it depends on this.
-int training_stage(const Phase& phase) { return first_trainable_stage(phase.partition, phase.first_trainable_layer); }
+/// The groups depend on who sends to whom, and on who has a part in the gradient norm.
+bool needs_other_groups(const Phase& before, const Phase& after) {
+  return before.layout != after.layout || before.virtual_stages != after.virtual_stages ||
+         trains(before) != trains(after);
+}
 
 }  // namespace
 
@@ -26,7 +30,7 @@ Reconfiguration diff(const Phase& before, const Phase& after, const Model& model
                          .first_trainable_after = after.first_trainable_layer,
                          .newly_frozen = {},
                          .moves = {},
-                         .regroup = before.layout != after.layout || training_stage(before) != training_stage(after)};
+                         .regroup = needs_other_groups(before, after)};
   for (int layer = before.first_trainable_layer; layer < after.first_trainable_layer; ++layer)
     change.newly_frozen.push_back(layer);
 

@@ -90,6 +90,13 @@ struct MayBeMissing {
   Bounds bounds{};
 };
 
+/// A field that may be missing and is then `value`, which is not written.
+template <class T>
+struct Otherwise {
+  T value;
+  Bounds bounds{};
+};
+
 /// A field that had another name in files up to a version; it is written with the new name.
 struct Formerly {
   const char* name;
@@ -133,6 +140,12 @@ class Reader {
     if (found == object_.end()) return;
     ++num_found_;
     read(*found, Place(place_, std::string_view(name)), member, field.bounds);
+  }
+
+  template <class T>
+  void operator()(const char* name, T& member, Otherwise<T> field) {
+    member = field.value;
+    (*this)(name, member, MayBeMissing{field.bounds});
   }
 
   template <class T>
@@ -188,6 +201,11 @@ class Writer {
   template <class T>
   void operator()(const char* name, const T& member, MayBeMissing) {
     if (!(member == T{})) object[name] = write(member);
+  }
+
+  template <class T>
+  void operator()(const char* name, const T& member, Otherwise<T> field) {
+    if (!(member == field.value)) object[name] = write(member);
   }
 
   template <class T>

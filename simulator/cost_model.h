@@ -82,23 +82,23 @@ class UniformCostModel final : public CostModel {
 /// no input gradient. I and W of a schedule that splits B: as measured apart, with those forwards in I. REDUCE_GRAD:
 /// all-reduce over its replicas of those gradients of the stage that may differ from zero (reduced_gradient_bytes);
 /// then, while nothing is frozen, first and last rank add the gradients of tied parameters, priced as an all-reduce of
-/// the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before it (the
-/// global gradient norm) over all ranks that have something to train: a rank whose stage is frozen as a whole has no
-/// OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of the layer before the
-/// cut; over shared links it competes with those of other ranks. With t tensor ranks a rank stands for all t: layers
-/// cost what was measured with t (their collectives included), gradients and updates are 1 / t, and a message between
-/// nodes is scattered and gathered (Communication). Gradient reductions of one node's stages run side by side over its
-/// shared links; where they overlap, REDUCE_GRAD is what is left after the last backward: max over layers, in the order
-/// of the backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples costs
-/// nothing and sends nothing.
+/// the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers, with an all-reduce of 8 bytes before the first
+/// of each rank (the global gradient norm) over all ranks that have something to train: a rank whose stages are frozen
+/// as a whole has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of
+/// the layer before the cut, and costs nothing between stages of one rank; over shared links it competes with those of
+/// other ranks. With t tensor ranks a rank stands for all t: layers cost what was measured with t (their collectives
+/// included), gradients and updates are 1 / t, and a message between nodes is scattered and gathered (Communication).
+/// Gradient reductions of one node's stages run side by side over its shared links; where they overlap, REDUCE_GRAD is
+/// what is left after the last backward: max over layers, in the order of the backward, of (when its gradient is there)
+/// + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
 ///
-/// With a cache, expected times: a frozen layer of pipeline rank 0 is computed for computed_fraction() of the samples,
-/// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to pipeline rank 0, CACHE_WRITE: what is
+/// With a cache, expected times: a frozen layer of stage 0 is computed for computed_fraction() of the samples,
+/// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to stage 0, CACHE_WRITE: what is
 /// not at the boundary, each by the entry and by the byte of a mean sample, both as compute: reading ahead shares the
 /// rank's core. Priced as float32 entries.
 ///
-/// Everything is looked up when constructed; nothing of the arguments is kept. Stage s lives on pipeline rank s. Throws
-/// InvalidInput if the cluster has too few devices, or as cost_of and update_cost_of do.
+/// Everything is looked up when constructed; nothing of the arguments is kept. Throws InvalidInput if the cluster has
+/// too few devices, or as cost_of and update_cost_of do.
 class ProfileCostModel final : public CostModel {
  public:
   ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster);
@@ -142,6 +142,7 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> reduce_gradient_;  // per stage
   std::vector<Segment> reduce_tied_;      // per replica; none where nothing is tied
   Segment gradient_norm_;
+  std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
   bool shares_links_ = false;
 };
 

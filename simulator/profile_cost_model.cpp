@@ -8,6 +8,7 @@
 
 #include "plan/batch.h"
 #include "plan/memory.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
@@ -17,8 +18,8 @@ namespace {
 
 void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
   const int num_devices = static_cast<int>(cluster.devices.size());
-  for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
-    for (const int rank : replicas_of(layout, stage)) {
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+    for (const int rank : replicas_of(layout, pipeline_rank)) {
       if (rank < num_devices) continue;
       throw InvalidInput("cluster " + cluster.name,
                          "must have a device for each rank of the layout, has " + std::to_string(num_devices),
@@ -67,15 +68,18 @@ class ProfileCostModel::Prices {
   /// Of a micro-batch on the rank of one replica.
   StageCost stage_cost(int stage, int replica, int size) {
     if (size == 0) return {};
-    const int rank = rank_of(layout_, stage, replica);
+    const int rank = rank_of_stage(phase_, stage, replica);
     StageCost cost = computed(stage, size, cluster_.devices[rank].type);
-    if (stage + 1 < num_stages()) {
-      const int to = rank_of(layout_, stage + 1, replica);
+    const auto is_message_to = [&](int other) {
+      return pipeline_rank_of(phase_, other) != pipeline_rank_of(phase_, stage);
+    };
+    if (stage + 1 < num_stages() && is_message_to(stage + 1)) {
+      const int to = rank_of_stage(phase_, stage + 1, replica);
       cost.send_forward = messages_.cost(rank, to, cost.sent_forward_bytes);
       cost.shared_forward = messages_.shared(rank, to, cost.sent_forward_bytes);
     }
-    if (stage > 0) {
-      const int to = rank_of(layout_, stage - 1, replica);
+    if (stage > 0 && is_message_to(stage - 1)) {
+      const int to = rank_of_stage(phase_, stage - 1, replica);
       cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
       cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
     }
@@ -92,7 +96,7 @@ class ProfileCostModel::Prices {
 
   /// Of the optimizer on the rank of one replica.
   Nanoseconds update_ns(int stage, int replica) {
-    const std::string& device_type = cluster_.devices[rank_of(layout_, stage, replica)].type;
+    const std::string& device_type = cluster_.devices[rank_of_stage(phase_, stage, replica)].type;
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
     if (!is_new) return known->second;
     for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
@@ -112,14 +116,14 @@ class ProfileCostModel::Prices {
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
       const LayerCost cost =
-          cost_of(profile_, key_of(layer, smallest, cluster_.devices[rank_of(layout_, stage, 0)].type));
+          cost_of(profile_, key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type));
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
       gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
     }
-    Segment reduction = all_reduce_segment(cluster_, replicas_of(layout_, stage), bytes_of_all, side_by_side_);
-    if (!gradients.empty())
-      reduction.duration_ns = exposed_reduction_ns(cluster_, replicas_of(layout_, stage), gradients, side_by_side_);
+    const std::vector<int> replicas = replicas_of_stage(phase_, stage);
+    Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
+    if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
     return reduction;
   }
 
@@ -130,16 +134,18 @@ class ProfileCostModel::Prices {
     if (bytes == 0) return reductions;
     for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
       reductions.push_back(all_reduce_segment(
-          cluster_, {rank_of(layout_, 0, replica), rank_of(layout_, num_stages() - 1, replica)}, bytes, side_by_side_));
+          cluster_, {rank_of_stage(phase_, 0, replica), rank_of_stage(phase_, num_stages() - 1, replica)}, bytes,
+          side_by_side_));
     return reductions;
   }
 
   /// Of all ranks that have something to train.
   Segment gradient_norm() const {
     std::vector<int> training;
-    for (int stage = 0; stage < num_stages(); ++stage) {
-      if (first_trained(stage) >= partition_[stage].end) continue;
-      const std::vector<int> ranks = replicas_of(layout_, stage);
+    const std::vector<bool> trains = frostpipe::trains(phase_);
+    for (int pipeline_rank = 0; pipeline_rank < layout_.pipeline_parallel_size; ++pipeline_rank) {
+      if (!trains[pipeline_rank]) continue;
+      const std::vector<int> ranks = replicas_of(layout_, pipeline_rank);
       training.insert(training.end(), ranks.begin(), ranks.end());
     }
     return all_reduce_segment(cluster_, std::move(training), /*bytes=*/8, /*side_by_side=*/1);
@@ -202,7 +208,7 @@ class ProfileCostModel::Prices {
   Messages messages_;
   int side_by_side_;
   bool splits_backward_;
-  int cache_reach_;  // where pipeline rank 0's layers end
+  int cache_reach_;  // where stage 0's layers end
   CacheSpeed speed_;
   Bytes entry_bytes_ = 0;  // of a mean sample in the cache
   std::optional<int> writing_stage_;
@@ -214,7 +220,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
                                    const Cluster& cluster)
     : data_parallel_size_(phase.layout.data_parallel_size), num_micro_batches_(phase.num_micro_batches) {
   const int stages = static_cast<int>(phase.partition.size());
-  FROSTPIPE_CHECK(stages == phase.layout.pipeline_parallel_size, "a validated phase has one stage per pipeline rank");
+  FROSTPIPE_CHECK(stages == num_stages(phase), "a validated phase has virtual_stages stages per pipeline rank");
   require_devices(cluster, phase.layout);
   for (const SampleRange& range : split_evenly(settings.global_batch_size, data_parallel_size_ * num_micro_batches_))
     micro_batch_sizes_.push_back(range.end - range.begin);
@@ -222,6 +228,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
   Prices prices(phase, settings, profile, cluster);
   for (int stage = 0; stage < stages; ++stage) {
     reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
+    meets_for_norm_.push_back(is_first_to_train(phase, stage));
     for (int replica = 0; replica < data_parallel_size_; ++replica) {
       RankCost cost{.smaller = prices.stage_cost(stage, replica, smaller_size_), .larger = {}};
       if (micro_batch_sizes_.front() > smaller_size_)
@@ -269,7 +276,8 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipe
       return segments;
     }
     case ActionKind::optimizer_step:
-      if (gradient_norm_.collective_ranks.size() < 2) return {compute(rank_cost(action.stage, replica).update_ns)};
+      if (gradient_norm_.collective_ranks.size() < 2 || !meets_for_norm_.at(action.stage))
+        return {compute(rank_cost(action.stage, replica).update_ns)};
       return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};
     default:
       throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "none is defined");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "plan/stages.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/estimate.h"
@@ -99,7 +100,7 @@ std::string gap_text(const Phase& phase, Nanoseconds bound) {
 }
 
 std::string layout_text(const Phase& phase) {
-  return fmt::format("{} x {} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
+  return fmt::format("{} x {} x {}", num_stages(phase), phase.layout.data_parallel_size,
                      phase.layout.tensor_parallel_size);
 }
 

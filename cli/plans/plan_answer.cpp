@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/shared/table.h"
+#include "plan/stages.h"
 #include "planner/method_table.h"
 
 namespace frostpipe {
@@ -19,9 +20,9 @@ double gap_of(const AutoPlan& answer) {
                                    : 0;
 }
 
-std::string shape_text(const ParallelLayout& layout) {
-  std::string text = fmt::format("{} x {}", layout.pipeline_parallel_size, layout.data_parallel_size);
-  if (layout.tensor_parallel_size > 1) text += fmt::format(" x {}", layout.tensor_parallel_size);
+std::string shape_text(const Phase& phase) {
+  std::string text = fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size);
+  if (phase.layout.tensor_parallel_size > 1) text += fmt::format(" x {}", phase.layout.tensor_parallel_size);
   return text;
 }
 
@@ -44,9 +45,8 @@ std::string plan_answer_text(const AutoPlan& answer) {
                  {"slower [%]", right}});
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
     for (const Phase& phase : answer.alternatives) {
-      table.add_row({shape_text(phase.layout), to_brief_string(phase.partition),
-                     std::to_string(phase.num_micro_batches), phase.schedule,
-                     phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
+      table.add_row({shape_text(phase), to_brief_string(phase.partition), std::to_string(phase.num_micro_batches),
+                     schedule_text(phase), phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
                      in_milliseconds(phase.predicted.iteration_ns),
                      fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
@@ -68,7 +68,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
   json["gap"] = gap_of(answer);
   json["alternatives"] = nlohmann::ordered_json::array();
   for (const Phase& phase : answer.alternatives) {
-    json["alternatives"].push_back({{"stages", phase.layout.pipeline_parallel_size},
+    json["alternatives"].push_back({{"stages", num_stages(phase)},
                                     {"replicas", phase.layout.data_parallel_size},
                                     {"tensor_parallel_size", phase.layout.tensor_parallel_size},
                                     {"partition", to_string(phase.partition)},
@@ -76,6 +76,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
                                     {"schedule", phase.schedule},
                                     {"recompute", phase.recompute ? to_string(*phase.recompute) : ""},
                                     {"predicted_iteration_ns", phase.predicted.iteration_ns}});
+    if (phase.virtual_stages > 1) json["alternatives"].back()["virtual_stages"] = phase.virtual_stages;
   }
   json["misses"] = answer.unfit_layouts;
   return json.dump(2) + "\n";

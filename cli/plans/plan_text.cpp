@@ -8,6 +8,7 @@
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
+#include "plan/stages.h"
 #include "planner/published/timely_freeze.h"
 #include "simulator/simulate.h"
 
@@ -38,8 +39,8 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
     const PhasePrediction& predicted = phase.predicted;
     table.add_row({std::to_string(phase.from_step),
                    std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size),
-                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), phase.schedule,
+                   fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size),
+                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), schedule_text(phase),
                    to_string(phase.cache, phase.first_trainable_layer), in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),

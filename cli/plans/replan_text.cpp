@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/shared/table.h"
+#include "plan/stages.h"
 #include "planner/cache_gain.h"
 
 namespace frostpipe {
@@ -19,7 +20,7 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
     iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
   }
   return {is_chosen ? "*" : "",
-          fmt::format("{} x {}", first.layout.pipeline_parallel_size, first.layout.data_parallel_size),
+          fmt::format("{} x {}", num_stages(first), first.layout.data_parallel_size),
           to_brief_string(first.partition),
           std::to_string(first.num_micro_batches),
           parts,

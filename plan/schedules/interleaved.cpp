@@ -60,7 +60,7 @@ class Interleaving {
 Schedule interleave(const char* name, const ScheduleShape& shape, int v, int forwards_per_rank_ahead, bool split) {
   Schedule schedule = empty_schedule(name, shape, v, StageMap::loop);
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches, rounds = std::max(1, m / p);
-  require_micro_batches(name, shape, v == 1 || m % rounds == 0, "must be a multiple of the rounds, m / p rounded down");
+  require_rounds(name, shape, v);
   for (int r = 0; r < p; ++r) {
     const int warm_up = std::min((v - 1) * (m / rounds) + forwards_per_rank_ahead * (p - 1 - r), m * v);
     Interleaving(schedule, r, v, split).run(warm_up);

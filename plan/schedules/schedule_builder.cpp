@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -56,6 +58,12 @@ int token_slices_of(std::string_view name, const ScheduleShape& shape) {
 
 void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule) {
   if (!holds) fail(name, "number of micro-batches", rule, shape.num_micro_batches);
+}
+
+void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages) {
+  const int rounds = std::max(1, shape.num_micro_batches / std::max(1, shape.pipeline_parallel_size));
+  require_micro_batches(name, shape, virtual_stages == 1 || shape.num_micro_batches % rounds == 0,
+                        "must be a multiple of the rounds, m / p rounded down");
 }
 
 Schedule without_frozen_backwards(Schedule schedule) {

@@ -24,6 +24,9 @@ int token_slices_of(std::string_view name, const ScheduleShape& shape);
 /// Throws InvalidInput "schedule NAME: number of micro-batches: RULE, is ..." unless `holds`.
 void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule);
 
+/// The rule of the interleaved schedules: with several stages per rank, m must be a multiple of m / p rounded down.
+void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages);
+
 /// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps
 /// its order, so it still makes progress.
 Schedule without_frozen_backwards(Schedule schedule);

@@ -108,12 +108,13 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
     // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
     const int input = std::max(begin, unpartitioned.first_trainable_layer) - 1;
-    int most_in_flight = 0;
-    for (const InFlight& peak : in_flight[pipeline_rank])
-      most_in_flight = std::max(most_in_flight, peak.before_backward + peak.before_weights);
-    const Bytes input_bytes = input < 0 ? 0 : most_in_flight * layers.at(input).output_activation_bytes;
+    int most = 0;
+    for (const StagesInFlight& moment : in_flight[pipeline_rank])
+      most = std::max(most, moment.front().before_backward + moment.front().before_weights);
+    const Bytes input_bytes = input < 0 ? 0 : most * layers.at(input).output_activation_bytes;
     const auto fits = [&](int end) {
-      return memory.of({begin, end}, in_flight[pipeline_rank], layers).rising() - input_bytes <= *limit;
+      return together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]).rising() - input_bytes <=
+             *limit;
     };
     int end = begin;
     while (end < n && fits(end + 1)) ++end;
@@ -131,7 +132,7 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
     const auto limit = limit_of(unpartitioned, pipeline_rank);
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
     for (int end = begin + 1; end <= n; ++end) {
-      const RankMemory need = memory.of({begin, end}, in_flight[pipeline_rank], layers);
+      const RankMemory need = together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]);
       if (limit && need.rising() > *limit) return;
       if (limit && need.total() > *limit) continue;
       const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
@@ -158,7 +159,8 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
     Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
     for (int end = begin + 1; end <= n; ++end) {
-      most = std::max(most, memory.of({begin, end}, in_flight[pipeline_rank], layers).total() - limit);
+      most = std::max(most,
+                      together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]).total() - limit);
       const Bytes missing = std::max<Bytes>(0, most);
       if (!visit(end, missing, missing)) return;
     }

@@ -55,6 +55,42 @@ TEST(Plan, IsReadableAsAFile) {
   EXPECT_THAT(text, HasSubstr("\"partition\": [{\"begin\": 0, \"end\": 6}, {\"begin\": 6, \"end\": 10}]"));
 }
 
+/// The two-phase plan with two stages per rank in its first phase: 2 x 2 stages on 2 ranks.
+TrainingPlan looped_plan() {
+  TrainingPlan plan = two_phase_plan();
+  Phase& phase = plan.phases[0];
+  phase.layout.pipeline_parallel_size = 2;
+  phase.virtual_stages = 2;
+  phase.schedule = "Interleaved1F1B";
+  return plan;
+}
+
+TEST(Plan, WithSeveralStagesPerRankIsOfVersion2AndSurvivesItsFile) {
+  const std::string text = to_json(looped_plan());
+  EXPECT_THAT(text, testing::StartsWith("{\n \"format\": \"frostpipe.plan\",\n \"version\": 2,\n"));
+  EXPECT_THAT(text, HasSubstr("\"schedule\": \"Interleaved1F1B\",\n   \"virtual_stages\": 2,\n"));
+  EXPECT_EQ(plan_from_json(text, "plan.json"), looped_plan());
+  EXPECT_NO_THROW(validate(looped_plan(), chain_model(4), "plan.json"));
+}
+
+TEST(Plan, WithOneStagePerRankIsWrittenAsVersion1AndReadOfBoth) {
+  const std::string text = to_json(two_phase_plan());
+  EXPECT_THAT(text, testing::Not(HasSubstr("virtual_stages")));
+  EXPECT_EQ(plan_from_json(with(text, "\"version\": 1", "\"version\": 2"), "plan.json"), two_phase_plan());
+}
+
+TEST(Plan, ScheduleOfAPhaseHasItsStagesPerRank) {
+  EXPECT_EQ(schedule_of(looped_plan().phases[0]),
+            lower(interleaved_one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 8, .virtual_stages = 2})));
+  Phase frozen = looped_plan().phases[0];
+  frozen.first_trainable_layer = 5;  // stage 2 of [0,3) [3,5) [5,7) [7,10)
+  frozen.schedule = "LoopedBFS";
+  EXPECT_EQ(
+      schedule_of(frozen),
+      lower(looped_bfs(
+          {.pipeline_parallel_size = 2, .num_micro_batches = 8, .first_trainable_stage = 2, .virtual_stages = 2})));
+}
+
 TEST(Plan, ScheduleOfAPhaseIsLoweredAndKnowsItsFrozenStages) {
   const TrainingPlan plan = two_phase_plan();
   const Schedule first = schedule_of(plan.phases[0]);
@@ -116,6 +152,39 @@ TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
             "plan.json: phases[1].partition: must have 2 stages, the pipeline-parallel size, is 1 stages");
 }
 
+TEST_F(BadPlan, SchedulesThatCannotHaveTheirStagesOrMicroBatches) {
+  const auto error_of_looped = [](auto change) {
+    TrainingPlan plan = looped_plan();
+    change(plan.phases[0]);
+    return message_of([&] { validate(plan, chain_model(4), "plan.json"); });
+  };
+  EXPECT_EQ(
+      error_of_looped([](Phase& phase) { phase.virtual_stages = 3; }),
+      "plan.json: phases[0].partition: must have 6 stages, the pipeline-parallel size of 2 times 3 per rank, is 4 "
+      "stages");
+  EXPECT_EQ(error_of_looped([](Phase& phase) { phase.virtual_stages = 2147483647; }),
+            "plan.json: phases[0].partition: must have 4294967294 stages, the pipeline-parallel size of 2 times "
+            "2147483647 per rank, is 4 stages");
+  EXPECT_EQ(error_of_looped([](Phase& phase) { phase.virtual_stages = 0; }),
+            "plan.json: phases[0].virtual_stages: must be >= 1, is 0");
+  EXPECT_EQ(
+      error_of_looped([](Phase& phase) { phase.num_micro_batches = 7; }),
+      "plan.json: phases[0].schedule: schedule Interleaved1F1B: number of micro-batches: must be a multiple of the "
+      "rounds, m / p rounded down, is 7");
+  EXPECT_EQ(error_of_looped([](Phase& phase) { phase.schedule = "1F1B"; }),
+            "plan.json: phases[0].schedule: schedule 1F1B: stages per rank: must be 1, is 2");
+  EXPECT_EQ(read_error_of(with(to_json(looped_plan()), "\"virtual_stages\": 2", "\"virtual_stages\": 0")),
+            "plan.json: phases[0].virtual_stages: must be >= 1, is 0");
+  EXPECT_THAT(read_error_of(with(to_json(looped_plan()), "\"version\": 2", "\"version\": 3")), HasSubstr("version"));
+}
+
+TEST_F(BadPlan, ThatTheExecutorDoesNotRun) {
+  EXPECT_NO_THROW(require_trainable(two_phase_plan(), "plan.json"));
+  EXPECT_EQ(message_of([] { require_trainable(looped_plan(), "plan.json"); }),
+            "plan.json: phases[0]: must have one stage per rank and one of the schedules GPipe, 1F1B to be trained, is "
+            "Interleaved1F1B with 2 per rank");
+}
+
 TEST_F(BadPlan, CachesWithoutRoomOrUse) {
   EXPECT_EQ(
       error_of([](auto& p) { p.phases[1].cache.on = true; }),
@@ -153,7 +222,8 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
 
 TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
-            "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, ZB-H1, ZB-H2, is \"zigzag\"");
+            "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, ZB-H1, ZB-H2, Interleaved1F1B, LoopedBFS, is "
+            "\"zigzag\"");
   EXPECT_EQ(read_error_of(with(good_, "\"optimizer\": \"adamw\"", "\"optimizer\": \"lion\"")),
             "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
   EXPECT_EQ(read_error_of(with(good_, "\"dtype\": \"float32\"", "\"dtype\": \"int3\"")),

@@ -39,6 +39,21 @@ TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
                                         TensorMove{2, 0, 1, false, 3200}, TensorMove{3, 1, 0, true, 30 * 4 * 3}));
 }
 
+TEST(Diff, OfStagesPerRankMovesWhatTheOtherRankHeld) {
+  // Layers 0 1 | 2 3 on two ranks, then 0 | 1 | 2 | 3 dealt out: rank 0 gets 2, rank 1 gets 1.
+  const Phase before = phase_of(2, 1, {{0, 2}, {2, 4}}, 0);
+  Phase after = phase_of(2, 1, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 0);
+  after.virtual_stages = 2;
+  const Reconfiguration change = diff(before, after, chain_model(1), Optimizer::kSgd, DType::kFloat32);
+  EXPECT_TRUE(change.regroup);
+  EXPECT_THAT(change.moves, ElementsAre(TensorMove{1, 0, 1, false, 1600}, TensorMove{2, 1, 0, false, 3200}));
+  Phase frozen = after;
+  frozen.first_trainable_layer = 1;  // both ranks still train
+  EXPECT_FALSE(diff(after, frozen, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
+  frozen.first_trainable_layer = 3;  // rank 1 alone
+  EXPECT_TRUE(diff(after, frozen, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
+}
+
 TEST(Diff, SgdHasNoMomentsToMoveAndDoublesAreTwiceAsLarge) {
   const Reconfiguration change = diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1),
                                       Optimizer::kSgd, DType::kFloat64);

@@ -215,6 +215,32 @@ TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
               ElementsAre(Segment{all_reduce_ns(cluster, {2, 3}, 8), {2, 3}}, Segment{40000, {}}));
 }
 
+// One layer per stage: stages 0 and 2 on rank 0, which is alone on node 0, and 1 and 3 on rank 1.
+TEST(ProfileCostModel, SeveralStagesOfARankAreLayersOfItsDeviceAndMeetOnce) {
+  const Profile profile = digits();
+  Cluster cluster = free_cluster(2);
+  cluster.devices[1].node = 1;
+  cluster.inter_node.point_to_point = {.latency_ns = 70, .bandwidth_bytes_per_second = 0};
+  cluster.inter_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  Phase phase = frozen_phase_of({{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 1, 2, 0);
+  phase.layout.pipeline_parallel_size = phase.virtual_stages = 2;
+  phase.schedule = "Interleaved1F1B";
+  const auto norm = Segment{all_reduce_ns(cluster, {0, 1}, 8), {0, 1}};
+  {
+    const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
+    EXPECT_EQ(only_compute(costs, "2F0", 0), 3);
+    EXPECT_EQ(only_compute(costs, "2B1", 0), 330);
+    EXPECT_EQ(costs.transfer(parse_action("1SEND_F0", "test"), 0).latency_ns, 70);
+    EXPECT_EQ(costs.transfer(parse_action("2SEND_B0", "test"), 0).latency_ns, 70);
+    EXPECT_THAT(costs.segments(parse_action("0OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(norm, Segment{10000, {}}));
+    EXPECT_THAT(costs.segments(parse_action("2OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(Segment{30000, {}}));
+  }
+  phase.first_trainable_layer = 1;  // rank 0 trains by stage 2 alone
+  const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
+  EXPECT_THAT(costs.segments(parse_action("2OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(norm, Segment{30000, {}}));
+  EXPECT_THAT(costs.segments(parse_action("3OPTIMIZER_STEP", "test"), 1, 0), ElementsAre(Segment{40000, {}}));
+}
+
 TEST(ProfileCostModel, PricesEachRankByItsOwnDevice) {
   Profile profile = digits();
   const auto measured = profile.measurements;

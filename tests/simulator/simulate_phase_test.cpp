@@ -72,6 +72,51 @@ TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
   EXPECT_EQ(result.summary.iteration_ns, 2000);
 }
 
+/// Equal layers, one per stage, whose forward takes 12 / v and backward 24 / v of a micro-batch: 12 and 24 a rank.
+Phase looped_phase(const std::string& schedule, int p, int v, int m) {
+  Partition partition;
+  for (int stage = 0; stage < p * v; ++stage) partition.push_back({stage, stage + 1});
+  Phase phase = phase_of(partition, 1, m, 0);
+  phase.layout.pipeline_parallel_size = p;
+  phase.virtual_stages = v;
+  phase.schedule = schedule;
+  return phase;
+}
+
+// Narayanan et al. 2021: the bubble of 1F1B divided by v; the figures of tests/simulator/golden_schedules_test.cpp, in
+// units of F = I = W, for phases.
+TEST(SimulatePhase, SeveralStagesPerRankDivideTheBubble) {
+  constexpr Nanoseconds kForward = 12, kUnit = 12;
+  const auto iteration_of = [](const std::string& schedule, int p, int v, int m) {
+    const SyntheticLayer layer{.forward_ns = kForward / v, .input_gradient_ns = 0, .weight_gradient_ns = 24 / v};
+    const Phase phase = looped_phase(schedule, p, v, m);
+    return simulated_iteration_ns(phase, {m, kOptimizer, kDtype}, synthetic_profile(p * v / 2 - 1, {layer}),
+                                  free_cluster(p));
+  };
+  for (const int p : {2, 4, 6})
+    for (const int v : {1, 2, 3, 4})
+      for (const int m : {p, 2 * p, 5 * p})
+        for (const char* schedule : {"Interleaved1F1B", "LoopedBFS"})
+          EXPECT_EQ(iteration_of(schedule, p, v, m), 36 * m + 36 * (p - 1) / v)
+              << schedule << p << " " << v << " " << m;
+  EXPECT_EQ(iteration_of("Interleaved1F1B", 4, 2, 8), 28.5 * kUnit);
+  EXPECT_EQ(iteration_of("Interleaved1F1B", 4, 4, 8), 26.25 * kUnit);
+  EXPECT_EQ(iteration_of("LoopedBFS", 8, 2, 24), 82.5 * kUnit);
+}
+
+// Forward through all p v stages and back again with every message between ranks and none within one.
+TEST(SimulatePhase, StagesOfOneRankHandOverForNothing) {
+  const SyntheticLayer layer{.forward_ns = 5, .input_gradient_ns = 0, .weight_gradient_ns = 7};
+  for (const int p : {1, 2, 4}) {
+    const int v = 8 / p;
+    Cluster cluster = free_cluster(p);
+    cluster.intra_node.point_to_point.latency_ns = 100;
+    const Nanoseconds time = simulated_iteration_ns(looped_phase("Interleaved1F1B", p, v, 1), {1, kOptimizer, kDtype},
+                                                    synthetic_profile(3, {layer}), cluster);
+    EXPECT_EQ(time, 8 * 12 + (p == 1 ? 0 : 2 * 7 * 100));
+  }
+}
+
 TEST(SimulatePhase, ItsPeriodIsThatOfALongRun) {
   std::mt19937 random(4);
   for (int round = 0; round < 150; ++round) {
@@ -93,6 +138,11 @@ TEST(SimulatePhase, ItsPeriodIsThatOfALongRun) {
     Phase phase = phase_of(deep ? Partition{{0, 3}, {3, 6}, {6, 8}} : Partition{{0, 5}, {5, 8}}, deep ? 2 : 1,
                            1 + static_cast<int>(random() % 6), first_trainable_layer(profile.model, frozen));
     phase.schedule = random() % 2 == 0 ? "GPipe" : "1F1B";
+    if (round % 3 == 0) {
+      phase.partition = {{0, 1}, {1, 3}, {3, 5}, {5, 8}};
+      phase.layout.pipeline_parallel_size = phase.virtual_stages = 2;
+      phase.schedule = phase.schedule == "1F1B" && phase.num_micro_batches != 5 ? "Interleaved1F1B" : "LoopedBFS";
+    }
     const ProfileCostModel costs(phase, {24, kOptimizer, kDtype}, profile, cluster);
     const Trace trace = simulate(schedule_of(phase), phase.layout, costs, 40);
     const Nanoseconds period = simulate_phase(phase, {24, kOptimizer, kDtype}, profile, cluster).summary.iteration_ns;

@@ -1,0 +1,64 @@
+#include "plan/stages.h"
+
+#include <fmt/format.h>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+int num_stages(const Phase& phase) { return phase.layout.pipeline_parallel_size * phase.virtual_stages; }
+
+int pipeline_rank_of(const Phase& phase, int stage) {
+  FROSTPIPE_CHECK(stage >= 0 && stage < num_stages(phase), "stages are those of the phase");
+  return stage % phase.layout.pipeline_parallel_size;
+}
+
+std::vector<int> stages_on(const Phase& phase, int pipeline_rank) {
+  FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < phase.layout.pipeline_parallel_size,
+                  "pipeline ranks are those of the layout");
+  std::vector<int> stages;
+  for (int stage = pipeline_rank; stage < num_stages(phase); stage += phase.layout.pipeline_parallel_size)
+    stages.push_back(stage);
+  return stages;
+}
+
+std::vector<LayerRange> layers_on(const Phase& phase, int pipeline_rank) {
+  std::vector<LayerRange> layers;
+  for (const int stage : stages_on(phase, pipeline_rank)) layers.push_back(phase.partition.at(stage));
+  return layers;
+}
+
+int rank_of_stage(const Phase& phase, int stage, int replica) {
+  return rank_of(phase.layout, pipeline_rank_of(phase, stage), replica);
+}
+
+std::vector<int> replicas_of_stage(const Phase& phase, int stage) {
+  return replicas_of(phase.layout, pipeline_rank_of(phase, stage));
+}
+
+std::vector<int> replicas_of_layer(const Phase& phase, int layer) {
+  return replicas_of_stage(phase, stage_of_layer(phase.partition, layer));
+}
+
+int first_trainable_stage(const Phase& phase) {
+  return first_trainable_stage(phase.partition, phase.first_trainable_layer);
+}
+
+std::vector<bool> trains(const Phase& phase) {
+  std::vector<bool> trains(phase.layout.pipeline_parallel_size, false);
+  for (int stage = first_trainable_stage(phase); stage < num_stages(phase); ++stage)
+    trains[pipeline_rank_of(phase, stage)] = true;
+  return trains;
+}
+
+bool is_first_to_train(const Phase& phase, int stage) {
+  const int first = first_trainable_stage(phase);
+  return stage >= first && stage - phase.layout.pipeline_parallel_size < first;
+}
+
+std::string schedule_text(const Phase& phase) {
+  if (phase.virtual_stages == 1) return phase.schedule;
+  return fmt::format("{}, {} stages per rank", phase.schedule, phase.virtual_stages);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+// The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages;
+// stage s is on pipeline rank s mod p, as in every schedule that plans may use (schedule_of's pipeline_rank_of_stage).
+
+/// Pipeline ranks times stages per rank; the size of a validated phase's partition.
+int num_stages(const Phase& phase);
+int pipeline_rank_of(const Phase& phase, int stage);
+/// Ascending.
+std::vector<int> stages_on(const Phase& phase, int pipeline_rank);
+/// Those of stages_on, in this order.
+std::vector<LayerRange> layers_on(const Phase& phase, int pipeline_rank);
+
+int rank_of_stage(const Phase& phase, int stage, int replica);
+/// Ranks of all replicas, replica 0 first.
+std::vector<int> replicas_of_stage(const Phase& phase, int stage);
+std::vector<int> replicas_of_layer(const Phase& phase, int layer);
+
+/// The stage of the first trainable layer.
+int first_trainable_stage(const Phase& phase);
+/// By pipeline rank: whether a stage of it has a layer that trains.
+std::vector<bool> trains(const Phase& phase);
+/// Whether it trains, and is the first of its pipeline rank that does.
+bool is_first_to_train(const Phase& phase, int stage);
+
+/// "1F1B", "Interleaved1F1B, 2 stages per rank".
+std::string schedule_text(const Phase& phase);
+
+}  // namespace frostpipe
