@@ -308,7 +308,7 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
 void require_trainable(const TrainingPlan& plan, std::string_view source) {
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
-    if (phase.virtual_stages == 1 && is_runnable(phase.schedule)) continue;
+    if (phase.virtual_stages == 1 && !is_looped(phase.schedule)) continue;
     throw InvalidInput(fmt::format("{}: phases[{}]", source, i),
                        fmt::format("must have one stage per rank and one of the schedules {} to be trained",
                                    fmt::join(runnable_schedule_names(), ", ")),

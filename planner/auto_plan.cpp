@@ -186,7 +186,7 @@ Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
   any.any_tensor_parallel_size = true;
   any.pipeline_parallel_size = 0;
   any.recompute.reset();
-  any.schedule.clear();
+  if (!asks_for_several_stages_per_rank(any)) any.schedule.clear();
   any.data_parallel_size = any.num_micro_batches = 0;
   any.pins.clear();
   any.method = PlanMethod::automatic;

@@ -62,14 +62,17 @@ void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
   const std::map<std::string, int*> settings = {{"pp", &options.pipeline_parallel_size},
                                                 {"tp", &options.tensor_parallel_size},
                                                 {"dp", &options.data_parallel_size},
-                                                {"m", &options.num_micro_batches}};
+                                                {"m", &options.num_micro_batches},
+                                                {"v", &options.virtual_stages}};
   for (const std::string& text : texts) {
     const std::size_t equals = std::min(text.find('='), text.size());
     const auto setting = settings.find(text.substr(0, equals));
     const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
     if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
       throw InvalidInput(
-          "--fix", "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas) or m=M (micro-batches per replica)",
+          "--fix",
+          "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica) or v=V (stages "
+          "per rank)",
           text);
     *setting->second = *number;
     if (setting->first == "tp") options.any_tensor_parallel_size = false;

@@ -5,7 +5,7 @@
 
 #include "cli/shared/common_options.h"
 #include "plan/recompute.h"
-#include "plan/schedule.h"
+#include "plan/schedule_rules.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
 
@@ -73,8 +73,9 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--schedule", options.plan.schedule,
-                  "The only schedule to use: 1F1B, GPipe, ZB-H1 or ZB-H2; default: the faster of the first two")
-      ->check(CLI::IsMember(runnable_schedule_names()).description(""))
+                  "The only schedule to use: 1F1B, GPipe, ZB-H1 or ZB-H2; default: the faster of the first two. "
+                  "Interleaved1F1B and LoopedBFS have several stages per rank (--fix v=2)")
+      ->check(CLI::IsMember(plan_schedule_names()).description(""))
       ->type_name("NAME");
   command
       .add_option("--pp", options.plan.pipeline_parallel_size,
@@ -120,9 +121,10 @@ void add_limits(CLI::App& command, PlanCommandOptions& options, CLI::Option* met
                   "--freeze, which re-plans, does not know of it")
       ->type_name("LAYER=STAGE");
   command
-      .add_option("--fix", options.limits.fixed,
-                  "Leave open only the rest: pp=P stages, tp=T tensor ranks, dp=D replicas, m=M micro-batches per "
-                  "replica; may be given several times")
+      .add_option(
+          "--fix", options.limits.fixed,
+          "Leave open only the rest: pp=P stages (of v=V per rank: ranks), tp=T tensor ranks, dp=D replicas, m=M "
+          "micro-batches per replica, v=V stages per rank; may be given several times")
       ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
   command

@@ -4,6 +4,7 @@
 
 #include "cli/shared/table.h"
 #include "plan/memory.h"
+#include "plan/stages.h"
 #include "planner/search/stage_bound.h"
 
 namespace frostpipe {
@@ -16,7 +17,8 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
   const StageBound bound(phase, {profile, cluster, options}, costs);
   const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   using enum Table::Align;
-  Table table({{"stage", right},
+  const bool has_one_each = phase.virtual_stages == 1;
+  Table table({{has_one_each ? "stage" : "pipeline rank", right},
                {"layers", left},
                {"before [ms]", right},
                {"its work [ms]", right},
@@ -27,11 +29,11 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
                {"limit [MiB]", right},
                {"mostly", left}});
   int slowest = 0;
-  for (int stage = 0; stage < phase.layout.pipeline_parallel_size; ++stage) {
-    const StageBound::Terms terms = bound.terms(stage, phase.partition[stage]);
-    if (terms.total_ns() > bound.at(slowest, phase.partition[slowest])) slowest = stage;
-    const auto limit = cluster.devices[rank_of(phase.layout, stage, 0)].memory_limit_bytes;
-    const RankMemory& need = memory[stage];
+  for (int rank = 0; rank < phase.layout.pipeline_parallel_size; ++rank) {
+    const StageBound::Terms terms = bound.on_rank(phase.partition, rank);
+    if (terms.total_ns() > bound.on_rank(phase.partition, slowest).total_ns()) slowest = rank;
+    const auto limit = cluster.devices[rank_of(phase.layout, rank, 0)].memory_limit_bytes;
+    const RankMemory& need = memory[rank];
     std::pair<Bytes, std::string> most = {need.weights, "weights"};
     for (const auto& [bytes, name] : {std::pair(need.gradients, "gradients"),
                                       {need.optimizer_state, "optimizer"},
@@ -40,8 +42,7 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
                                       {need.exchange, "exchange"},
                                       {need.cache, "cache"}})
       if (bytes > most.first) most = {bytes, name};
-    table.add_row({std::to_string(stage),
-                   fmt::format("[{},{})", phase.partition[stage].begin, phase.partition[stage].end),
+    table.add_row({std::to_string(rank), to_string(layers_on(phase, rank)),
                    fmt::format("{} {}", in_milliseconds(std::max(terms.to_ns, terms.update_ns)),
                                terms.to_ns >= terms.update_ns ? "filling" : "update"),
                    in_milliseconds(terms.work_ns),
@@ -51,10 +52,11 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
                    limit ? in_mebibytes(*limit) : "none", most.second});
   }
   return fmt::format(
-      "\nfirst phase, stage by stage (filling: until the first micro-batch is there; draining: until the last one's "
-      "backward has left the pipeline)\n{}"
-      "stage {} sets the pace; the iteration takes {}\n",
-      table.to_string(), slowest, format_duration(phase.predicted.iteration_ns));
+      "\nfirst phase, {0} by {0} (filling: until the first micro-batch is there; draining: until the last one's "
+      "backward has left the pipeline)\n{1}"
+      "{0} {2} sets the pace; the iteration takes {3}\n",
+      has_one_each ? "stage" : "pipeline rank", table.to_string(), slowest,
+      format_duration(phase.predicted.iteration_ns));
 }
 
 }  // namespace frostpipe

@@ -228,7 +228,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& probl
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
         if (m < depth) continue;
         try {
-          Phase phase = maker.unpartitioned_phase(way, "1F1B", m);
+          Phase phase = maker.unpartitioned_phase(way, {"1F1B"}, m);
           phase.partition = std::get<Partition>(split);
           const Candidate candidate = maker.with_memory(std::move(phase));
           const auto time = steady_ns(candidate, problem, costs);

@@ -9,30 +9,17 @@
 #include <utility>
 
 #include "plan/memory.h"
+#include "plan/stages.h"
 #include "planner/search/candidate.h"
+#include "planner/search/choices.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
 
-/// 1F1B first: where both take equally long it needs less memory.
-std::vector<std::string> schedules_for(int pipeline_parallel_size, const std::string& only) {
-  if (!only.empty()) return {only};
-  if (pipeline_parallel_size == 1) return {"1F1B"};  // GPipe would only keep more activations
-  return {"1F1B", "GPipe"};
-}
-
 constexpr std::size_t kShiftedCandidates = 2;
 constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that the bound alone places the cuts
-
-/// One thing to look at, in the order of preference where times are equal.
-struct Choice {
-  Nanoseconds bound_ns = 0;                 // of any partition
-  std::size_t recompute = 0, schedule = 0;  // indices
-  int num_micro_batches = 1;
-  auto operator<=>(const Choice&) const = default;
-};
 
 /// Why nothing fitted: the candidate that lacked the fewest bytes.
 struct ClosestMiss {
@@ -46,7 +33,7 @@ class Search {
       : problem_(problem),
         search_(search),
         costs_(costs),
-        schedules_(schedules_for(search.pipeline_parallel_size, problem.options.schedule)),
+        schedules_(schedules_for(problem, search.pipeline_parallel_size)),
         maker_(problem,
                {.pipeline_parallel_size = search.pipeline_parallel_size,
                 .first_trainable_layer = search.first_trainable_layer,
@@ -70,6 +57,8 @@ class Search {
         if (!not_measured_) not_measured_ = error;
       }
     }
+    if (choices.empty() && !not_measured_)
+      return {.best = {}, .lower_bound_ns = limit_ns_, .reason = not_scheduled_->what()};
     if (!fits_ && !closest_) say_what_is_missing(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
       throw InvalidInput(not_measured_.value());
@@ -78,6 +67,7 @@ class Search {
     if (search_.proof_micro_batches > 0 && problem_.options.partitioner == Partitioner::exact &&
         problem_.options.partition.empty() && prove(choices))
       lower_bound_ns_ = kNoLimit;
+    fits_ = fits_ || best_;
     PhaseSearchResult result{
         .best = std::move(best_), .lower_bound_ns = std::min(lower_bound_ns_, limit_ns_), .reason = {}};
     if (!fits_) result.reason = closest_ ? closest_->reason : empty_stage_;
@@ -86,25 +76,11 @@ class Search {
   }
 
  private:
-  /// Those whose sizes were measured, the least bound first.
   std::vector<Choice> all_choices() {
-    std::vector<Choice> choices;
-    for (std::size_t recompute = 0; recompute < search_.recompute.size(); ++recompute) {
-      for (const int m : maker_.numbers_of_micro_batches()) {
-        if (!why_no_schedule(problem_.options.schedule, search_.pipeline_parallel_size, m).empty()) continue;
-        try {
-          const Nanoseconds bound = bound_of_any_partition(
-              maker_.unpartitioned_phase(search_.recompute[recompute], schedules_.front(), m), problem_, costs_);
-          for (std::size_t schedule = 0; schedule < schedules_.size(); ++schedule)
-            choices.push_back(
-                {.bound_ns = bound, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
-        } catch (const InvalidInput& error) {  // this micro-batch size was not measured; others may be
-          if (!not_measured_) not_measured_ = error;
-        }
-      }
-    }
-    std::sort(choices.begin(), choices.end());
-    return choices;
+    Choices choices = choices_of(problem_, search_, schedules_, maker_, costs_);
+    not_measured_ = std::move(choices.not_measured);
+    not_scheduled_ = std::move(choices.not_scheduled);
+    return std::move(choices.of_least_bound_first);
   }
 
   Phase unpartitioned_phase_of(const Choice& choice) const {
@@ -138,6 +114,7 @@ class Search {
 
   void consider(const Choice& choice) {
     Phase unpartitioned = unpartitioned_phase_of(choice);
+    if (unpartitioned.virtual_stages > 1) return consider_looped(choice, unpartitioned);
     // What did not fit does not with micro-batches of that size and as many of them in flight.
     const MicroBatchSize largest = planned_micro_batch(unpartitioned, problem_.options.global_batch_size);
     const int in_flight = unpartitioned.schedule == "1F1B"
@@ -177,6 +154,26 @@ class Search {
         std::tuple(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
     feasible_.emplace(rank, phase);
     keep_if_faster(std::move(phase), rank);
+  }
+
+  /// A partition that may not be the best: what bounds the others is the bound of any.
+  void consider_looped(const Choice& choice, const Phase& unpartitioned) {
+    if (!search_.bound_only) {
+      const Candidate candidate = maker_.looped_partition(unpartitioned);
+      if (candidate.missing_bytes > 0) {
+        lower_bound_ns_ = std::min(lower_bound_ns_, choice.bound_ns);
+        return record_miss(candidate);
+      }
+      fits_ = true;
+      if (candidate.bound_ns <= limit_ns_) {
+        Phase phase = predicted(candidate);
+        const Rank rank(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+        feasible_.emplace(rank, phase);
+        keep_if_faster(std::move(phase), rank);
+      }
+    }
+    fits_ = true;
+    lower_bound_ns_ = std::min(lower_bound_ns_, choice.bound_ns);
   }
 
   using Rank = std::tuple<Nanoseconds, std::size_t, std::size_t, int>;
@@ -242,18 +239,22 @@ class Search {
 
   bool try_partitions(const Choice& choice, const Phase& unpartitioned, const StageBound& bound, Partition& partition,
                       Effort& effort) {
-    const int n = static_cast<int>(problem_.profile.model.layers.size()), stages = search_.pipeline_parallel_size,
+    const int n = static_cast<int>(problem_.profile.model.layers.size()), stages = num_stages(unpartitioned),
               stage = static_cast<int>(partition.size());
     const int begin = partition.empty() ? 0 : partition.back().end, last = n - (stages - 1 - stage);
     for (int end = stage + 1 == stages ? n : begin + 1; end <= last; ++end) {
       if (--effort.visited < 0) return false;
-      const StageBound::Terms terms = bound.terms(stage, {begin, end});
-      if (terms.rising_ns() >= limit_ns_) break;
-      if (terms.total_ns() >= limit_ns_) continue;
       partition.push_back({begin, end});
+      const StageBound::Terms terms = bound.on_rank(partition, pipeline_rank_of(unpartitioned, stage));
+      if (terms.total_ns() >= limit_ns_) {
+        partition.pop_back();
+        if (terms.rising_ns() >= limit_ns_) break;
+        continue;
+      }
       if (stage + 1 < stages) {
         if (!try_partitions(choice, unpartitioned, bound, partition, effort)) return false;
-      } else if (keeps_pins(problem_.options.pins, partition)) {
+      } else if (keeps_pins(problem_.options.pins, partition) &&
+                 (unpartitioned.virtual_stages == 1 || bound.of(partition) < limit_ns_)) {
         effort.simulated -= simulated_micro_batches(unpartitioned);
         if (effort.simulated < 0) return false;
         Phase phase = unpartitioned;
@@ -274,7 +275,7 @@ class Search {
   int simulated_micro_batches(const Phase& phase) const {
     const ParallelLayout& layout = phase.layout;
     const bool alike = problem_.options.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
-    return layout.pipeline_parallel_size * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
+    return num_stages(phase) * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
   }
 
   Phase predicted(const Candidate& candidate) const {
@@ -290,14 +291,14 @@ class Search {
   std::string miss_of(const Candidate& candidate) const {
     const Phase& phase = candidate.phase;
     return fmt::format("{} ({}, m = {}, {}{})", what_does_not_fit(phase, candidate.memory, problem_.cluster),
-                       phase.schedule, phase.num_micro_batches, to_brief_string(phase.partition),
+                       schedule_text(phase), phase.num_micro_batches, to_brief_string(phase.partition),
                        recompute_note(phase.recompute));
   }
 
   PlanningProblem problem_;
   const PhaseSearch& search_;
   LayerCosts& costs_;
-  std::vector<std::string> schedules_;
+  std::vector<ScheduleChoice> schedules_;
   CandidateMaker maker_;
   Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
   Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
@@ -309,7 +310,7 @@ class Search {
   bool fits_ = false;
   std::optional<ClosestMiss> closest_;
   std::string empty_stage_;
-  std::optional<InvalidInput> not_measured_;
+  std::optional<InvalidInput> not_measured_, not_scheduled_;
 };
 
 }  // namespace

@@ -33,7 +33,9 @@ struct PhaseSearchResult {
 /// on, each is given the partition with the least StageBound that fits and is simulated, until no bound of the others
 /// is below the best time. The cuts of the best two are then shifted while that is faster. With proof_micro_batches
 /// every partition of every choice whose StageBound is below the best time is simulated as well; if that is done within
-/// them, the best is the best of all, and lower_bound_ns is its time. Throws as best_phase does.
+/// them, the best is the best of all, and lower_bound_ns is its time. With several stages per rank each choice is given
+/// CandidateMaker::looped_partition in place of the best, and lower_bound_ns is the bound of any partition, which is
+/// farther away. Throws as best_phase does.
 PhaseSearchResult search_phase(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 /// The least bound_of_any_partition of what search_phase looks among; kNoLimit where nothing was measured.

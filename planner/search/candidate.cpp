@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "plan/stages.h"
 #include "planner/search/chain_partition.h"
 #include "planner/search/partition.h"
 #include "profiles/error.h"
@@ -47,14 +48,20 @@ std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
   std::set<int> numbers;
   for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
   for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
+  if (asks_for_several_stages_per_rank(problem_.options)) {  // not every number suits them; a multiple of p does
+    const int p = unpartitioned_.layout.pipeline_parallel_size;
+    for (const int m : std::vector<int>(numbers.begin(), numbers.end()))
+      if (m > kEvery && (m + p - 1) / p * p <= samples) numbers.insert((m + p - 1) / p * p);
+  }
   return {numbers.begin(), numbers.end()};
 }
 
-Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, std::string_view schedule,
+Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const ScheduleChoice& schedule,
                                           int num_micro_batches) const {
   Phase unpartitioned = unpartitioned_;
   unpartitioned.recompute = recompute;
-  unpartitioned.schedule = schedule;
+  unpartitioned.schedule = schedule.name;
+  unpartitioned.virtual_stages = schedule.virtual_stages;
   unpartitioned.num_micro_batches = num_micro_batches;
   if (problem_.profile.workload)
     unpartitioned.largest_micro_batch_tokens =
@@ -64,6 +71,7 @@ Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, std::strin
 }
 
 std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase unpartitioned, Nanoseconds limit_ns) {
+  if (unpartitioned.virtual_stages > 1) return std::optional(looped_partition(unpartitioned));
   const StageBound bound = bound_of(unpartitioned);
   if (problem_.options.partitioner == Partitioner::pipetransformer_greedy) {
     auto partition = published_partition();
@@ -150,7 +158,39 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
   return candidate;
 }
 
+Candidate CandidateMaker::looped_partition(const Phase& unpartitioned) {
+  const StageBound bound = bound_of(unpartitioned);
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
+  const auto by_work = [&](int stage, int begin, auto&& visit) {
+    for (int end = begin + 1; end <= n; ++end) {
+      const Nanoseconds work = bound.terms(pipeline_rank_of(unpartitioned, stage), {begin, end}).work_ns;
+      if (!visit(end, work, work)) return;
+    }
+  };
+  const auto candidate_of = [&](Partition partition) {
+    Phase phase = unpartitioned;
+    phase.partition = std::move(partition);
+    Candidate candidate = with_memory(std::move(phase));
+    candidate.bound_ns = bound.of(candidate.phase.partition);
+    return candidate;
+  };
+  Candidate best =
+      candidate_of(cut_chain(n, num_stages(unpartitioned), keeping_pins(problem_.options.pins, by_work))->partition);
+  for (bool better = true; better;) {
+    better = false;
+    for (Partition& partition : neighbours(best.phase.partition)) {
+      if (!keeps_pins(problem_.options.pins, partition)) continue;
+      Candidate shifted = candidate_of(std::move(partition));
+      if (std::pair(shifted.missing_bytes, shifted.bound_ns) >= std::pair(best.missing_bytes, best.bound_ns)) continue;
+      best = std::move(shifted);
+      better = true;
+    }
+  }
+  return best;
+}
+
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
+  if (unpartitioned.virtual_stages > 1) return looped_partition(unpartitioned);
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(problem_.profile.model.layers.size());
@@ -194,11 +234,9 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
   return partition;
 }
 
-const std::vector<std::vector<InFlight>>& CandidateMaker::in_flight(const Phase& unpartitioned, int first_stage) {
-  auto& known = in_flight_[{unpartitioned.schedule, unpartitioned.num_micro_batches, first_stage}];
-  if (known.empty())
-    known = peaks_in_flight_of(unpartitioned.schedule, unpartitioned.layout.pipeline_parallel_size,
-                               unpartitioned.num_micro_batches, first_stage);
+const std::vector<std::vector<StagesInFlight>>& CandidateMaker::in_flight(const Phase& phase, int first_stage) {
+  auto& known = in_flight_[{phase.schedule, phase.virtual_stages, phase.num_micro_batches, first_stage}];
+  if (known.empty()) known = most_in_flight(phase, first_stage);
   return known;
 }
 
@@ -220,10 +258,14 @@ std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_r
 
 Candidate CandidateMaker::with_memory(Phase phase) {
   const StageMemory price(phase, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const auto& peaks = in_flight(phase, first_trainable_stage(phase.partition, phase.first_trainable_layer));
+  const auto& moments = in_flight(phase, first_trainable_stage(phase));
   std::vector<RankMemory> memory;
-  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank)
-    memory.push_back(price.of(phase.partition[pipeline_rank], peaks[pipeline_rank], layers_on(phase, pipeline_rank)));
+  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
+    std::vector<RankMemory> stages;
+    for (const LayerRange& stage : frostpipe::layers_on(phase, pipeline_rank))
+      stages.push_back(price.of(stage, layers_on(phase, pipeline_rank)));
+    memory.push_back(together(stages, moments[pipeline_rank]));
+  }
   const Bytes missing = problem_.options.ignore_memory_limit ? 0 : missing_bytes(phase, memory, problem_.cluster);
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
 }

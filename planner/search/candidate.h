@@ -42,15 +42,22 @@ class CandidateMaker {
   std::vector<int> numbers_of_micro_batches() const;
 
   /// What all candidates share with this choice; the partition is empty.
-  Phase unpartitioned_phase(const Recompute& recompute, std::string_view schedule, int num_micro_batches) const;
+  Phase unpartitioned_phase(const Recompute& recompute, const ScheduleChoice& schedule, int num_micro_batches) const;
 
   /// A partition for the phase, with what it needs: by the exact partitioner the one with the least StageBound among
   /// those that fit, none if there is none with a bound of at most limit_ns; by the published greedy the one that it
-  /// makes, whatever it needs, Infeasible if it leaves a stage empty.
+  /// makes, whatever it needs, Infeasible if it leaves a stage empty. With several stages per rank looped_partition's,
+  /// whatever it needs.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase unpartitioned, Nanoseconds limit_ns);
 
-  /// False only where no partition fits: every pipeline rank takes as many layers as it can keep, but for the workspace
-  /// and the input of its first layer. No partition then reaches farther by any pipeline rank than this one does.
+  /// With several stages per rank: the chain cut into stages that are as equal as can be, whose cuts are then shifted
+  /// one layer at a time while that lacks fewer bytes, or as few at a smaller StageBound. Not exact: it may miss a
+  /// partition that fits, or that is faster.
+  Candidate looped_partition(const Phase& unpartitioned);
+
+  /// One stage per rank. False only where no partition fits: every pipeline rank takes as many layers as it can keep,
+  /// but for the workspace and the input of its first layer. No partition then reaches farther by any pipeline rank
+  /// than this one does.
   bool may_fit(const Phase& unpartitioned);
 
   /// The partition that misses the least bytes on the rank that misses most.
@@ -64,7 +71,7 @@ class CandidateMaker {
 
  private:
   std::variant<Partition, Infeasible> published_partition() const;
-  const std::vector<std::vector<InFlight>>& in_flight(const Phase& unpartitioned, int first_stage);
+  const std::vector<std::vector<StagesInFlight>>& in_flight(const Phase& phase, int first_stage);
   const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);
   /// Least memory limit of the ranks at one pipeline rank.
   std::optional<Bytes> limit_of(const Phase& phase, int pipeline_rank) const;
@@ -74,8 +81,8 @@ class CandidateMaker {
   LayerCosts& costs_;
   int num_nodes_;
   Phase unpartitioned_;  // what all candidates share
-  std::map<std::tuple<std::string, int, int>, std::vector<std::vector<InFlight>>>
-      in_flight_;  // by schedule, micro-batches, first stage that trains
+  std::map<std::tuple<std::string, int, int, int>, std::vector<std::vector<StagesInFlight>>>
+      in_flight_;  // by schedule, stages per rank, micro-batches, first stage that trains
 };
 
 /// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/schedule_rules.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -29,6 +30,27 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
              ? devices_to_use(cluster, options) / (pipeline_parallel_size * options.tensor_parallel_size)
              : 1;
 }
+
+namespace {
+
+/// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
+void require_open_partition_for_several_stages(const PlanOptions& options) {
+  if (!asks_for_several_stages_per_rank(options)) return;
+  if (!options.schedule.empty() && !is_looped(options.schedule))
+    throw InvalidInput("stages per rank", "must be 1 for the schedule " + options.schedule,
+                       std::to_string(options.virtual_stages));
+  using enum PlanMethod;
+  const std::set<PlanMethod> open = {automatic, static_pipeline, pipetransformer, freeze_only,
+                                     pipetransformer_without_replicas};
+  if (!open.contains(options.method))
+    throw InvalidInput("several stages per rank",
+                       "need the method auto, static, freeze-only, pipetransformer or pipetransformer-without-replicas",
+                       to_string(options.method));
+  if (options.partitioner != Partitioner::exact)
+    throw InvalidInput("several stages per rank", "need the exact partitioner", to_string(options.partitioner));
+}
+
+}  // namespace
 
 void require_meaningful(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
@@ -64,11 +86,36 @@ void require_meaningful(const PlanningProblem& problem) {
   const std::set<PlanMethod> cut_by_rule = {equal_split, pipedream, pipedream_2bw, ptd_p, pipetransformer_published};
   if (!options.pins.empty() && cut_by_rule.contains(options.method))
     throw InvalidInput("pin", "needs a method that leaves partitions open", to_string(options.method));
+  require_open_partition_for_several_stages(options);
   const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
                            !options.any_tensor_parallel_size || options.num_micro_batches > 0;
   if (sizes_fixed && options.method == ptd_p)
     throw InvalidInput("method", "must leave stages, replicas, tensor ranks and micro-batches to Megatron's rules",
                        to_string(options.method));
+}
+
+bool asks_for_several_stages_per_rank(const PlanOptions& options) {
+  return options.virtual_stages > 1 || is_looped(options.schedule);
+}
+
+std::vector<ScheduleChoice> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
+  const PlanOptions& options = problem.options;
+  if (!asks_for_several_stages_per_rank(options)) {
+    if (!options.schedule.empty()) return {{options.schedule}};
+    if (pipeline_parallel_size == 1) return {{"1F1B"}};  // GPipe would only keep more activations
+    return {{"1F1B"}, {"GPipe"}};                        // where both take equally long, 1F1B needs less memory
+  }
+  std::vector<std::string> names = {options.schedule};
+  if (options.schedule.empty()) names = looped_schedule_names();
+  constexpr int kFewest = 2, kMost = 4;
+  const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
+  int first = kFewest, last = std::clamp(layers_per_rank, kFewest, kMost);
+  if (options.virtual_stages > 0) first = last = options.virtual_stages;
+  std::vector<ScheduleChoice> choices;
+  for (const std::string& name : names)
+    for (int virtual_stages = first; virtual_stages <= last; ++virtual_stages)
+      choices.push_back({name, virtual_stages});
+  return choices;
 }
 
 std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size) {
@@ -88,13 +135,21 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
         "replicas: fewer ranks or a longer pipeline)",
         options.global_batch_size, micro_batches, micro_batches == 1 ? "" : "es", replicas, replicas * micro_batches);
   if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
+  const int virtual_stages = schedules_for(problem, p).front().virtual_stages;
+  if (virtual_stages > num_layers / p)
+    return fmt::format("the model has {} layers, too few for {} stages per rank", num_layers, virtual_stages);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
-  const int most_micro_batches =
-      options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
-  if (const std::string reason = why_no_schedule(options.schedule, p, most_micro_batches); !reason.empty())
-    return reason;
-  if (!can_keep_pins(options.pins, num_layers, p)) return "no partition keeps the pinned layers on their stages";
+  if (!options.schedule.empty() && !is_looped(options.schedule)) {  // the more micro-batches, the better
+    const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
+    try {
+      require_shape(options.schedule, {.pipeline_parallel_size = p, .num_micro_batches = most});
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+  }
+  if (!can_keep_pins(options.pins, num_layers, p * virtual_stages))
+    return "no partition keeps the pinned layers on their stages";
   return {};
 }
 
@@ -104,17 +159,6 @@ void require_split_backward(const std::string& schedule, const Profile& profile)
     throw InvalidInput("profile of " + profile.model.name,
                        fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
                        "without them");
-}
-
-std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches) {
-  if (schedule.empty()) return {};
-  try {  // no schedule asks for more than 2 p micro-batches, and one of many is long to build
-    build_schedule(schedule, {.pipeline_parallel_size = pipeline_parallel_size,
-                              .num_micro_batches = std::min(num_micro_batches, 2 * pipeline_parallel_size)});
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return {};
 }
 
 bool replicates(const PlanOptions& options) { return options.method != PlanMethod::pipetransformer_without_replicas; }

@@ -21,6 +21,7 @@ struct PlanOptions {
   DType dtype = DType::kFloat32;
   Partitioner partitioner = Partitioner::exact;
   std::string schedule;            // the only one to use; empty = the best
+  int virtual_stages = 0;          // stages per rank; 0 = one, or the best number where the schedule has several
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may take another that was measured
@@ -62,11 +63,23 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 /// Throws InvalidInput where the schedule (empty: any) splits the backward and nothing in the profile knows I and W.
 void require_split_backward(const std::string& schedule, const Profile& profile);
 
-/// Why the schedule (empty: any) does not exist for these stages and at most so many micro-batches; empty if it does.
-std::string why_no_schedule(const std::string& schedule, int pipeline_parallel_size, int num_micro_batches);
-
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
 bool replicates(const PlanOptions& options);
+
+/// A schedule with its stages per rank.
+struct ScheduleChoice {
+  std::string name;
+  int virtual_stages = 1;
+  bool operator==(const ScheduleChoice&) const = default;
+};
+
+/// Those to look among for a pipeline of this length, the preferred first: 1F1B and GPipe, or the one asked for; with
+/// several stages per rank only where these or their schedule are asked for, 2 to 4 of them where the number is open
+/// and the model has enough layers.
+std::vector<ScheduleChoice> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
+
+/// Whether the options ask for several stages per rank, or a schedule of them.
+bool asks_for_several_stages_per_rank(const PlanOptions& options);
 
 /// How many of the cluster's devices may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "plan/batch.h"
 #include "plan/memory.h"
+#include "plan/stages.h"
 
 namespace frostpipe {
 namespace {
@@ -114,6 +116,7 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
 
 StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs)
     : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
+      virtual_stages_(unpartitioned.virtual_stages),
       first_trainable_layer_(unpartitioned.first_trainable_layer) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
@@ -122,6 +125,7 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   for (const auto& [type, of] : work.of_type)
     work_[type] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
   for (int k = 0; k < pipeline_ranks_; ++k) {
+    stages_on_.push_back(stages_on(unpartitioned, k));
     work_of_pipeline_rank_.push_back(&work_.at(cluster.devices.at(rank_of(layout, k, 0)).type));
   }
   chain_forward_ = sums_before(work.forward);
@@ -194,9 +198,27 @@ StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
 
 Nanoseconds StageBound::at(int pipeline_rank, LayerRange stage) const { return terms(pipeline_rank, stage).total_ns(); }
 
+StageBound::Terms StageBound::on_rank(const Partition& partition, int pipeline_rank) const {
+  const std::vector<int>& stages = stages_on_[pipeline_rank];
+  Terms sum = terms(pipeline_rank, partition[stages.front()]);
+  if (virtual_stages_ > 1) sum.through_ns = 0;
+  for (std::size_t i = 1; i < stages.size() && stages[i] < static_cast<int>(partition.size()); ++i) {
+    const Terms one = terms(pipeline_rank, partition[stages[i]]);
+    sum.work_ns += one.work_ns;
+    sum.weights_ns += one.weights_ns;
+    sum.update_ns += one.update_ns;
+    sum.reduction_ns += one.reduction_ns;
+    sum.norm_ns = std::max(sum.norm_ns, one.norm_ns);
+  }
+  return sum;
+}
+
 Nanoseconds StageBound::of(const Partition& partition) const {
   Nanoseconds largest = 0;
-  for (int k = 0; k < pipeline_ranks_; ++k) largest = std::max(largest, at(k, partition[k]));
+  if (virtual_stages_ > 1)
+    largest =
+        update_[1] + chain_forward_.back() + chain_backward_.back() + 2 * virtual_stages_ * messages_.back() + norm_ns_;
+  for (int k = 0; k < pipeline_ranks_; ++k) largest = std::max(largest, on_rank(partition, k).total_ns());
   return largest;
 }
 
@@ -213,6 +235,12 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
                                   static_cast<double>(work.least[layer]));
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
+  if (unpartitioned.virtual_stages > 1) {
+    const auto sum_of = [](const std::vector<Nanoseconds>& times) {
+      return std::accumulate(times.begin(), times.end(), Nanoseconds{0});
+    };
+    return std::max({sum / p, largest_layer, sum_of(work.forward) + sum_of(work.backward)});
+  }
   const double mean = static_cast<double>(sum) / m;
   // W of the stages before a rank need not be done before or after its work.
   if (splits_backward(unpartitioned.schedule)) share = 0;

@@ -39,6 +39,11 @@ struct WorkByLayer {
 /// Where the schedule splits the backward, what passes on to the stages before is I: back(b) and the one micro-batch's
 /// way through [e, n) count I alone, and all backwards there mean all I. The stage's own W may be done while the last
 /// micro-batch is on its way back, so back(b) counts only as far as it is longer than they are.
+/// With several stages per rank the first term holds of a rank's stages together, from the first one's b: what a rank
+/// does first in an iteration is a forward of its first stage, and last a backward of it, for whatever it does of a
+/// later stage comes after the former and before the latter of the same micro-batch. The second term does not hold of
+/// them; in its place one micro-batch goes through all layers and back, after the update of layer 0 and before the
+/// norm.
 class StageBound {
  public:
   /// For the layout, micro-batches, frozen layers, cache and recomputing of `unpartitioned`, whose partition is not
@@ -61,14 +66,19 @@ class StageBound {
   };
   Terms terms(int pipeline_rank, LayerRange stage) const;
 
+  /// Those of a pipeline rank's stages together, of a partition or its first part.
+  Terms on_rank(const Partition& partition, int pipeline_rank) const;
+
   /// Their total.
   Nanoseconds at(int pipeline_rank, LayerRange stage) const;
 
-  /// Over the stages of a partition.
+  /// Over the ranks of a partition.
   Nanoseconds of(const Partition& partition) const;
 
  private:
   int pipeline_ranks_ = 1;
+  int virtual_stages_ = 1;
+  std::vector<std::vector<int>> stages_on_;  // by pipeline rank
   int first_trainable_layer_ = 0;
   std::map<std::string, WorkByLayer> work_;                           // by device type; sums before each layer
   std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // into the former
@@ -83,7 +93,8 @@ class StageBound {
 /// work. Else, with m micro-batches of layers that could be cut
 /// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
-/// m)^p). And a layer is on one pipeline rank.
+/// m)^p). And a layer is on one pipeline rank. With several stages per rank, m a(p) / p, and one micro-batch through
+/// all layers and back.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe

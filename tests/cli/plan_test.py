@@ -22,6 +22,52 @@ class PlanTest(CliTest):
         self.plan("gpipe.json", "static", "--schedule", "GPipe")
         self.assertEqual(self.read("gpipe.json")["phases"][0]["schedule"], "GPipe")
 
+    def test_several_stages_per_rank(self):
+        for method in ("static", "auto"):
+            for schedule in ("Interleaved1F1B", "LoopedBFS"):
+                with self.subTest(method=method, schedule=schedule):
+                    options = ("--schedule", schedule, "--fix", "v=2", "--fix", "pp=2", "--format", "json")
+                    answer = json.loads(self.plan("looped.json", method, *options).stdout)
+                    plan = self.read("looped.json")
+                    phase = plan["phases"][0]
+                    self.assertEqual((plan["version"], phase["schedule"], phase["virtual_stages"],
+                                      len(phase["partition"])), (2, schedule, 2, 4))
+                    self.assertGreaterEqual(answer["gap"], 0)
+                    done = self.run_tool("simulate", "looped.json", "--format", "json")
+                    simulated = json.loads(done.stdout)["phases"][0]
+                    for name in ("iteration_ns", "peak_memory_bytes"):
+                        self.assertEqual(simulated[name], phase["predicted"][name])
+                    self.assertEqual((simulated["stages"], simulated["virtual_stages"]), (4, 2))
+        self.assertIn("2 stages per rank", self.run_tool("simulate", "looped.json").stdout)
+        text = self.plan("looped.json", "static", "--fix", "v=3", "--explain").stdout
+        self.assertRegex(text, r"pipeline rank [01] sets the pace")
+        self.plan("looped.json", "pipetransformer", "--fix", "v=2", "--ignore-memory-limit")
+        self.assertTrue(all(phase["virtual_stages"] == 2 for phase in self.read("looped.json")["phases"]))
+        self.plan("flat.json", "static")
+        self.assertEqual(self.read("flat.json")["version"], 1)
+        self.assertNotIn("virtual_stages", self.read("flat.json")["phases"][0])
+
+    def test_memory_over_time_of_several_stages_per_rank_peaks_at_the_plans(self):
+        self.plan("looped.json", "static", "--schedule", "Interleaved1F1B", "--fix", "v=2")
+        self.run_tool("simulate", "looped.json", "--memory", "memory.csv")
+        peaks = {}
+        for line in (self.folder / "memory.csv").read_text().splitlines()[1:]:
+            row = line.split(",")
+            peaks[row[1]] = max(peaks.get(row[1], 0), int(row[3]))
+        predicted = self.read("looped.json")["phases"][0]["predicted"]["peak_memory_bytes"]
+        self.assertEqual([peaks[str(rank)] for rank in range(2)], predicted)
+
+    def test_several_stages_per_rank_that_are_not_possible(self):
+        for method, options, says in [
+                ("static", ("--fix", "v=2", "--schedule", "1F1B"),
+                 "stages per rank: must be 1 for the schedule 1F1B, is 2"),
+                ("exact", ("--fix", "v=2"), "several stages per rank: need the method auto, static, "),
+                ("static", ("--fix", "v=2", "--partitioner", "pipetransformer-greedy"), "need the exact partitioner"),
+                ("static", ("--fix", "v=1000",), "too few for 1000 stages per rank"),
+                ("static", ("--schedule", "Interleaved1F1B", "--fix", "m=5"), "must be a multiple of the rounds")]:
+            with self.subTest(method=method, options=options):
+                self.assertIn(says, self.plan("none.json", method, *options, code=1).stderr)
+
     def test_json_on_stdout_holds_the_file(self):
         answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)
         plan = self.read("static.json")

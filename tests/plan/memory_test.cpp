@@ -1,5 +1,8 @@
 #include "plan/memory.h"
 
+#include "plan/schedule_rules.h"
+#include "plan/stages.h"
+
 #include "tests/plan/examples.h"
 
 namespace frostpipe {

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <random>
 
+#include "plan/memory.h"
+#include "plan/stages.h"
 #include "planner/search/partition.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -110,6 +113,145 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
     }
     EXPECT_LE(static_cast<double>(chosen.predicted.iteration_ns), 1.02 * static_cast<double>(best));
   }
+}
+
+/// A phase for every cut of `layers` layers into as many stages as `phase` has.
+void for_each_partition(Phase phase, int layers, const std::function<void(const Phase&)>& visit) {
+  const int begin = phase.partition.empty() ? 0 : phase.partition.back().end,
+            left = num_stages(phase) - static_cast<int>(phase.partition.size());
+  if (left == 0) return visit(phase);
+  for (int end = left == 1 ? layers : begin + 1; end <= layers - left + 1; ++end) {
+    phase.partition.push_back({begin, end});
+    for_each_partition(phase, layers, visit);
+    phase.partition.pop_back();
+  }
+}
+
+struct LoopedCase {
+  Profile profile;
+  Cluster cluster = free_cluster(2);
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+};
+
+LoopedCase looped_case(std::mt19937& random) {
+  LoopedCase made;
+  std::vector<SyntheticLayer> layers(8);
+  for (auto& layer : layers)
+    layer = {.forward_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .input_gradient_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .weight_gradient_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .update_ns = static_cast<Nanoseconds>(random() % 500),
+             .output_activation_bytes = 0,
+             .saved_activation_bytes = 100 + static_cast<Bytes>(random() % 100)};
+  made.profile = synthetic_profile(3, layers);
+  made.cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 100);
+  made.options.global_batch_size = 6;
+  made.options.virtual_stages = 2;
+  return made;
+}
+
+/// Least iteration of Interleaved1F1B and LoopedBFS with two stages per rank, any micro-batches and partition that fit.
+Nanoseconds best_of_all_looped(const LoopedCase& one, Phase phase) {
+  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+  const StepSettings settings = step_settings(one.options);
+  phase.partition.clear();
+  for (const char* schedule : {"Interleaved1F1B", "LoopedBFS"}) {
+    for (int m = 1; m <= one.options.global_batch_size; ++m) {
+      if (std::string_view(schedule) == "Interleaved1F1B" && m == 5) continue;  // two rounds
+      phase.schedule = schedule;
+      phase.num_micro_batches = m;
+      for_each_partition(phase, 8, [&](const Phase& cut) {
+        if (what_does_not_fit(cut, memory_of(cut, settings, one.profile, one.cluster), one.cluster).empty())
+          best = std::min(best, simulated_iteration_ns(cut, settings, one.profile, one.cluster));
+      });
+    }
+  }
+  return best;
+}
+
+TEST(BestPhase, OfSeveralStagesPerRankIsTheBestOfAllWhereThatIsProven) {
+  std::mt19937 random(21);
+  for (int round = 0; round < 6; ++round) {
+    LoopedCase one = looped_case(random);
+    const PlanningProblem problem{one.profile, one.cluster, one.options};
+    LayerCosts costs(one.profile, DType::kFloat32);
+    PhaseSearch search{.pipeline_parallel_size = 2};
+    const PhaseSearchResult quick = search_phase(problem, search, costs);
+    const Nanoseconds best = best_of_all_looped(one, *quick.best);
+    EXPECT_EQ(quick.best->virtual_stages, 2);
+    EXPECT_EQ(num_stages(*quick.best), 4);
+    EXPECT_LE(quick.lower_bound_ns, best);
+    EXPECT_LE(static_cast<double>(quick.best->predicted.iteration_ns), 1.03 * static_cast<double>(best)) << round;
+    search.proof_micro_batches = 1'000'000;
+    const PhaseSearchResult proven = search_phase(problem, search, costs);
+    EXPECT_EQ(proven.best->predicted.iteration_ns, best) << round;
+    EXPECT_EQ(proven.lower_bound_ns, best) << round;
+  }
+}
+
+TEST(BestPhase, OfSeveralStagesPerRankFitsWhereItSaysSo) {
+  std::mt19937 random(22);
+  int found = 0, none = 0;
+  for (int round = 0; round < 12; ++round) {
+    LoopedCase one = looped_case(random);
+    for (Device& device : one.cluster.devices) device.memory_limit_bytes = 600 + 150 * round;
+    LayerCosts costs(one.profile, DType::kFloat32);
+    const PhaseSearchResult result =
+        search_phase({one.profile, one.cluster, one.options}, {.pipeline_parallel_size = 2}, costs);
+    Phase any;
+    any.layout.pipeline_parallel_size = any.virtual_stages = 2;
+    any.tokens = test::kSyntheticTokens;
+    const Nanoseconds best = best_of_all_looped(one, any);
+    EXPECT_LE(result.lower_bound_ns, best) << round;
+    if (!result.best) {
+      ++none;
+      EXPECT_THAT(result.reason, AllOf(HasSubstr("p = 2: pipeline rank "), HasSubstr("2 stages per rank, m = ")))
+          << round;
+      continue;
+    }
+    ++found;
+    EXPECT_LE(best, result.best->predicted.iteration_ns);
+    EXPECT_EQ(
+        what_does_not_fit(*result.best, memory_of(*result.best, step_settings(one.options), one.profile, one.cluster),
+                          one.cluster),
+        "");
+  }
+  EXPECT_GT(found, 3);
+  EXPECT_GT(none, 1);
+}
+
+TEST(BestPhase, KeepsPinsWithSeveralStagesPerRank) {
+  std::mt19937 random(23);
+  LoopedCase one = looped_case(random);
+  one.options.pins = {{.layer = 2, .stage = 1}, {.layer = 4, .stage = 3}};
+  const Phase phase = std::get<Phase>(best_phase({one.profile, one.cluster, one.options}, 2, 0));
+  EXPECT_TRUE(keeps_pins(one.options.pins, phase.partition));
+}
+
+TEST(BestPhase, TakesTheBestNumberOfStagesPerRankWhereThatIsOpen) {
+  // Equal layers and much to fill: the more stages, the smaller the bubble, as far as 10 layers on 2 ranks go.
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.schedule = "Interleaved1F1B";
+  options.num_micro_batches = 2;
+  const Profile profile = synthetic_profile(3, {SyntheticLayer{.input_gradient_ns = 0}});
+  const Phase phase = std::get<Phase>(best_phase({profile, free_cluster(2), options}, 2, 0));
+  EXPECT_EQ(phase.virtual_stages, 4);
+  EXPECT_EQ(phase.predicted.iteration_ns, 2 * 4 * 4 * 101 + 4 * 101);  // 4 samples each, bubble (p - 1) / v of a rank's
+}
+
+TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
+  const auto reason_of = [](int p, auto change) {
+    PlanOptions options = options_for(PlanMethod::static_pipeline);
+    options.schedule = "Interleaved1F1B";
+    change(options);
+    const Profile profile = two_blocks();
+    return std::get<Infeasible>(best_phase({profile, free_cluster(8), options}, p, 0)).reason;
+  };
+  EXPECT_EQ(reason_of(4, [](PlanOptions& options) { options.virtual_stages = 2; }),
+            "p = 4: the model has 6 layers, too few for 2 stages per rank");
+  EXPECT_EQ(reason_of(2, [](PlanOptions& options) { options.num_micro_batches = 5, options.data_parallel_size = 1; }),
+            "p = 2: schedule Interleaved1F1B: number of micro-batches: must be a multiple of the rounds, m / p rounded "
+            "down, is 5");
 }
 
 TEST(BestPhase, GivesUpBalanceForMemory) {

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "plan/stages.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
 #include "simulator/simulate.h"
@@ -21,7 +22,8 @@ struct RandomCase {
   Phase phase;
 };
 
-RandomCase random_case(std::mt19937& random) {
+/// With several stages per rank as far as the layers allow.
+RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
   RandomCase made;
   const int blocks = 1 + below(4), layers = 2 * blocks + 2;
@@ -38,7 +40,7 @@ RandomCase random_case(std::mt19937& random) {
              .parameter_count = below(3000),
              .split_backward = SplitBackward{1000 + below(9000), 1000 + below(9000), below(3000)}};
   made.profile = test::synthetic_profile(blocks, costs);
-  const int p = 1 + below(std::min(4, layers)), d = 1 << below(3);
+  const int v = std::min(virtual_stages, layers), p = 1 + below(std::min(4, layers / v)), d = 1 << below(3);
   made.cluster = test::free_cluster(p * d, 20000 + below(400000));
   made.cluster.intra_node.point_to_point = {.latency_ns = below(3000), .bandwidth_bytes_per_second = 1'000'000'000};
   made.cluster.intra_node.collective = {.latency_ns = below(20000), .bandwidth_bytes_per_second = 1'000'000'000};
@@ -49,16 +51,22 @@ RandomCase random_case(std::mt19937& random) {
   made.options.global_batch_size = d * (1 + below(12)) + below(d);
   made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d};
   made.phase.num_micro_batches = 1 + below(made.options.global_batch_size / d);
-  const std::vector<std::string> schedules = runnable_schedule_names();
-  made.phase.schedule = schedules[below(static_cast<int>(schedules.size()))];
-  if (made.phase.schedule == "ZB-H2" && made.phase.num_micro_batches < 2 * p - 1) made.phase.schedule = "ZB-H1";
+  if (v > 1) {
+    const int m = made.phase.num_micro_batches, rounds = std::max(1, m / p);
+    made.phase.schedule = below(2) == 0 && m % rounds == 0 ? "Interleaved1F1B" : "LoopedBFS";
+    made.phase.virtual_stages = v;
+  } else {
+    const std::vector<std::string> schedules = runnable_schedule_names();
+    made.phase.schedule = schedules[below(static_cast<int>(schedules.size()))];
+    if (made.phase.schedule == "ZB-H2" && made.phase.num_micro_batches < 2 * p - 1) made.phase.schedule = "ZB-H1";
+  }
   made.phase.tokens = test::kSyntheticTokens;
   if (below(3) == 0) made.phase.first_trainable_layer = first_trainable_layer(made.profile.model, 1 + below(blocks));
   if (below(3) == 0) made.phase.recompute = kRecomputeModes[below(3)];
   std::vector<int> cuts;
   for (int layer = 1; layer < layers; ++layer) cuts.push_back(layer);
   std::shuffle(cuts.begin(), cuts.end(), random);
-  cuts.resize(p - 1);
+  cuts.resize(p * v - 1);
   std::sort(cuts.begin(), cuts.end());
   cuts.push_back(layers);
   int begin = 0;
@@ -90,6 +98,41 @@ TEST(StageBound, IsNeverAboveTheSimulatedIteration) {
               bound.of(one.phase.partition))
         << round;
   }
+}
+
+TEST(StageBound, OfSeveralStagesPerRankIsNeverAboveTheSimulatedIteration) {
+  std::mt19937 random(17);
+  for (int round = 0; round < 2000; ++round) {
+    const RandomCase one = random_case(random, 2 + round % 3);
+    LayerCosts costs(one.profile, DType::kFloat32);
+    const StageBound bound(one.phase, {one.profile, one.cluster, one.options}, costs);
+    EXPECT_LE(bound.of(one.phase.partition),
+              simulated_iteration_ns(one.phase, {.global_batch_size = one.options.global_batch_size}, one.profile,
+                                     one.cluster))
+        << round << " " << schedule_text(one.phase) << " " << to_string(one.phase.partition);
+    EXPECT_LE(bound_of_any_partition(one.phase, {one.profile, one.cluster, one.options}, costs),
+              bound.of(one.phase.partition))
+        << round;
+  }
+}
+
+TEST(StageBound, OfSeveralStagesPerRankIsTheWorkOfTheFullestRank) {
+  // 6 layers of 111 on 2 ranks, [0,1) [1,3) | [3,4) [4,6): rank 1 has 4 layers, one layer before it on either way.
+  const Profile profile = test::synthetic_profile(2, {{}});
+  const Cluster cluster = test::free_cluster(2);
+  PlanOptions options;
+  options.tokens = test::kSyntheticTokens;
+  options.global_batch_size = 8;
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.num_micro_batches = 8;
+  phase.schedule = "Interleaved1F1B";
+  phase.virtual_stages = 2;
+  phase.partition = {{0, 1}, {1, 3}, {3, 4}, {4, 6}};
+  phase.tokens = test::kSyntheticTokens;
+  LayerCosts costs(profile, DType::kFloat32);
+  EXPECT_EQ(StageBound(phase, {profile, cluster, options}, costs).of(phase.partition), 1 + 8 * 4 * 111 + 100);
+  EXPECT_EQ(bound_of_any_partition(phase, {profile, cluster, options}, costs), 8 * (6 * 111 - 10) / 2);
 }
 
 TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
@@ -138,7 +181,7 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
                          {.pipeline_parallel_size = p, .first_trainable_layer = one.phase.first_trainable_layer},
                          costs);
     const Phase unpartitioned =
-        maker.unpartitioned_phase(one.phase.recompute, one.phase.schedule, one.phase.num_micro_batches);
+        maker.unpartitioned_phase(one.phase.recompute, {one.phase.schedule}, one.phase.num_micro_batches);
     const StageBound bound = maker.bound_of(unpartitioned);
     Nanoseconds best = kNoLimit;
     const auto cut = [&](auto&& self, Partition partition) -> void {

@@ -1,0 +1,55 @@
+#include "planner/search/choices.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/schedule_rules.h"
+#include "planner/search/stage_bound.h"
+
+namespace frostpipe {
+namespace {
+
+void require_shape(const Phase& unpartitioned, int num_layers) {
+  const ScheduleShape shape{.pipeline_parallel_size = unpartitioned.layout.pipeline_parallel_size,
+                            .num_micro_batches = unpartitioned.num_micro_batches,
+                            .virtual_stages = unpartitioned.virtual_stages};
+  if (unpartitioned.virtual_stages > num_layers / shape.pipeline_parallel_size)
+    throw InvalidInput("stages per rank", "must not be more than the layers allow",
+                       std::to_string(shape.virtual_stages));
+  require_shape(unpartitioned.schedule, shape);
+}
+
+}  // namespace
+
+Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
+                   const std::vector<ScheduleChoice>& schedules, const CandidateMaker& maker, LayerCosts& costs) {
+  const int num_layers = static_cast<int>(problem.profile.model.layers.size());
+  Choices choices;
+  for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
+    for (const int m : maker.numbers_of_micro_batches()) {
+      std::map<int, Nanoseconds> bounds;  // by stages per rank
+      for (std::size_t schedule = 0; schedule < schedules.size(); ++schedule) {
+        const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);
+        try {
+          require_shape(unpartitioned, num_layers);
+        } catch (const InvalidInput& error) {
+          if (!choices.not_scheduled) choices.not_scheduled = error;
+          continue;
+        }
+        try {
+          const auto [bound, is_new] = bounds.try_emplace(unpartitioned.virtual_stages, 0);
+          if (is_new) bound->second = bound_of_any_partition(unpartitioned, problem, costs);
+          choices.of_least_bound_first.push_back(
+              {.bound_ns = bound->second, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});
+        } catch (const InvalidInput& error) {  // this micro-batch size was not measured; others may be
+          if (!choices.not_measured) choices.not_measured = error;
+          break;
+        }
+      }
+    }
+  }
+  std::sort(choices.of_least_bound_first.begin(), choices.of_least_bound_first.end());
+  return choices;
+}
+
+}  // namespace frostpipe
