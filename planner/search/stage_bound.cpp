@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "plan/batch.h"
 #include "plan/memory.h"
@@ -236,10 +235,9 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
   if (unpartitioned.virtual_stages > 1) {
-    const auto sum_of = [](const std::vector<Nanoseconds>& times) {
-      return std::accumulate(times.begin(), times.end(), Nanoseconds{0});
-    };
-    return std::max({sum / p, largest_layer, sum_of(work.forward) + sum_of(work.backward)});
+    const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
+    for (int k = 0; k < p; ++k) sum += forward[k] + backward[k];  // rank k's first stage has k layers before it or more
+    return std::max({sum / p, largest_layer, forward.back() + backward.back()});
   }
   const double mean = static_cast<double>(sum) / m;
   // W of the stages before a rank need not be done before or after its work.

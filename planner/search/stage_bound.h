@@ -93,8 +93,8 @@ class StageBound {
 /// work. Else, with m micro-batches of layers that could be cut
 /// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
-/// m)^p). And a layer is on one pipeline rank. With several stages per rank, m a(p) / p, and one micro-batch through
-/// all layers and back.
+/// m)^p). And a layer is on one pipeline rank. With several stages per rank, one micro-batch
+/// through all layers and back, and the ranks' mean of their work and the layers that at least are before their first.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe
