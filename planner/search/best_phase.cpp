@@ -298,7 +298,7 @@ class Search {
   PlanningProblem problem_;
   const PhaseSearch& search_;
   LayerCosts& costs_;
-  std::vector<ScheduleChoice> schedules_;
+  std::vector<PlannedSchedule> schedules_;
   CandidateMaker maker_;
   Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
   Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit

@@ -56,7 +56,7 @@ std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
   return {numbers.begin(), numbers.end()};
 }
 
-Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const ScheduleChoice& schedule,
+Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const PlannedSchedule& schedule,
                                           int num_micro_batches) const {
   Phase unpartitioned = unpartitioned_;
   unpartitioned.recompute = recompute;

@@ -42,7 +42,7 @@ class CandidateMaker {
   std::vector<int> numbers_of_micro_batches() const;
 
   /// What all candidates share with this choice; the partition is empty.
-  Phase unpartitioned_phase(const Recompute& recompute, const ScheduleChoice& schedule, int num_micro_batches) const;
+  Phase unpartitioned_phase(const Recompute& recompute, const PlannedSchedule& schedule, int num_micro_batches) const;
 
   /// A partition for the phase, with what it needs: by the exact partitioner the one with the least StageBound among
   /// those that fit, none if there is none with a bound of at most limit_ns; by the published greedy the one that it

@@ -22,7 +22,7 @@ void require_shape(const Phase& unpartitioned, int num_layers) {
 }  // namespace
 
 Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
-                   const std::vector<ScheduleChoice>& schedules, const CandidateMaker& maker, LayerCosts& costs) {
+                   const std::vector<PlannedSchedule>& schedules, const CandidateMaker& maker, LayerCosts& costs) {
   const int num_layers = static_cast<int>(problem.profile.model.layers.size());
   Choices choices;
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {

@@ -25,6 +25,6 @@ struct Choices {
   std::optional<InvalidInput> not_scheduled;  // the first that is left out for its shape
 };
 Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
-                   const std::vector<ScheduleChoice>& schedules, const CandidateMaker& maker, LayerCosts& costs);
+                   const std::vector<PlannedSchedule>& schedules, const CandidateMaker& maker, LayerCosts& costs);
 
 }  // namespace frostpipe

@@ -98,7 +98,7 @@ bool asks_for_several_stages_per_rank(const PlanOptions& options) {
   return options.virtual_stages > 1 || is_looped(options.schedule);
 }
 
-std::vector<ScheduleChoice> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
+std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
   const PlanOptions& options = problem.options;
   if (!asks_for_several_stages_per_rank(options)) {
     if (!options.schedule.empty()) return {{options.schedule}};
@@ -111,7 +111,7 @@ std::vector<ScheduleChoice> schedules_for(const PlanningProblem& problem, int pi
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
   int first = kFewest, last = std::clamp(layers_per_rank, kFewest, kMost);
   if (options.virtual_stages > 0) first = last = options.virtual_stages;
-  std::vector<ScheduleChoice> choices;
+  std::vector<PlannedSchedule> choices;
   for (const std::string& name : names)
     for (int virtual_stages = first; virtual_stages <= last; ++virtual_stages)
       choices.push_back({name, virtual_stages});

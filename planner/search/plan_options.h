@@ -67,16 +67,16 @@ void require_split_backward(const std::string& schedule, const Profile& profile)
 bool replicates(const PlanOptions& options);
 
 /// A schedule with its stages per rank.
-struct ScheduleChoice {
+struct PlannedSchedule {
   std::string name;
   int virtual_stages = 1;
-  bool operator==(const ScheduleChoice&) const = default;
+  bool operator==(const PlannedSchedule&) const = default;
 };
 
 /// Those to look among for a pipeline of this length, the preferred first: 1F1B and GPipe, or the one asked for; with
 /// several stages per rank only where these or their schedule are asked for, 2 to 4 of them where the number is open
 /// and the model has enough layers.
-std::vector<ScheduleChoice> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
+std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
 
 /// Whether the options ask for several stages per rank, or a schedule of them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);
