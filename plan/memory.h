@@ -20,7 +20,7 @@ struct RankMemory {
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;           // tied gradients as they come from the pipeline's other end, when nothing is in flight
   Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  /// Of one micro-batch: what of the saved activations lives from F to B, or to I, and from I to W.
+  /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W.
   Bytes until_backward = 0, until_weights = 0;
   Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + gradients + optimizer_state + cache; }

@@ -305,17 +305,6 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
                   plan.provenance.model_name, plan.provenance.model_fingerprint, model.name, actual));
 }
 
-void require_trainable(const TrainingPlan& plan, std::string_view source) {
-  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
-    const Phase& phase = plan.phases[i];
-    if (phase.virtual_stages == 1 && !is_looped(phase.schedule)) continue;
-    throw InvalidInput(fmt::format("{}: phases[{}]", source, i),
-                       fmt::format("must have one stage per rank and one of the schedules {} to be trained",
-                                   fmt::join(runnable_schedule_names(), ", ")),
-                       fmt::format("{} with {} per rank", phase.schedule, phase.virtual_stages));
-  }
-}
-
 std::string to_json(const TrainingPlan& plan) {
   const bool is_of_version_1 =
       std::ranges::all_of(plan.phases, [](const Phase& phase) { return phase.virtual_stages == 1; });

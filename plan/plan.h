@@ -148,10 +148,6 @@ void validate(const TrainingPlan& plan, const Model& model, std::string_view sou
 /// The same of a run as it was: where it was continued with another plan, frozen layers may train again.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Throws InvalidInput ("SOURCE: phases[0]: ...") if a phase is one that the executor does not run, but the simulator
-/// does: several stages per rank, or their schedules.
-void require_trainable(const TrainingPlan& plan, std::string_view source);
-
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 

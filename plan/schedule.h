@@ -109,6 +109,10 @@ Schedule unrolled(const Schedule& schedule, int iterations);
 /// rendezvous.
 Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
 
+/// An evaluation: forwards of `num_micro_batches` through all stages. Where they take equally long, a rank always takes
+/// the oldest micro-batch whose input is there. Nothing trains: its first trainable stage comes after the last one.
+Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_micro_batches);
+
 /// Builder by PyTorch's name where it has one, in any case ("gpipe", "1F1B"). Throws InvalidInput that lists the known
 /// names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);

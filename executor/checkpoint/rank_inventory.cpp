@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/layout.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -57,7 +58,7 @@ std::optional<int> common_step(const std::vector<RankInventory>& inventories, in
 
 std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inventories, const Phase& phase) {
   std::vector<TensorMove> moves;
-  for (int stage = 0; stage < static_cast<int>(phase.partition.size()); ++stage) {
+  for (int stage = 0; stage < num_stages(phase); ++stage) {
     const LayerRange range = phase.partition[stage];
     for (int layer = range.begin; layer < range.end; ++layer) {
       std::vector<int> sources;
@@ -67,7 +68,7 @@ std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inven
       }
       FROSTPIPE_CHECK(!sources.empty(), "every layer is with a survivor");
       const bool with_moments = layer >= phase.first_trainable_layer;
-      std::vector<int> takers = replicas_of(phase.layout, stage);
+      std::vector<int> takers = replicas_of_stage(phase, stage);
       std::sort(takers.begin(), takers.end());
       std::size_t next = 0;
       for (const int rank : takers) {

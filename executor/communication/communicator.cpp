@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -23,6 +24,7 @@
 #include "executor/communication/link_pacer.h"
 #include "executor/communication/local_group.h"
 #include "executor/elastic/peer_connections.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 #include "profiles/system_reason.h"
 
@@ -34,6 +36,24 @@ namespace {
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
+}
+
+/// Pipeline ranks that send each other messages, the lower one first; both ends of the model may have tied parameters.
+std::set<std::pair<int, int>> talking_pairs(const Phase& phase) {
+  std::set<std::pair<int, int>> pairs;
+  const auto add = [&](int stage, int other) {
+    const auto pair = std::minmax({pipeline_rank_of(phase, stage), pipeline_rank_of(phase, other)});
+    if (pair.first != pair.second) pairs.insert(pair);
+  };
+  for (int stage = 0; stage + 1 < num_stages(phase); ++stage) add(stage, stage + 1);
+  add(0, num_stages(phase) - 1);
+  return pairs;
+}
+
+bool sends_activations_down(const Phase& phase) {
+  for (int stage = 0; stage + 1 < num_stages(phase); ++stage)
+    if (pipeline_rank_of(phase, stage + 1) < pipeline_rank_of(phase, stage)) return true;
+  return false;
 }
 
 }  // namespace
@@ -52,24 +72,21 @@ struct Communicator::State {
   std::unique_ptr<LinkPacer> pacer;  // its thread ends first
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
-  /// schedule can turn into a deadlock. Cheap elsewhere. Both ends of the pipeline may have tied parameters.
-  void connect_pairs(const ParallelLayout& layout, const MeshCoordinate& coordinate, ActiveGroups& groups) {
+  /// schedule can turn into a deadlock. Cheap elsewhere.
+  void connect_pairs(const Phase& phase, const MeshCoordinate& coordinate, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
-    const int last = layout.pipeline_parallel_size - 1;
-    const auto connect = [&](int lower, int upper) {
-      const int below = rank_of(layout, lower, coordinate.replica), above = rank_of(layout, upper, coordinate.replica);
-      if (coordinate.pipeline_rank == lower) {
-        groups.forward.send(one, above, 0, what).wait();
-        groups.backward.receive(one, above, 0, what).wait();
-      } else {
-        groups.forward.receive(one, below, 0, what).wait();
-        groups.backward.send(one, below, 0, what).wait();
-      }
+    const auto pass_on = [&](Group& group, int from, int to) {
+      if (group.ranks().empty()) return;
+      if (coordinate.pipeline_rank == from)
+        group.send(one, rank_of(phase.layout, to, coordinate.replica), 0, what).wait();
+      if (coordinate.pipeline_rank == to)
+        group.receive(one, rank_of(phase.layout, from, coordinate.replica), 0, what).wait();
     };
-    for (const int lower : {coordinate.pipeline_rank - 1, coordinate.pipeline_rank})
-      if (lower >= 0 && lower < last) connect(lower, lower + 1);
-    if (last > 1 && (coordinate.pipeline_rank == 0 || coordinate.pipeline_rank == last)) connect(0, last);
+    for (const auto& [lower, upper] : talking_pairs(phase)) {  // in one order on all ranks
+      for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
+      for (Group* group : {&groups.activations_down, &groups.gradients_down}) pass_on(*group, upper, lower);
+    }
     groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
     groups.replicas.all_reduce_sum({one}, "connecting replicas");
     device->synchronize();
@@ -174,28 +191,33 @@ void Communicator::pace(const Cluster& cluster, int shrink) {
   state_->weight_transfer_group.pace(state_->pacer.get());
 }
 
-ActiveGroups Communicator::form(const ParallelLayout& layout, int first_trainable_pipeline_rank) {
+ActiveGroups Communicator::form(const Phase& phase) {
   State& state = *state_;
-  const RankEnvironment& self = state.self;
+  const ParallelLayout& layout = phase.layout;
+  const std::vector<bool> trains = frostpipe::trains(phase);
   std::vector<int> active, training;
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
     for (const int rank : replicas_of(layout, pipeline_rank)) {
       active.push_back(rank);
-      if (pipeline_rank >= first_trainable_pipeline_rank) training.push_back(rank);
+      if (trains[pipeline_rank]) training.push_back(rank);
     }
   }
   control_group().barrier();
   ActiveGroups groups;
   if (layout.pipeline_parallel_size > 1) {
-    groups.forward = state.make_group(active, false);
-    groups.backward = state.make_group(active, false);
+    groups.activations_up = state.make_group(active, false);
+    groups.gradients_down = state.make_group(active, false);
+    if (sends_activations_down(phase)) {
+      groups.activations_down = state.make_group(active, false);
+      groups.gradients_up = state.make_group(active, false);
+    }
     groups.norm = state.make_group(training, false);
   }
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
     Group group = state.make_group(replicas_of(layout, pipeline_rank), false);
     if (!group.ranks().empty()) groups.replicas = std::move(group);
   }
-  if (const auto coordinate = find_coordinate(layout, self.rank)) state.connect_pairs(layout, *coordinate, groups);
+  if (const auto coordinate = find_coordinate(layout, state.self.rank)) state.connect_pairs(phase, *coordinate, groups);
   return groups;
 }
 

@@ -6,16 +6,18 @@
 #include "executor/communication/group.h"
 #include "executor/device/device.h"
 #include "executor/elastic/membership.h"
-#include "plan/layout.h"
+#include "plan/plan.h"
 #include "profiles/cluster.h"
 
 namespace frostpipe {
 
 /// The groups of the ranks that train in a phase; rebuilt at each reconfiguration.
 struct ActiveGroups {
-  Group forward;   // activations, between pipeline ranks
-  Group backward;  // gradients of activations: its own group, so that both directions keep their order
-  Group replicas;  // of the ranks that hold this rank's stage
+  // Between pipeline ranks, to a higher or a lower one. Each kind and direction keeps its order in a group of its own;
+  // those without messages are empty.
+  Group activations_up, activations_down;
+  Group gradients_up, gradients_down;
+  Group replicas;  // of the ranks that hold this rank's stages
   Group norm;      // all ranks that train: the global gradient norm
 };
 
@@ -40,9 +42,9 @@ class Communicator {
   /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the
   /// times of `cluster`'s links for `shrink` times their bytes, where the real links are faster.
   void pace(const Cluster& cluster, int shrink);
-  /// Called by all ranks; those that the layout leaves idle get empty groups. `first_trainable_pipeline_rank`: pipeline
-  /// ranks before it have no part in the gradient norm.
-  ActiveGroups form(const ParallelLayout& layout, int first_trainable_pipeline_rank);
+  /// Called by all ranks; those that the phase leaves idle get empty groups. Pipeline ranks that train nothing have no
+  /// part in the gradient norm.
+  ActiveGroups form(const Phase& phase);
   /// Text from `from_rank` to all.
   std::string broadcast(const std::string& text, int from_rank);
   /// A text of every rank, to all; by rank.

@@ -10,6 +10,7 @@
 
 #include "executor/runtime/cached_share.h"
 #include "plan/memory.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -36,24 +37,24 @@ class Deadline {
 class EmulatedStage final : public StageCompute {
  public:
   EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, ActivationCache* cache, const Phase& phase,
-                const MeshCoordinate& coordinate)
+                int stage)
       : profile_(profile),
         key_({.device_type = options.device_type, .dtype = options.dtype}),
         shrink_(options.shrink),
         options_(options.tensors),
-        range_(phase.partition[coordinate.pipeline_rank]),
+        range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
-        is_last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size) {
+        is_last_(stage + 1 == num_stages(phase)) {
     segments_ = recompute_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
-    const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
-    trains_ = coordinate.pipeline_rank >= first_trainable_stage;
-    sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
+    const int first_trainable_stage = frostpipe::first_trainable_stage(phase);
+    trains_ = stage >= first_trainable_stage;
+    sends_backward_ = stage > first_trainable_stage;
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       update_ns_ += update_cost_of(profile, layer, options.device_type, options.dtype, options.optimizer);
     }
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
-    if (coordinate.pipeline_rank == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
+    if (stage == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
@@ -296,9 +297,9 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   return state;
 }
 
-std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, int stage,
                                                                std::map<int, LayerState>&) const {
-  return std::make_unique<EmulatedStage>(profile_, options_, cache_, phase, coordinate);
+  return std::make_unique<EmulatedStage>(profile_, options_, cache_, phase, stage);
 }
 
 }  // namespace frostpipe

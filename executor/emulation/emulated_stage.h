@@ -26,7 +26,7 @@ class EmulatedStageFactory final : public StageFactory {
   EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache);
   /// Weights hold the layer's number, so that layers differ.
   LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
                                            std::map<int, LayerState>& layers) const override;
 
  private:

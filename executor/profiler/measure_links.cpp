@@ -111,11 +111,14 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
   std::vector<double> times;
   for (int round = 0; round < 4; ++round) {
     const bool pipeline = round % 2 == 0;
-    const ParallelLayout layout{.pipeline_parallel_size = pipeline ? world_size : 1,
-                                .data_parallel_size = pipeline ? 1 : world_size};
+    Phase phase;
+    phase.layout = {.pipeline_parallel_size = pipeline ? world_size : 1,
+                    .data_parallel_size = pipeline ? 1 : world_size};
+    for (int stage = 0; stage < phase.layout.pipeline_parallel_size; ++stage)
+      phase.partition.push_back({stage, stage + 1});
     communicator.control_group().barrier();
     const auto begin = std::chrono::steady_clock::now();
-    const ActiveGroups groups = communicator.form(layout, 0);
+    const ActiveGroups groups = communicator.form(phase);
     communicator.control_group().barrier();
     times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
   }

@@ -1,5 +1,6 @@
 #include "executor/runtime/rank_session.h"
 
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -18,11 +19,12 @@ void RankSession::start(const Phase& phase, int step,
   phase_ = phase;
   from_step_ = step;
   if (const auto coordinate = find_coordinate(phase.layout, communicator_.rank())) {
-    const LayerRange range = phase.partition[coordinate->pipeline_rank];
-    for (int layer = range.begin; layer < range.end; ++layer) {
-      LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
-      fill(layer, state, offloaded_);
-      layers_.emplace(layer, std::move(state));
+    for (const LayerRange& range : layers_on(phase, coordinate->pipeline_rank)) {
+      for (int layer = range.begin; layer < range.end; ++layer) {
+        LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
+        fill(layer, state, offloaded_);
+        layers_.emplace(layer, std::move(state));
+      }
     }
   }
   whole_ = true;
@@ -48,7 +50,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
 
 std::optional<HeldLayers> RankSession::release() {
   runner_.reset();
-  compute_.reset();
+  stages_.clear();
   groups_ = {};
   if (!whole_) return std::nullopt;
   return HeldLayers{std::move(layers_), std::move(offloaded_)};
@@ -59,7 +61,7 @@ void RankSession::enter(const Phase& phase) {
                   "within a session frozen layers are never unfrozen");
   whole_ = false;
   runner_.reset();
-  compute_.reset();
+  stages_.clear();
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   device_.release_kept_memory();
@@ -70,28 +72,28 @@ void RankSession::enter(const Phase& phase) {
   make_runner();
 }
 
-void RankSession::form_groups() {
-  groups_ = communicator_.form(phase_.layout, first_trainable_stage(phase_.partition, phase_.first_trainable_layer));
-}
+void RankSession::form_groups() { groups_ = communicator_.form(phase_); }
 
 void RankSession::make_runner() {
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
-    compute_ = factory_.make_stage(phase_, *coordinate, layers_);
-    runner_.emplace(model_, phase_, communicator_.rank(), StageParts{layers_, *compute_, groups_, device_},
-                    phase_.first_trainable_layer == 0 ? tied_values_ : 0);
+    for (const int stage : stages_on(phase_, coordinate->pipeline_rank))
+      stages_[stage] = factory_.make_stage(phase_, stage, layers_);
+    runner_.emplace(
+        phase_, communicator_.rank(),
+        RankParts{model_, layers_, stages_, groups_, device_, phase_.first_trainable_layer == 0 ? tied_values_ : 0});
   }
 }
 
 std::vector<int> RankSession::holders() const {
   std::vector<int> holders;
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
-    holders.push_back(rank_of(phase_.layout, stage_of_layer(phase_.partition, layer), 0));
+    holders.push_back(replicas_of_layer(phase_, layer).front());
   }
   return holders;
 }
 
 bool RankSession::reports_figures() const {
-  return communicator_.rank() == rank_of(phase_.layout, phase_.layout.pipeline_parallel_size - 1, 0);
+  return communicator_.rank() == rank_of_stage(phase_, num_stages(phase_) - 1, 0);
 }
 
 }  // namespace frostpipe

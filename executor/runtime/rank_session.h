@@ -9,7 +9,7 @@
 #include "executor/device/device.h"
 #include "executor/models/layer_state.h"
 #include "executor/runtime/reconfigure.h"
-#include "executor/runtime/stage_runner.h"
+#include "executor/runtime/schedule_runner.h"
 #include "plan/plan.h"
 
 namespace frostpipe {
@@ -42,7 +42,7 @@ class RankSession {
   /// Changes to another phase; called by all ranks at the same step.
   void enter(const Phase& phase);
   /// None on a rank that the phase leaves idle.
-  StageRunner* runner() { return runner_ ? &*runner_ : nullptr; }
+  ScheduleRunner* runner() { return runner_ ? &*runner_ : nullptr; }
   const Phase& phase() const { return phase_; }
   /// Optimizer steps that this rank's layers have done.
   int num_updates() const { return runner_ ? runner_->updates().value_or(from_step_) : from_step_; }
@@ -53,7 +53,7 @@ class RankSession {
   bool has_phase() const { return !phase_.partition.empty(); }
   /// Rank that holds each layer: replica 0's.
   std::vector<int> holders() const;
-  /// True on the one rank that reports the gradients' figures: replica 0 of the last pipeline rank.
+  /// True on the one rank that reports the gradients' figures: replica 0 of the last stage.
   bool reports_figures() const;
 
  private:
@@ -72,8 +72,8 @@ class RankSession {
   std::map<int, LayerState> layers_;
   std::map<int, OffloadedMoments> offloaded_;
   ActiveGroups groups_;
-  std::unique_ptr<StageCompute> compute_;
-  std::optional<StageRunner> runner_;
+  std::map<int, std::unique_ptr<StageCompute>> stages_;
+  std::optional<ScheduleRunner> runner_;
 };
 
 }  // namespace frostpipe

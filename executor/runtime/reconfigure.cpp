@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -44,8 +47,9 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
   const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, communicator.rank());
   std::erase_if(layers, [&](const auto& entry) {
     if (!coordinate) return true;
-    const LayerRange range = after.partition[coordinate->pipeline_rank];
-    return entry.first < range.begin || entry.first >= range.end;
+    const std::vector<LayerRange> needed = layers_on(after, coordinate->pipeline_rank);
+    return std::none_of(needed.begin(), needed.end(),
+                        [&](const LayerRange& range) { return range.begin <= entry.first && entry.first < range.end; });
   });
 }
 

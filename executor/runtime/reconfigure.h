@@ -15,14 +15,14 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
                    std::map<int, OffloadedMoments>& offloaded);
 
 /// Brings layers to the ranks that need them, weights and, where the move says so, moments; drops those that this
-/// rank's stage of `after` does not need. Called by all ranks with the same moves.
+/// rank's stages of `after` do not need. Called by all ranks with the same moves.
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
                Communicator& communicator, std::map<int, LayerState>& layers);
 
 /// Carries out a transformation on this rank; called by all ranks at the same step, idle ones included.
 ///
 /// Newly frozen layers give up their gradients, and their moments are offloaded; then the moves are carried out.
-/// Afterwards `layers` holds exactly the layers of the rank's stage (nothing on an idle rank).
+/// Afterwards `layers` holds exactly the layers of the rank's stages (nothing on an idle rank).
 void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,
                  Communicator& communicator, std::map<int, LayerState>& layers,
                  std::map<int, OffloadedMoments>& offloaded);

@@ -15,7 +15,7 @@ namespace frostpipe {
 
 /// What a stage computes on one rank, without messages: the inside of F, B, I, W, CACHE_READ, CACHE_WRITE and of the
 /// update.
-/// StageRunner calls it in the schedule's order.
+/// ScheduleRunner calls it in the schedule's order.
 class StageCompute {
  public:
   virtual ~StageCompute() = default;
@@ -65,8 +65,8 @@ class StageFactory {
   virtual ~StageFactory() = default;
   /// Weights uninitialised.
   virtual LayerState make_layer(int layer, bool trains) const = 0;
-  /// Of the stage at `coordinate`; `layers` holds at least its layers and outlives it.
-  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+  /// Stage `stage` of the phase; `layers` holds at least its layers and outlives it.
+  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
                                                    std::map<int, LayerState>& layers) const = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -22,7 +23,7 @@ namespace {
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
 class TransformerStage final : public StageCompute {
  public:
-  TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, const MeshCoordinate& coordinate,
+  TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
                    std::map<int, LayerState>& layers)
       : config_(inputs.config),
         model_(inputs.model),
@@ -31,9 +32,9 @@ class TransformerStage final : public StageCompute {
         device_(inputs.device),
         label_smoothing_(inputs.label_smoothing),
         layers_(layers),
-        range_(phase.partition[coordinate.pipeline_rank]),
+        range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
-        last_(coordinate.pipeline_rank + 1 == phase.layout.pipeline_parallel_size),
+        last_(stage + 1 == num_stages(phase)),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
@@ -42,16 +43,15 @@ class TransformerStage final : public StageCompute {
         round_weights(layers_.at(layer));
       }
     }
-    const int first_trainable_stage = frostpipe::first_trainable_stage(phase.partition, phase.first_trainable_layer);
+    const int first_trainable_stage = frostpipe::first_trainable_stage(phase);
     segments_ = recompute_segments(phase.recompute, model_, range_, first_trainable_layer_);
     recomputes_ =
         std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
-    trains_ = coordinate.pipeline_rank >= first_trainable_stage;
-    sends_backward_ = coordinate.pipeline_rank > first_trainable_stage;
+    trains_ = stage >= first_trainable_stage;
+    sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
-    if (coordinate.pipeline_rank == 0)
-      cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end));
+    if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end));
     if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = inputs.cache;
   }
 
@@ -242,9 +242,9 @@ LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
                           inputs_.num_moments);
 }
 
-std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,
                                                                   std::map<int, LayerState>& layers) const {
-  return std::make_unique<TransformerStage>(inputs_, phase, coordinate, layers);
+  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers);
 }
 
 }  // namespace frostpipe

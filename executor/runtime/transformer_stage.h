@@ -25,7 +25,7 @@ class TransformerStageFactory final : public StageFactory {
  public:
   explicit TransformerStageFactory(const TransformerStageInputs& inputs) : inputs_(inputs) {}
   LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
                                            std::map<int, LayerState>& layers) const override;
 
  private:

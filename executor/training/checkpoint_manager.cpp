@@ -6,6 +6,7 @@
 
 #include "executor/models/layer_images.h"
 #include "executor/training/policy/run_clock.h"
+#include "plan/stages.h"
 
 namespace frostpipe {
 namespace {
@@ -23,7 +24,7 @@ std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communi
   const Phase& phase = session.phase();
   std::vector<LayerImage> images;
   for (int layer = 0; layer < num_layers; ++layer) {
-    const std::vector<int> replicas = replicas_of(phase.layout, stage_of_layer(phase.partition, layer));
+    const std::vector<int> replicas = replicas_of_layer(phase, layer);
     int writer = replicas[layer % replicas.size()];
     bool is_offloaded = false;
     for (std::size_t rank = world; layer < phase.first_trainable_layer && rank-- > 0;) {

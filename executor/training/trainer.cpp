@@ -120,7 +120,7 @@ void Trainer::train_step() {
                         .weight_decay = run_.options.weight_decay,
                         .step = step + 1};
   IterationResult result;
-  if (StageRunner* const runner = round_.session().runner()) {
+  if (ScheduleRunner* const runner = round_.session().runner()) {
     result =
         runner->run_iteration(batch, next ? &*next : nullptr, step,
                               {.rule = rule, .gradient_clip = run_.options.gradient_clip}, state_.recorder.trace());

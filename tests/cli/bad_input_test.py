@@ -126,7 +126,7 @@ class BadPlanTest(CliTest):
 
     def test_fields(self):
         for path, new, says in [
-            (["version"], 2, ["version", "2"]),
+            (["version"], 3, ["version", "3"]),
             (["phases", 0, "partition"], [{"begin": 0, "end": 6}, {"begin": 7, "end": 14}], ["phases[0].partition"]),
             (["phases", 0, "partition"], [{"begin": 0, "end": 6}, {"begin": 6, "end": 13}], ["phases[0].partition"]),
             (["phases", 0, "schedule"], "Zigzag", ["phases[0].schedule", "Zigzag"]),

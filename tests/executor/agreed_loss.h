@@ -1,6 +1,6 @@
 #pragma once
 #include "executor/communication/communicator.h"
-#include "executor/runtime/stage_runner.h"
+#include "executor/runtime/schedule_runner.h"
 
 namespace frostpipe::test {
 

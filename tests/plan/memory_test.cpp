@@ -42,8 +42,7 @@ TEST(Memory, IsWeightsGradientsTwoMomentsSavedActivationsAndWorkspace) {
                                            .gradients = 1230 * 4,
                                            .optimizer_state = 2 * 1230 * 4,
                                            .saved_activations = 1 * (3 * 1000 + 100),  // one in flight, with its input
-                                           .workspace = 10 + 100,
-                                           .until_backward = 3 * 1000 + 100}));
+                                           .workspace = 10 + 100}));
   EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 3100 + 110);
 }
 
@@ -138,8 +137,7 @@ TEST(Memory, FrozenLayersKeepWeightsOnly) {
                                            .gradients = 30 * 4,
                                            .optimizer_state = 2 * 30 * 4,
                                            .saved_activations = 1000 + 100,  // the head, and its input
-                                           .workspace = 10 + 100 + 100,
-                                           .until_backward = 1000 + 100}));
+                                           .workspace = 10 + 100 + 100}));
 }
 
 TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
@@ -223,10 +221,14 @@ TEST(Memory, OverTimeStepsWithEveryMicroBatchAndPeaksAtTheWhole) {
 }
 
 /// Every layer keeps 1000 B from F to I and `kept` from I to W.
-std::vector<RankMemory> split_memory(const Phase& phase, Bytes kept) {
+Profile split_profile(Bytes kept) {
   Profile profile = flat_profile(chain_model(2), 4, 16);
   for (Measurement& one : profile.measurements) one.cost.split_backward = SplitBackward{500, 500, kept};
-  return memory_of(phase, {.global_batch_size = 4 * phase.num_micro_batches}, profile, cluster_of(2));
+  return profile;
+}
+
+std::vector<RankMemory> split_memory(const Phase& phase, Bytes kept) {
+  return memory_of(phase, {.global_batch_size = 4 * phase.num_micro_batches}, split_profile(kept), cluster_of(2));
 }
 
 // ZB-H1 on two ranks. Rank 0: F0 F1 I0 W0 F2 I1 W1 ...; rank 1: F0 I0 F1 I1 W0 ..., whose W is one behind.
@@ -254,8 +256,9 @@ TEST(Memory, OfASplitBackwardThatComputesAgainHasBothInI) {
   phase.schedule = "ZB-H1";
   phase.recompute = RecomputeMode::layers;
   const auto pipeline_ranks = split_memory(phase, 300);
-  EXPECT_EQ(pipeline_ranks[0].until_backward, 100 + 100);
-  EXPECT_EQ(pipeline_ranks[0].until_weights, 3 * 300);
+  const auto stages = memory_of_stages(phase, {.global_batch_size = 8}, split_profile(300), cluster_of(2));
+  EXPECT_EQ(stages[0].until_backward, 100 + 100);
+  EXPECT_EQ(stages[0].until_weights, 3 * 300);
   // In the embedding's I: its activations again, and what the two layers after it leave, without the input that the
   // last of them had.
   EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000 + 2 * 300 - 100);

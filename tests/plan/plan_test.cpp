@@ -178,13 +178,6 @@ TEST_F(BadPlan, SchedulesThatCannotHaveTheirStagesOrMicroBatches) {
   EXPECT_THAT(read_error_of(with(to_json(looped_plan()), "\"version\": 2", "\"version\": 3")), HasSubstr("version"));
 }
 
-TEST_F(BadPlan, ThatTheExecutorDoesNotRun) {
-  EXPECT_NO_THROW(require_trainable(two_phase_plan(), "plan.json"));
-  EXPECT_EQ(message_of([] { require_trainable(looped_plan(), "plan.json"); }),
-            "plan.json: phases[0]: must have one stage per rank and one of the schedules GPipe, 1F1B to be trained, is "
-            "Interleaved1F1B with 2 per rank");
-}
-
 TEST_F(BadPlan, CachesWithoutRoomOrUse) {
   EXPECT_EQ(
       error_of([](auto& p) { p.phases[1].cache.on = true; }),

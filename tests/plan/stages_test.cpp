@@ -30,6 +30,7 @@ TEST(Stages, AreWhereTheScheduleHasThem) {
       for (int v = 1; v <= (is_looped(name) ? 4 : 1); ++v) {
         Phase phase = phase_of(p, v, 1);
         phase.schedule = name;
+        phase.num_micro_batches = 2 * p;
         const Schedule schedule = schedule_of(phase);
         ASSERT_EQ(num_stages(phase), num_stages(schedule));
         for (int stage = 0; stage < num_stages(phase); ++stage)

@@ -8,7 +8,7 @@
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/models/folder/model_folder.h"
-#include "executor/runtime/stage_runner.h"
+#include "executor/runtime/schedule_runner.h"
 #include "executor/runtime/transformer_stage.h"
 #include "executor/training/evaluation/score.h"
 #include "profiles/error.h"
@@ -64,20 +64,20 @@ class WholeModel {
     Phase phase;
     phase.first_trainable_layer = num_layers - 1;
     phase.partition = {{0, num_layers}};
-    compute_ = factory_.make_stage(phase, MeshCoordinate{}, layers_);
-    runner_.emplace(model_, phase, 0, StageParts{layers_, *compute_, alone_, *device_});
+    stages_[0] = factory_.make_stage(phase, 0, layers_);
+    runner_.emplace(phase, 0, RankParts{model_, layers_, stages_, alone_, *device_});
   }
-  int answer_size() const { return compute_->answer_size(); }
-  StageRunner& runner() { return *runner_; }
+  int answer_size() const { return stages_.at(0)->answer_size(); }
+  ScheduleRunner& runner() { return *runner_; }
 
  private:
   Model model_;
   std::unique_ptr<ComputeDevice> device_;
   TransformerStageFactory factory_;
   std::map<int, LayerState> layers_;
-  std::unique_ptr<StageCompute> compute_;
+  std::map<int, std::unique_ptr<StageCompute>> stages_;
   ActiveGroups alone_;
-  std::optional<StageRunner> runner_;
+  std::optional<ScheduleRunner> runner_;
 };
 
 /// To all samples, in their order. Shortest first: attention takes those of one length together. Chunks of several

@@ -24,7 +24,7 @@ Score test_score(const Dataset& dataset, int global_batch_size, RankSession& ses
   const std::vector<int>& items = dataset.test_by_length;
   std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset.task)),
                             0.0);  // known to one rank each
-  if (StageRunner* const runner = session.runner())
+  if (ScheduleRunner* const runner = session.runner())
     found = runner->answers(*dataset.samples, items, kMostSamples,
                             tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
   return score_of(dataset, items, communicator.sum(std::move(found)));

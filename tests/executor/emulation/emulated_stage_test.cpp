@@ -70,8 +70,8 @@ struct FourSamples {
 
 /// One stage of a phase, and what its actions take.
 struct Stage {
-  Stage(const Profile& profile, const Phase& phase, int pipeline_rank, ActivationCache* cache = nullptr)
-      : compute(factory_of(profile, cache).make_stage(phase, {.pipeline_rank = pipeline_rank}, layers)) {}
+  Stage(const Profile& profile, const Phase& phase, int stage, ActivationCache* cache = nullptr)
+      : compute(factory_of(profile, cache).make_stage(phase, stage, layers)) {}
 
   /// The shortest time that `act` takes, in units. Stops where that is near the expected time.
   double units_of(double expected, const auto& prepare, const auto& act) {

@@ -44,7 +44,7 @@ struct Job {
     for (const LayerRange part : {LayerRange{0, range.begin}, range, LayerRange{range.end, kHead + 1}})
       if (part.begin < part.end) phase.partition.push_back(part);
     phase.layout.pipeline_parallel_size = static_cast<int>(phase.partition.size());
-    return factory.make_stage(phase, {.pipeline_rank = range.begin > 0}, layers);
+    return factory.make_stage(phase, range.begin > 0 ? 1 : 0, layers);
   }
   at::Tensor evaluate(LayerRange range, const at::Tensor& input = {}) { return stage(range)->evaluate(batch, input); }
   /// Losses of optimizer steps.

@@ -1,0 +1,138 @@
+#include "executor/runtime/gradient_step.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <utility>
+
+#include "plan/stages.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kTiedTag = 1 << 30;  // beyond every stage's micro-batches
+
+}  // namespace
+
+GradientStep::GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update)
+    : phase_(phase), rank_(rank), coordinate_(*find_coordinate(phase.layout, rank)), parts_(parts), update_(update) {
+  for (const auto& [stage, compute] : parts.stages) num_stages_ += stage >= first_trainable_stage(phase) ? 1 : 0;
+}
+
+std::map<int, TouchedGradients> GradientStep::touched_gradients(int stage) const {
+  std::map<int, TouchedGradients> gradients;
+  const LayerRange range = phase_.partition[stage];
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const LayerState& state = parts_.layers.at(layer);
+    if (!state.trains()) continue;
+    gradients.emplace(layer,
+                      TouchedGradients(state, layer == 0 ? parts_.stages.at(stage)->looked_up_rows() : at::Tensor()));
+  }
+  return gradients;
+}
+
+double GradientStep::loss() const {
+  double loss = 0;
+  for (const auto& [stage, compute] : parts_.stages) loss += compute->loss();
+  return loss;
+}
+
+void GradientStep::reduce(int stage) {
+  std::map<int, TouchedGradients> of_stage = touched_gradients(stage);
+  std::vector<at::Tensor> gradients;
+  for (const auto& [layer, touched] : of_stage)
+    gradients.insert(gradients.end(), touched.tensors().begin(), touched.tensors().end());
+  const bool is_last = ++num_reduced_ == num_stages_;
+  // Without a pipeline no other reduction follows: the loss, which every rank is to know, goes with the gradients.
+  at::Tensor loss;
+  if (is_last && phase_.layout.pipeline_parallel_size == 1 && !gradients.empty()) {
+    loss = at::full({1}, this->loss(), gradients.front().options());
+    gradients.push_back(loss);
+  }
+  parts_.groups.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
+  if (loss.defined() && phase_.layout.data_parallel_size > 1) reduced_loss_ = loss.item<double>();
+  for (const auto& [layer, touched] : of_stage) touched.put_back();
+  gradients_.merge(of_stage);
+  if (is_last) reduce_tied();
+}
+
+at::Tensor GradientStep::tied_gradient(int layer) const {
+  return parts_.layers.at(layer).gradients.narrow(0, 0, parts_.tied_values);
+}
+
+void GradientStep::reduce_tied() {
+  const int last_layer = static_cast<int>(parts_.model.layers.size()) - 1, last_stage = num_stages(phase_) - 1;
+  const bool has_first = parts_.stages.contains(0), has_last = parts_.stages.contains(last_stage);
+  if (parts_.tied_values == 0 || !(has_first || has_last)) return;
+  // The head's part has no rows of zeros.
+  if (has_first) gradients_.at(0) = TouchedGradients(parts_.layers.at(0), at::Tensor());
+  if (has_first && has_last) {
+    tied_gradient(0).add_(tied_gradient(last_layer));
+    tied_gradient(last_layer).copy_(tied_gradient(0));
+    return;
+  }
+  // Both add the same two numbers: sums are equal to the bit.
+  const at::Tensor own = tied_gradient(has_first ? 0 : last_layer);
+  const int other = pipeline_rank_of(phase_, has_first ? last_stage : 0);
+  const int peer = rank_of(phase_.layout, other, coordinate_.replica);
+  Group &up = parts_.groups.activations_up, &down = parts_.groups.gradients_down;
+  const bool is_lower = coordinate_.pipeline_rank < other;
+  const std::string what = "REDUCE_GRAD: tied embeddings";
+  Transfer sending = (is_lower ? up : down).send(own, peer, kTiedTag, what);
+  Transfer receiving = (is_lower ? down : up).receive(at::empty_like(own), peer, kTiedTag, what);
+  receiving.wait();
+  sending.wait();  // the message is read from where the sum will stand
+  own.add_(receiving.tensor());
+}
+
+void GradientStep::agree_on_norm() {
+  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 stands for its replicas, whose
+  // gradients are equal.
+  const int blocks = num_blocks(parts_.model);
+  at::Tensor squares = at::zeros({blocks + 2}, at::kDouble);
+  double* const values = squares.data_ptr<double>();
+  values[blocks + 1] = reduced_loss_.value_or(loss());
+  if (coordinate_.replica == 0 || parts_.groups.norm.ranks().size() < 2) {
+    for (const auto& [layer, touched] : gradients_) {
+      double square_sum = touched.square_sum();
+      if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
+        square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer))
+                          .to(at::kDouble)
+                          .item<double>();  // counted in the embedding
+      const auto& block = parts_.model.layers[layer].block;
+      if (block) values[*block] += square_sum;
+      values[blocks] += square_sum;
+    }
+  }
+  squares = squares.to(parts_.device.torch_device());
+  parts_.groups.norm.all_reduce_sum({squares}, "OPTIMIZER_STEP: gradient norm");
+  squares = squares.to(at::kCPU);
+  result_.block_square_sums.assign(squares.data_ptr<double>(), squares.data_ptr<double>() + blocks);
+  result_.loss = squares.data_ptr<double>()[blocks + 1];
+  const double norm = std::sqrt(squares.data_ptr<double>()[blocks]);
+  if (!std::isfinite(norm)) {
+    throw RuntimeFailure(
+        "rank " + std::to_string(rank_) +
+        ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
+  }
+  const double clip = update_.gradient_clip;
+  update_.rule.gradient_scale = clip > 0 && norm > clip ? clip / norm : 1;
+  norm_is_known_ = true;
+}
+
+void GradientStep::update(int stage) {
+  if (!norm_is_known_) agree_on_norm();
+  if (!update_.applied) return;
+  parts_.stages.at(stage)->update(update_.rule);
+  const LayerRange range = phase_.partition[stage];
+  for (int layer = range.begin; layer < range.end; ++layer)
+    if (const auto touched = gradients_.find(layer); touched != gradients_.end()) touched->second.clear();
+  ++num_updated_;
+}
+
+}  // namespace frostpipe

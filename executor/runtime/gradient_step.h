@@ -1,0 +1,64 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "executor/models/layer_state.h"
+#include "executor/runtime/rank_parts.h"
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// What a rank's part of one iteration brought.
+struct IterationResult {
+  /// Mean over the mini-batch's samples; 0 on ranks that train nothing.
+  double loss = 0;
+  /// Squared L2 norm of each block's reduced gradients before clipping; empty on ranks that train nothing.
+  std::vector<double> block_square_sums;
+};
+
+/// The update that ends an iteration.
+struct IterationUpdate {
+  UpdateRule rule;           // its gradient_scale is replaced by what clipping asks for
+  double gradient_clip = 0;  // to this norm; 0 = off
+  bool applied = true;       // else OPTIMIZER_STEP does nothing: gradients stay for the caller to look at
+};
+
+/// REDUCE_GRAD and OPTIMIZER_STEP of a rank's stages in one iteration. The last REDUCE_GRAD also adds the gradients of
+/// tied embeddings; the first OPTIMIZER_STEP agrees on the gradient norm with all ranks that train.
+class GradientStep {
+ public:
+  GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update);
+
+  void reduce(int stage);
+  void update(int stage);
+  /// Every stage of the rank that trains is updated.
+  bool is_done() const { return num_updated_ == num_stages_; }
+  /// Known from the first update() on.
+  IterationResult& result() { return result_; }
+
+ private:
+  /// What may have a gradient in this iteration, of each layer of the stage that trains.
+  std::map<int, TouchedGradients> touched_gradients(int stage) const;
+  /// Gives both ends of the pipeline the sum of their tied gradients.
+  void reduce_tied();
+  /// The tied part of a layer's gradients.
+  at::Tensor tied_gradient(int layer) const;
+  void agree_on_norm();
+  double loss() const;
+
+  const Phase& phase_;
+  int rank_;
+  MeshCoordinate coordinate_;
+  const RankParts& parts_;
+  IterationUpdate update_;
+  int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train
+  std::map<int, TouchedGradients> gradients_;               // by layer, from REDUCE_GRAD on
+  std::optional<double> reduced_loss_;                      // over the replicas, where it is not reduced with the norm
+  bool norm_is_known_ = false;
+  IterationResult result_;
+};
+
+}  // namespace frostpipe

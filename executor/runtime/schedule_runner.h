@@ -1,0 +1,62 @@
+#pragma once
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/loading/samples.h"
+#include "executor/runtime/gradient_step.h"
+#include "executor/runtime/message_exchange.h"
+#include "executor/runtime/rank_parts.h"
+#include "plan/batch.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
+
+namespace frostpipe {
+
+/// Runs the actions of one rank, of all its stages: one of the two interpreters of a Schedule. Waits, never reorders
+/// compute. What overlaps in the schedule runs one after the other. Between two stages of the rank an activation or its
+/// gradient is handed on as it is, without a copy.
+class ScheduleRunner {
+ public:
+  /// The parts must outlive the runner.
+  ScheduleRunner(const Phase& phase, int rank, const RankParts& parts);
+
+  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run.
+  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
+                                Trace& trace);
+
+  /// Optimizer steps that this rank's stages have done, if they did any: a step that ends with the loss of a peer may
+  /// have been done all the same.
+  std::optional<int> updates() const { return updates_; }
+
+  /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
+  /// stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a time (batches_of).
+  std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
+                              std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
+
+ private:
+  struct Iteration;
+
+  void perform(Iteration& iteration, const Action& action);
+  void forward(Iteration& iteration, const Action& action);
+  void backward(Iteration& iteration, const Action& action);
+  StageCompute& compute(int stage) { return *parts_.stages.at(stage); }
+  bool has_stage(int stage) const { return parts_.stages.contains(stage); }
+  at::Tensor make_activation(std::int64_t tokens) { return parts_.stages.begin()->second->make_activation(tokens); }
+  /// This replica's micro-batches of a mini-batch.
+  std::vector<SampleRange> micro_batches_of(const MiniBatch& batch) const;
+  /// By pipeline rank, of this replica.
+  std::vector<int> pipeline() const;
+  PostedReceives posted_receives() const;
+
+  Phase phase_;
+  int rank_;
+  RankParts parts_;
+  MeshCoordinate coordinate_;
+  std::vector<Action> body_;
+  RankMessages messages_;
+  std::optional<int> updates_;
+};
+
+}  // namespace frostpipe
