@@ -70,7 +70,8 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
 }
 
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
-  if (phase.layout.pipeline_parallel_size < 2 || phase.first_trainable_layer > 0) return 0;
+  const bool ends_are_on_one_rank = pipeline_rank_of(phase, 0) == pipeline_rank_of(phase, num_stages(phase) - 1);
+  if (ends_are_on_one_rank || phase.first_trainable_layer > 0) return 0;
   return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
 }
 

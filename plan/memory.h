@@ -99,7 +99,7 @@ class StageMemory {
 };
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
-/// untied; 0 without tied embeddings or without a pipeline.
+/// untied; 0 without tied embeddings, or where both ends are on one rank.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
 /// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks

@@ -190,7 +190,7 @@ class PhaseValidator {
 
   void require_schedule() const {
     const std::vector<std::string> known = plan_schedule_names();
-    if (!is_runnable(phase_.schedule) && !is_looped(phase_.schedule))
+    if (!schedule_traits(phase_.schedule).is_for_plans)
       throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(known, ", ")),
                          fmt::format("\"{}\"", phase_.schedule));
     try {
@@ -250,6 +250,8 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 
 Schedule schedule_of(const Phase& phase) {
   Schedule schedule = build_schedule(phase.schedule, shape_of(phase));
+  for (std::vector<Action>& list : schedule.body)
+    for (Action& action : list) action.overlaps_next = false;  // pairs run one after the other
   if (phase.cache.on) {
     schedule.reads_cache = true;
     schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);

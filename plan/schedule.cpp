@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 
 #include "profiles/error.h"
 
@@ -13,27 +14,37 @@ namespace frostpipe {
 
 namespace {
 
+constexpr int kAnyNumber = std::numeric_limits<int>::max();
+
 struct Builder {
   std::string_view name;
   Schedule (*build)(const ScheduleShape&);
-  bool runnable = false;
-  bool splits_backward = false;
+  ScheduleTraits traits;
 };
 
-constexpr bool kRunnable = true, kSplits = true;
+constexpr ScheduleTraits kOneStage{.is_for_plans = true};
+constexpr ScheduleTraits kOneStageSplit{.is_for_plans = true, .splits_backward = true};
+constexpr ScheduleTraits kLoop{.is_for_plans = true, .most_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kLoopSplit{.is_for_plans = true, .splits_backward = true, .most_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kV{.is_for_plans = true,
+                            .splits_backward = true,
+                            .least_virtual_stages = 2,
+                            .most_virtual_stages = 2,
+                            .stage_map = StageMap::v};
+constexpr ScheduleTraits kNotForPlans{};
 
-constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kRunnable},
-                                             {"1F1B", one_f_one_b, kRunnable},
-                                             {"Interleaved1F1B", interleaved_one_f_one_b},
-                                             {"LoopedBFS", looped_bfs},
-                                             {"ZB-H1", zero_bubble_h1, kRunnable, kSplits},
-                                             {"ZB-H2", zero_bubble_h2, kRunnable, kSplits},
-                                             {"InterleavedZeroBubble", interleaved_zero_bubble, false, kSplits},
-                                             {"ZBVZeroBubble", zero_bubble_v, false, kSplits},
-                                             {"DualPipeV", dual_pipe_v, false, kSplits},
-                                             {"PipeDream-2BW", pipedream_2bw},
-                                             {"TeraPipe", terapipe},
-                                             {"Seq1F1B", seq_one_f_one_b}}};
+constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
+                                             {"1F1B", one_f_one_b, kOneStage},
+                                             {"Interleaved1F1B", interleaved_one_f_one_b, kLoop},
+                                             {"LoopedBFS", looped_bfs, kLoop},
+                                             {"ZB-H1", zero_bubble_h1, kOneStageSplit},
+                                             {"ZB-H2", zero_bubble_h2, kOneStageSplit},
+                                             {"InterleavedZeroBubble", interleaved_zero_bubble, kLoopSplit},
+                                             {"ZBVZeroBubble", zero_bubble_v, kV},
+                                             {"DualPipeV", dual_pipe_v, kV},
+                                             {"PipeDream-2BW", pipedream_2bw, kNotForPlans},
+                                             {"TeraPipe", terapipe, kNotForPlans},
+                                             {"Seq1F1B", seq_one_f_one_b, kNotForPlans}}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
@@ -84,21 +95,22 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::vector<std::string> runnable_schedule_names() {
+std::vector<std::string> plan_schedule_names() {
   std::vector<std::string> names;
   for (const auto& builder : kBuilders)
-    if (builder.runnable) names.emplace_back(builder.name);
+    if (builder.traits.is_for_plans) names.emplace_back(builder.name);
   return names;
 }
 
-bool is_runnable(std::string_view name) {
-  const Builder* builder = find_builder(name);
-  return builder != nullptr && builder->runnable;
+int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size) {
+  const int along = stage % pipeline_parallel_size;
+  const bool upwards = map == StageMap::v && stage / pipeline_parallel_size % 2 == 1;
+  return upwards ? pipeline_parallel_size - 1 - along : along;
 }
 
-bool splits_backward(std::string_view name) {
+ScheduleTraits schedule_traits(std::string_view name) {
   const Builder* builder = find_builder(name);
-  return builder != nullptr && builder->splits_backward;
+  return builder != nullptr ? builder->traits : kNotForPlans;
 }
 
 }  // namespace frostpipe

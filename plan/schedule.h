@@ -117,11 +117,25 @@ Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_mi
 /// names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
-/// Those that plans may use and the executor runs: one stage per rank.
-std::vector<std::string> runnable_schedule_names();
-bool is_runnable(std::string_view name);
+/// Those that plans may use, simulate and train.
+std::vector<std::string> plan_schedule_names();
+
+/// Which pipeline rank a stage lives on: stage mod p, or down and up again as in the letter V.
+enum class StageMap { loop, v };
+int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
+
+/// What is known of a schedule without building it.
+struct ScheduleTraits {
+  bool is_for_plans = false;
+  bool splits_backward = false;                           // has I and W in place of B
+  int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank
+  StageMap stage_map = StageMap::loop;
+};
+/// An unknown name has none.
+ScheduleTraits schedule_traits(std::string_view name);
+
 /// Whether a schedule by name has I and W in place of B. An unknown name has not.
-bool splits_backward(std::string_view name);
+inline bool splits_backward(std::string_view name) { return schedule_traits(name).splits_backward; }
 
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between

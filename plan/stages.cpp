@@ -10,15 +10,16 @@ int num_stages(const Phase& phase) { return phase.layout.pipeline_parallel_size 
 
 int pipeline_rank_of(const Phase& phase, int stage) {
   FROSTPIPE_CHECK(stage >= 0 && stage < num_stages(phase), "stages are those of the phase");
-  return stage % phase.layout.pipeline_parallel_size;
+  const int p = phase.layout.pipeline_parallel_size;
+  return phase.virtual_stages == 1 ? stage : pipeline_rank_of(schedule_traits(phase.schedule).stage_map, stage, p);
 }
 
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank) {
   FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < phase.layout.pipeline_parallel_size,
                   "pipeline ranks are those of the layout");
   std::vector<int> stages;
-  for (int stage = pipeline_rank; stage < num_stages(phase); stage += phase.layout.pipeline_parallel_size)
-    stages.push_back(stage);
+  for (int stage = 0; stage < num_stages(phase); ++stage)
+    if (pipeline_rank_of(phase, stage) == pipeline_rank) stages.push_back(stage);
   return stages;
 }
 
@@ -53,7 +54,9 @@ std::vector<bool> trains(const Phase& phase) {
 
 bool is_first_to_train(const Phase& phase, int stage) {
   const int first = first_trainable_stage(phase);
-  return stage >= first && stage - phase.layout.pipeline_parallel_size < first;
+  for (int before = first; before < stage; ++before)
+    if (pipeline_rank_of(phase, before) == pipeline_rank_of(phase, stage)) return false;
+  return stage >= first;
 }
 
 std::string schedule_text(const Phase& phase) {

@@ -7,7 +7,7 @@
 namespace frostpipe {
 
 // The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages;
-// stage s is on pipeline rank s mod p, as in every schedule that plans may use (schedule_of's pipeline_rank_of_stage).
+// where each is, the schedule's StageMap says (as schedule_of's pipeline_rank_of_stage).
 
 /// Pipeline ranks times stages per rank; the size of a validated phase's partition.
 int num_stages(const Phase& phase);

@@ -143,6 +143,7 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> reduce_tied_;      // per replica; none where nothing is tied
   Segment gradient_norm_;
   std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
+  std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last of a rank at the end of the model
   bool shares_links_ = false;
 };
 

@@ -229,6 +229,8 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
   for (int stage = 0; stage < stages; ++stage) {
     reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
     meets_for_norm_.push_back(is_first_to_train(phase, stage));
+    const std::vector<int> on_rank = stages_on(phase, pipeline_rank_of(phase, stage));
+    exchanges_tied_.push_back(stage == on_rank.back() && (on_rank.front() == 0 || stage + 1 == stages));
     for (int replica = 0; replica < data_parallel_size_; ++replica) {
       RankCost cost{.smaller = prices.stage_cost(stage, replica, smaller_size_), .larger = {}};
       if (micro_batch_sizes_.front() > smaller_size_)
@@ -269,10 +271,9 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipe
     case ActionKind::cache_write:
       return {compute(stage_cost(action, replica).cache_write_ns)};
     case ActionKind::reduce_gradient: {
-      const bool is_end = action.stage == 0 || action.stage + 1 == static_cast<int>(reduce_gradient_.size());
       std::vector<Segment> segments;
       if (data_parallel_size_ > 1) segments.push_back(reduce_gradient_.at(action.stage));
-      if (is_end && !reduce_tied_.empty()) segments.push_back(reduce_tied_.at(replica));
+      if (!reduce_tied_.empty() && exchanges_tied_.at(action.stage)) segments.push_back(reduce_tied_.at(replica));
       return segments;
     }
     case ActionKind::optimizer_step:

@@ -73,8 +73,8 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--schedule", options.plan.schedule,
-                  "The only schedule to use: 1F1B, GPipe, ZB-H1 or ZB-H2; default: the faster of the first two. "
-                  "Interleaved1F1B and LoopedBFS have several stages per rank (--fix v=2)")
+                  "The only schedule to use; default: the faster of 1F1B and GPipe. With several stages per rank "
+                  "(--fix v=2): Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV")
       ->check(CLI::IsMember(plan_schedule_names()).description(""))
       ->type_name("NAME");
   command

@@ -36,11 +36,8 @@ Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtua
                     .prologue = {},
                     .body = std::vector<std::vector<Action>>(p),
                     .epilogue = {}};
-  for (int stage = 0; stage < stages; ++stage) {
-    const int along = stage % p;
-    const bool upwards = map == StageMap::v && stage / p % 2 == 1;
-    schedule.pipeline_rank_of_stage.push_back(upwards ? p - 1 - along : along);
-  }
+  for (int stage = 0; stage < stages; ++stage)
+    schedule.pipeline_rank_of_stage.push_back(pipeline_rank_of(map, stage, p));
   return schedule;
 }
 

@@ -6,9 +6,6 @@
 
 namespace frostpipe {
 
-/// Which pipeline rank a stage lives on: stage mod p, or down and up again as in the letter V.
-enum class StageMap { loop, v };
-
 /// An empty schedule with `virtual_stages` stages per pipeline rank. Throws InvalidInput if no schedule can have this
 /// shape. Only with `sliced` may the shape ask for token slices.
 Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map,

@@ -33,12 +33,20 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
 
 namespace {
 
+bool knows_split_backward(const Profile& profile) {
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& one) { return one.cost.split_backward.has_value(); });
+}
+
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
-  if (!options.schedule.empty() && !is_looped(options.schedule))
-    throw InvalidInput("stages per rank", "must be 1 for the schedule " + options.schedule,
-                       std::to_string(options.virtual_stages));
+  const ScheduleTraits traits = schedule_traits(options.schedule);
+  const auto [least, most] = std::pair(traits.least_virtual_stages, traits.most_virtual_stages);
+  const int wanted = options.virtual_stages;
+  if (!options.schedule.empty() && wanted > 0 && (wanted < least || wanted > most))
+    throw InvalidInput("stages per rank", fmt::format("must be {} for the schedule {}", least, options.schedule),
+                       std::to_string(wanted));
   using enum PlanMethod;
   const std::set<PlanMethod> open = {automatic, static_pipeline, pipetransformer, freeze_only,
                                      pipetransformer_without_replicas};
@@ -95,7 +103,7 @@ void require_meaningful(const PlanningProblem& problem) {
 }
 
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
-  return options.virtual_stages > 1 || is_looped(options.schedule);
+  return options.virtual_stages > 1 || schedule_traits(options.schedule).most_virtual_stages > 1;
 }
 
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
@@ -106,15 +114,22 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
     return {{"1F1B"}, {"GPipe"}};                        // where both take equally long, 1F1B needs less memory
   }
   std::vector<std::string> names = {options.schedule};
-  if (options.schedule.empty()) names = looped_schedule_names();
+  if (options.schedule.empty()) names = plan_schedule_names();
   constexpr int kFewest = 2, kMost = 4;
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
-  int first = kFewest, last = std::clamp(layers_per_rank, kFewest, kMost);
-  if (options.virtual_stages > 0) first = last = options.virtual_stages;
   std::vector<PlannedSchedule> choices;
-  for (const std::string& name : names)
+  for (const std::string& name : names) {
+    const ScheduleTraits traits = schedule_traits(name);
+    if (options.schedule.empty() && traits.splits_backward && !knows_split_backward(problem.profile)) continue;
+    int first = std::max(kFewest, traits.least_virtual_stages), last = std::min(kMost, traits.most_virtual_stages);
+    last = std::min(last, std::max(first, layers_per_rank));
+    if (options.virtual_stages > 0) {
+      first = std::max(options.virtual_stages, traits.least_virtual_stages);
+      last = std::min(options.virtual_stages, traits.most_virtual_stages);
+    }
     for (int virtual_stages = first; virtual_stages <= last; ++virtual_stages)
       choices.push_back({name, virtual_stages});
+  }
   return choices;
 }
 
@@ -140,10 +155,12 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
     return fmt::format("the model has {} layers, too few for {} stages per rank", num_layers, virtual_stages);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
-  if (!options.schedule.empty() && !is_looped(options.schedule)) {  // the more micro-batches, the better
+  // Of the looped schedules some number of micro-batches is always right; of the others the more the better.
+  if (!options.schedule.empty() && schedule_traits(options.schedule).most_virtual_stages <= 2) {
     const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
     try {
-      require_shape(options.schedule, {.pipeline_parallel_size = p, .num_micro_batches = most});
+      require_shape(options.schedule,
+                    {.pipeline_parallel_size = p, .num_micro_batches = most, .virtual_stages = virtual_stages});
     } catch (const InvalidInput& error) {
       return error.what();
     }
@@ -154,8 +171,7 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 }
 
 void require_split_backward(const std::string& schedule, const Profile& profile) {
-  const auto is_split = [](const Measurement& one) { return one.cost.split_backward.has_value(); };
-  if (splits_backward(schedule) && std::none_of(profile.measurements.begin(), profile.measurements.end(), is_split))
+  if (splits_backward(schedule) && !knows_split_backward(profile))
     throw InvalidInput("profile of " + profile.model.name,
                        fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
                        "without them");

@@ -78,12 +78,16 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
 }
 
 /// p stages of about equal numbers of layers, d replicas.
-inline Phase small_phase(int p, int d, int m, const std::string& schedule, int first_trainable_layer) {
+inline Phase small_phase(int p, int d, int m, const std::string& schedule, int first_trainable_layer,
+                         int virtual_stages = 1) {
   Phase phase;
   phase.first_trainable_layer = first_trainable_layer;
   phase.layout.pipeline_parallel_size = p;
   phase.layout.data_parallel_size = d;
-  for (int stage = 0; stage < p; ++stage) phase.partition.push_back({8 * stage / p, 8 * (stage + 1) / p});
+  phase.virtual_stages = virtual_stages;
+  const int stages = p * virtual_stages;
+  for (int stage = 0; stage < stages; ++stage)
+    phase.partition.push_back({8 * stage / stages, 8 * (stage + 1) / stages});
   phase.num_micro_batches = m;
   phase.schedule = schedule;
   return phase;

@@ -286,7 +286,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
         Phase phase = two_stages();
         phase.schedule = name;
         phase.layout.pipeline_parallel_size = p;
-        phase.virtual_stages = is_looped(name) ? 2 : 1;
+        phase.virtual_stages = std::min(2, schedule_traits(name).most_virtual_stages);
         phase.num_micro_batches = m;
         for (int first = 0; first < num_stages(phase); ++first) {
           ScheduleShape shape{p, m, first};

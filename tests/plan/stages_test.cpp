@@ -27,7 +27,8 @@ Phase phase_of(int pipeline_ranks, int virtual_stages, int replicas) {
 TEST(Stages, AreWhereTheScheduleHasThem) {
   for (const std::string& name : plan_schedule_names()) {
     for (int p = 1; p <= 5; ++p) {
-      for (int v = 1; v <= (is_looped(name) ? 4 : 1); ++v) {
+      const ScheduleTraits traits = schedule_traits(name);
+      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.most_virtual_stages); ++v) {
         Phase phase = phase_of(p, v, 1);
         phase.schedule = name;
         phase.num_micro_batches = 2 * p;

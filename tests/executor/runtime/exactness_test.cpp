@@ -1,6 +1,4 @@
-// Oracle: gradients and losses of one process that knows no stages (reference_model.h), within the design's
-// bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32, 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all
-// gradients together.
+// Oracle: one process that knows no stages (check_gradients.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,83 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "plan/memory.h"
 #include "tests/executor/agreed_loss.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
-#include "tests/executor/reference_model.h"
+#include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
 namespace {
 
-struct Bounds {
-  double relative, overall;
-};
-Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-11, 1e-13}; }
-
-/// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
-const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, DType dtype,
-                            int frozen_first_layer) {
-  const auto [found, is_new] = job.expected.try_emplace({batch.samples.size(), dtype, frozen_first_layer});
-  Expected& expected = found->second;
-  if (is_new) {
-    ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
-    if (frozen_first_layer > 0) reference.cut_tie();
-    expected.loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
-    double squares = 0;
-    for (int layer = 0; layer < 8; ++layer) {
-      expected.gradients.push_back(reference.gradient(layer));
-      if (layer >= frozen_first_layer) squares += std::pow(l2(expected.gradients.back()), 2);
-    }
-    expected.norm = std::sqrt(squares);
-  }
-  return expected;
-}
-
 void check_gradients(Job& job, int p, int d, int m, const std::string& schedule, int frozen_first_layer, DType dtype,
                      int num_samples, const Recompute& recompute = std::nullopt) {
-  const std::string what =
-      name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}", p,
-                                        d, m, schedule, frozen_first_layer, to_string(dtype), num_samples,
-                                        recompute ? to_string(*recompute) : "nothing");
-  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
-  const Samples& data = *samples;
-  std::vector<int> order(num_samples);
-  std::iota(order.begin(), order.end(), 0);
-  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
-
-  RankSession session = job.session(data, Optimizer::kSgd, dtype);
   Phase phase = small_phase(p, d, m, schedule, frozen_first_layer);
   phase.recompute = recompute;
-  session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-    randomise_layer(job.config, layer, kSeed, state);
-  });
-  Trace trace;
-  const IterationResult result = session.runner()->run_iteration(
-      batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
-
-  const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
-  const auto [relative, overall] = bounds_of(dtype);
-  for (auto& [layer, state] : session.layers()) {
-    CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
-    if (!state.trains()) continue;
-    const at::Tensor expected = reference.gradients[layer];
-    std::int64_t offset = 0;
-    for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
-      const at::Tensor g0 = expected.narrow(0, offset, spec.count()),
-                       g = state.gradients.narrow(0, offset, spec.count());
-      const double error = l2(g - g0);
-      CHECK_RANK(error <= relative * l2(g0) + overall * reference.norm,
-                 fmt::format("{}: layer {} {}: error {}, gradient {}, all {}", what, layer, spec.names[0], error,
-                             l2(g0), reference.norm));
-      offset += spec.count();
-    }
-  }
-  const double loss = agreed_loss(*job.communicator, result);
-  CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,
-             fmt::format("{}: loss {} instead of {}", what, loss, reference.loss));
+  check_gradients(job, phase, dtype, num_samples);
 }
 
 void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {

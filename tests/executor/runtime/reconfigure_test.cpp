@@ -43,6 +43,7 @@ std::vector<double> checksums(Job& job, RankSession& session) {
 struct Segment {
   int p, d, m, first_trainable, steps;
   const char* schedule = "1F1B";
+  int virtual_stages = 1;
 };
 
 /// One mini-batch after the other, trained by the ranks and beside it in one process.
@@ -71,7 +72,8 @@ struct TwinRun {
   int step = 0;
 
   void enter(const Segment& segment) {
-    Phase phase = small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable);
+    Phase phase =
+        small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable, segment.virtual_stages);
     phase.from_step = step;
     if (step == 0) {
       session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -169,6 +171,20 @@ RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2)
                                        {2, 1, 4, 3, 2, "ZB-H2"},
                                        {1, 2, 2, 3, 1, "ZB-H1"},
                                        {2, 1, 2, 5, 1}});
+}
+
+/// Layers go to ranks that hold several ranges of them, to those of a V, and back; rank 3 is idle for a while.
+RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 4) {
+  Job job(self);
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
+    elastic_run_equals_single_process(job, optimizer,
+                                      {{2, 2, 3, 0, 2},
+                                       {4, 1, 8, 0, 2, "ZBVZeroBubble", 2},
+                                       {2, 2, 4, 1, 2, "Interleaved1F1B", 2},
+                                       {3, 1, 4, 3, 2, "LoopedBFS", 2},
+                                       {2, 2, 4, 3, 1, "DualPipeV", 2},
+                                       {2, 1, 4, 5, 2, "InterleavedZeroBubble", 3},
+                                       {1, 4, 1, 5, 1, "1F1B"}});
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied on the way.

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "plan/schedule_rules.h"
 #include "plan/stages.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
@@ -23,6 +24,22 @@ struct RandomCase {
 };
 
 /// With several stages per rank as far as the layers allow.
+/// One that the phase's pipeline ranks, stages and micro-batches allow.
+std::string any_schedule(const Phase& phase, const auto& below) {
+  std::vector<std::string> possible;
+  for (const std::string& name : plan_schedule_names()) {
+    try {
+      require_shape(name, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+                           .num_micro_batches = phase.num_micro_batches,
+                           .virtual_stages = phase.virtual_stages});
+      possible.push_back(name);
+    } catch (const InvalidInput&) {
+      continue;
+    }
+  }
+  return possible[below(static_cast<int>(possible.size()))];
+}
+
 RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
   RandomCase made;
@@ -52,14 +69,9 @@ RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d};
   made.phase.num_micro_batches = 1 + below(made.options.global_batch_size / d);
   if (v > 1) {
-    const int m = made.phase.num_micro_batches, rounds = std::max(1, m / p);
-    made.phase.schedule = below(2) == 0 && m % rounds == 0 ? "Interleaved1F1B" : "LoopedBFS";
     made.phase.virtual_stages = v;
-  } else {
-    const std::vector<std::string> schedules = runnable_schedule_names();
-    made.phase.schedule = schedules[below(static_cast<int>(schedules.size()))];
-    if (made.phase.schedule == "ZB-H2" && made.phase.num_micro_batches < 2 * p - 1) made.phase.schedule = "ZB-H1";
   }
+  made.phase.schedule = any_schedule(made.phase, below);
   made.phase.tokens = test::kSyntheticTokens;
   if (below(3) == 0) made.phase.first_trainable_layer = first_trainable_layer(made.profile.model, 1 + below(blocks));
   if (below(3) == 0) made.phase.recompute = kRecomputeModes[below(3)];

@@ -1,0 +1,91 @@
+#include "tests/executor/runtime/check_gradients.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "plan/stages.h"
+#include "tests/executor/agreed_loss.h"
+#include "tests/executor/random_weights.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/reference_model.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+struct Bounds {
+  double relative, overall;
+};
+Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-11, 1e-13}; }
+
+/// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
+const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, DType dtype,
+                            int frozen_first_layer) {
+  const auto [found, is_new] = job.expected.try_emplace({batch.samples.size(), dtype, frozen_first_layer});
+  Expected& expected = found->second;
+  if (is_new) {
+    ReferenceModel reference(job.config, kSeed, layer_types_of(dtype).kept);
+    if (frozen_first_layer > 0) reference.cut_tie();
+    expected.loss = reference.loss_and_gradients(job.whole(data, batch, dtype), frozen_first_layer);
+    double squares = 0;
+    for (int layer = 0; layer < 8; ++layer) {
+      expected.gradients.push_back(reference.gradient(layer));
+      if (layer >= frozen_first_layer) squares += std::pow(l2(expected.gradients.back()), 2);
+    }
+    expected.norm = std::sqrt(squares);
+  }
+  return expected;
+}
+
+}  // namespace
+
+void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples) {
+  const int frozen_first_layer = phase.first_trainable_layer;
+  const std::string what =
+      name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}",
+                                        phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
+                                        phase.num_micro_batches, schedule_text(phase), frozen_first_layer,
+                                        to_string(dtype), num_samples,
+                                        phase.recompute ? to_string(*phase.recompute) : "nothing");
+  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
+  const Samples& data = *samples;
+  std::vector<int> order(num_samples);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
+
+  RankSession session = job.session(data, Optimizer::kSgd, dtype);
+  session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    randomise_layer(job.config, layer, kSeed, state);
+  });
+  Trace trace;
+  const IterationResult result = session.runner()->run_iteration(
+      batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
+
+  const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
+  const auto [relative, overall] = bounds_of(dtype);
+  for (auto& [layer, state] : session.layers()) {
+    CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
+    if (!state.trains()) continue;
+    const at::Tensor expected = reference.gradients[layer];
+    std::int64_t offset = 0;
+    for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
+      const at::Tensor g0 = expected.narrow(0, offset, spec.count()),
+                       g = state.gradients.narrow(0, offset, spec.count());
+      const double error = l2(g - g0);
+      CHECK_RANK(error <= relative * l2(g0) + overall * reference.norm,
+                 fmt::format("{}: layer {} {}: error {}, gradient {}, all {}", what, layer, spec.names[0], error,
+                             l2(g0), reference.norm));
+      offset += spec.count();
+    }
+  }
+  const double loss = agreed_loss(*job.communicator, result);
+  CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,
+             fmt::format("{}: loss {} instead of {}", what, loss, reference.loss));
+}
+
+}  // namespace frostpipe::test

@@ -1,0 +1,12 @@
+#pragma once
+#include "plan/plan.h"
+#include "tests/executor/runtime/job.h"
+
+namespace frostpipe::test {
+
+/// One iteration of the phase, on all of its ranks. Oracle: gradients and loss of one process that knows no stages
+/// (reference_model.h), within the design's bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32,
+/// 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
+void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples);
+
+}  // namespace frostpipe::test

@@ -1,0 +1,109 @@
+// Every schedule of plans with several stages per rank. Oracle: one process that knows no stages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "plan/schedule_rules.h"
+#include "plan/stages.h"
+#include "profiles/error.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/runtime/check_gradients.h"
+#include "tests/executor/runtime/job.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+bool is_possible(const Phase& phase) {
+  try {
+    require_shape(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+                                   .num_micro_batches = phase.num_micro_batches,
+                                   .first_trainable_stage = first_trainable_stage(phase),
+                                   .virtual_stages = phase.virtual_stages});
+    return true;
+  } catch (const InvalidInput&) {
+    return false;
+  }
+}
+
+/// Stages per rank of a schedule that the eight layers of the small model allow.
+std::vector<int> virtual_stages_of(const std::string& schedule, int p) {
+  const ScheduleTraits traits = schedule_traits(schedule);
+  std::vector<int> possible;
+  for (int v = traits.least_virtual_stages; v <= std::min(traits.most_virtual_stages, 8 / p); ++v)
+    possible.push_back(v);
+  return possible;
+}
+
+struct Cells {
+  std::vector<std::string> schedules;
+  std::vector<int> first_trainable_layers;
+  std::vector<Recompute> recompute;
+  DType dtype = DType::kFloat64;
+};
+
+/// Fewer micro-batches than pipeline ranks, as many, no multiple of them, and (with 4 samples) empty ones.
+void check_cells(Job& job, int p, int d, const Cells& cells) {
+  for (const std::string& schedule : cells.schedules) {
+    for (const int v : virtual_stages_of(schedule, p)) {
+      for (const int m : {1, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2}) {
+        for (const int first_trainable : cells.first_trainable_layers) {
+          for (const Recompute& recompute : cells.recompute) {
+            Phase phase = small_phase(p, d, m, schedule, first_trainable, v);
+            phase.recompute = recompute;
+            if (!is_possible(phase)) continue;
+            check_gradients(job, phase, cells.dtype, 11);
+            if (m > p) check_gradients(job, phase, cells.dtype, 4);
+          }
+        }
+      }
+    }
+  }
+}
+
+void one_cell_of_each_schedule(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  std::vector<std::string> several;
+  for (const std::string& name : plan_schedule_names())
+    if (schedule_traits(name).most_virtual_stages > 1) several.push_back(name);
+  check_cells(job, p, d, {several, {0, 3}, {Recompute()}});
+}
+RANK_TEST(Schedules, GradientsOnOneRankEqualOneProcess, 1) { one_cell_of_each_schedule(self, 1, 1); }
+RANK_TEST(Schedules, GradientsOnTwoRanksEqualOneProcess, 2) { one_cell_of_each_schedule(self, 2, 1); }
+RANK_TEST(Schedules, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { one_cell_of_each_schedule(self, 2, 2); }
+RANK_TEST(Schedules, GradientsOnFourRanksEqualOneProcess, 4) { one_cell_of_each_schedule(self, 4, 1); }
+
+/// Every head, tied embeddings among them, whose both ends are on one rank in a V.
+RANK_TEST(Schedules, GradientsOfEveryHeadEqualOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    for (const std::string schedule :
+         {"Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
+      check_gradients(job, small_phase(2, 1, 4, schedule, 0, 2), DType::kFloat64, 11);
+  }
+}
+
+RANK_TEST(Schedules, GradientsThroughHostMemoryEqualOneProcess, 4) {
+  Job job = job_through_host(self);
+  for (const std::string schedule : {"Interleaved1F1B", "ZBVZeroBubble"})
+    check_gradients(job, small_phase(2, 2, 4, schedule, 0, 2), DType::kFloat64, 11);
+}
+
+/// Schedules x layouts x frozen layers (none, a third, a whole stage or more) x recomputing.
+void whole_grid(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  const std::vector<Recompute> recompute{Recompute(), RecomputeMode::attention, RecomputeMode::layers,
+                                         RecomputeMode::stage};
+  check_cells(job, p, d, {plan_schedule_names(), {0, 1, 3, 5, 7}, recompute});
+  check_cells(job, p, d, {plan_schedule_names(), {0, 3}, {Recompute()}, DType::kFloat32});
+}
+RANK_TEST(LongSchedules, GridOn2RanksEqualsOneProcess, 2) { whole_grid(self, 2, 1); }
+RANK_TEST(LongSchedules, GridOn4RanksEqualsOneProcess, 4) { whole_grid(self, 4, 1); }
+RANK_TEST(LongSchedules, GridOn2RanksWith2ReplicasEqualsOneProcess, 4) { whole_grid(self, 2, 2); }
+RANK_TEST(LongSchedules, GridOn4RanksWith2ReplicasEqualsOneProcess, 8) { whole_grid(self, 4, 2); }
+
+}  // namespace
+}  // namespace frostpipe::test
