@@ -303,7 +303,7 @@ class BadPlanTest(BadInputTest):
              ["phases[0].partition"]),
             (lambda plan: plan["phases"][0].update(schedule="Zigzag"), ["phases[0].schedule", "Zigzag"]),
             (lambda plan: plan["phases"][0].update(schedule="LoopedBFS", virtual_stages=2),
-             ["phases[0]", "one stage per rank", "LoopedBFS with 2 per rank"]),
+             ["phases[0].partition", "times 2 per rank"]),
             (lambda plan: plan["phases"][0].update(first_trainable_layer=10),
              ["phases[0].first_trainable_layer", "10"]),
             (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),

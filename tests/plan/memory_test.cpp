@@ -36,8 +36,7 @@ TEST(Memory, IsWeightsGradientsTwoMomentsSavedActivationsAndWorkspace) {
                                            .gradients = 2200 * 4,
                                            .optimizer_state = 2 * 2200 * 4,
                                            .saved_activations = 2 * 3 * 1000,  // two in flight, three layers
-                                           .workspace = 10 + 100,              // and the activation it sends
-                                           .until_backward = 3 * 1000}));
+                                           .workspace = 10 + 100}));           // and the activation it sends
   EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
                                            .gradients = 1230 * 4,
                                            .optimizer_state = 2 * 1230 * 4,
