@@ -48,7 +48,7 @@ std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
   std::set<int> numbers;
   for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
   for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
-  if (asks_for_several_stages_per_rank(problem_.options)) {  // not every number suits them; a multiple of p does
+  if (may_use_any_schedule(problem_.options)) {  // not every number suits them; a multiple of p does
     const int p = unpartitioned_.layout.pipeline_parallel_size;
     for (const int m : std::vector<int>(numbers.begin(), numbers.end()))
       if (m > kEvery && (m + p - 1) / p * p <= samples) numbers.insert((m + p - 1) / p * p);

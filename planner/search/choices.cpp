@@ -27,7 +27,7 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
   Choices choices;
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
     for (const int m : maker.numbers_of_micro_batches()) {
-      std::map<int, Nanoseconds> bounds;  // by stages per rank
+      std::map<std::pair<int, bool>, Nanoseconds> bounds;  // by stages per rank, and whether the backward is split
       for (std::size_t schedule = 0; schedule < schedules.size(); ++schedule) {
         const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);
         try {
@@ -37,7 +37,8 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
           continue;
         }
         try {
-          const auto [bound, is_new] = bounds.try_emplace(unpartitioned.virtual_stages, 0);
+          const auto [bound, is_new] =
+              bounds.try_emplace({unpartitioned.virtual_stages, splits_backward(unpartitioned.schedule)}, 0);
           if (is_new) bound->second = bound_of_any_partition(unpartitioned, problem, costs);
           choices.of_least_bound_first.push_back(
               {.bound_ns = bound->second, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});

@@ -38,6 +38,12 @@ bool knows_split_backward(const Profile& profile) {
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
 }
 
+/// That leave schedule and partition open.
+std::set<PlanMethod> open_methods() {
+  using enum PlanMethod;
+  return {automatic, static_pipeline, pipetransformer, freeze_only, pipetransformer_without_replicas};
+}
+
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
@@ -47,10 +53,7 @@ void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!options.schedule.empty() && wanted > 0 && (wanted < least || wanted > most))
     throw InvalidInput("stages per rank", fmt::format("must be {} for the schedule {}", least, options.schedule),
                        std::to_string(wanted));
-  using enum PlanMethod;
-  const std::set<PlanMethod> open = {automatic, static_pipeline, pipetransformer, freeze_only,
-                                     pipetransformer_without_replicas};
-  if (!open.contains(options.method))
+  if (!open_methods().contains(options.method))
     throw InvalidInput("several stages per rank",
                        "need the method auto, static, freeze-only, pipetransformer or pipetransformer-without-replicas",
                        to_string(options.method));
@@ -102,32 +105,50 @@ void require_meaningful(const PlanningProblem& problem) {
                        to_string(options.method));
 }
 
+bool may_use_any_schedule(const PlanOptions& options) {
+  return open_methods().contains(options.method) && options.partitioner == Partitioner::exact;
+}
+
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
   return options.virtual_stages > 1 || schedule_traits(options.schedule).most_virtual_stages > 1;
 }
 
+namespace {
+
+/// Stages per rank that a schedule is tried with, at most `most`: what was asked for, else all that are its own. With
+/// one, those that can have more are another schedule: 1F1B, GPipe or ZB-H1.
+std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOptions& options, int most) {
+  std::vector<int> numbers;
+  for (int v = traits.least_virtual_stages; v <= std::min(most, traits.most_virtual_stages); ++v) {
+    const bool is_asked_for = options.virtual_stages == v;
+    const bool is_another_schedule = v == 1 && traits.most_virtual_stages > 1;
+    if (options.virtual_stages > 0 && !is_asked_for) continue;
+    if (is_another_schedule && !(is_asked_for && !options.schedule.empty())) continue;
+    if (v > 1 && !options.partition.empty()) continue;  // which has one stage per rank
+    numbers.push_back(v);
+  }
+  return numbers;
+}
+
+}  // namespace
+
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
   const PlanOptions& options = problem.options;
-  if (!asks_for_several_stages_per_rank(options)) {
-    if (!options.schedule.empty()) return {{options.schedule}};
-    if (pipeline_parallel_size == 1) return {{"1F1B"}};  // GPipe would only keep more activations
-    return {{"1F1B"}, {"GPipe"}};                        // where both take equally long, 1F1B needs less memory
-  }
-  std::vector<std::string> names = {options.schedule};
-  if (options.schedule.empty()) names = plan_schedule_names();
-  constexpr int kFewest = 2, kMost = 4;
+  const bool any = options.schedule.empty() && may_use_any_schedule(options);
+  if (options.schedule.empty() && options.virtual_stages == 0 && pipeline_parallel_size == 1) return {{"1F1B"}};
+  std::vector<std::string> names{options.schedule};
+  if (options.schedule.empty()) names = {"1F1B", "GPipe"};  // where both take equally long, 1F1B needs less memory
+  if (any)
+    for (const std::string& name : plan_schedule_names())
+      if (name != "1F1B" && name != "GPipe") names.push_back(name);
+  constexpr int kMost = 4;
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
+  const int most = options.virtual_stages > 0 ? options.virtual_stages : std::clamp(layers_per_rank, 2, kMost);
   std::vector<PlannedSchedule> choices;
   for (const std::string& name : names) {
     const ScheduleTraits traits = schedule_traits(name);
     if (options.schedule.empty() && traits.splits_backward && !knows_split_backward(problem.profile)) continue;
-    int first = std::max(kFewest, traits.least_virtual_stages), last = std::min(kMost, traits.most_virtual_stages);
-    last = std::min(last, std::max(first, layers_per_rank));
-    if (options.virtual_stages > 0) {
-      first = std::max(options.virtual_stages, traits.least_virtual_stages);
-      last = std::min(options.virtual_stages, traits.most_virtual_stages);
-    }
-    for (int virtual_stages = first; virtual_stages <= last; ++virtual_stages)
+    for (const int virtual_stages : stages_per_rank_of(traits, options, most))
       choices.push_back({name, virtual_stages});
   }
   return choices;

@@ -73,10 +73,13 @@ struct PlannedSchedule {
   bool operator==(const PlannedSchedule&) const = default;
 };
 
-/// Those to look among for a pipeline of this length, the preferred first: 1F1B and GPipe, or the one asked for; with
-/// several stages per rank only where these or their schedule are asked for, 2 to 4 of them where the number is open
-/// and the model has enough layers.
+/// Those to look among for a pipeline of this length, the preferred first: the one asked for, or 1F1B, GPipe and, where
+/// the method may use any, all that plans may use; those that split the backward only where the profile knows I and W.
+/// Of several stages per rank as many as asked for, or 2 to 4 where the model has enough layers.
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
+
+/// Whether the method leaves open which schedule, with which stages per rank.
+bool may_use_any_schedule(const PlanOptions& options);
 
 /// Whether the options ask for several stages per rank, or a schedule of them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);

@@ -234,14 +234,14 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
                                   static_cast<double>(work.least[layer]));
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
-  if (unpartitioned.virtual_stages > 1) {
+  const bool splits = splits_backward(unpartitioned.schedule);
+  if (unpartitioned.virtual_stages > 1 || splits) {
     const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
-    for (int k = 0; k < p; ++k) sum += forward[k] + backward[k];  // rank k's first stage has k layers before it or more
+    // Rank k's first stage has k layers before it or more. Beside their backward there may be W of the rank's own.
+    for (int k = 0; k < p; ++k) sum += forward[k] + (splits ? 0 : backward[k]);
     return std::max({sum / p, largest_layer, forward.back() + backward.back()});
   }
   const double mean = static_cast<double>(sum) / m;
-  // W of the stages before a rank need not be done before or after its work.
-  if (splits_backward(unpartitioned.schedule)) share = 0;
   const double bound = share > 0 ? mean * share / (1 - std::pow(1 - share / m, p)) : mean * m / p;
   constexpr double kRounding = 1e-9;
   return std::max(static_cast<Nanoseconds>(bound * (1 - kRounding)), largest_layer);

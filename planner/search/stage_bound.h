@@ -89,12 +89,12 @@ class StageBound {
   Nanoseconds norm_ns_ = 0;
 };
 
-/// At most the least StageBound over all partitions, in one formula; where the backward is split, an even share of all
-/// work. Else, with m micro-batches of layers that could be cut
+/// At most the least StageBound over all partitions, in one formula. With m micro-batches of layers that could be cut
 /// anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)) where a(k) is one mean micro-batch's time through pipeline ranks up
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
-/// m)^p). And a layer is on one pipeline rank. With several stages per rank, one micro-batch
-/// through all layers and back, and the ranks' mean of their work and the layers that at least are before their first.
+/// m)^p). And a layer is on one pipeline rank. With several stages per rank, or where the backward is split, an even
+/// share of all work and of what ranks wait before and after theirs (rank k's first stage has k layers before it or
+/// more), and one micro-batch through all layers and back.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe
