@@ -27,12 +27,13 @@ LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const Meas
   }
   const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
   LayerTime time{.forward = cost.forward_ns};
+  const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
   if (splits_backward(unpartitioned.schedule)) {
-    const SplitBackward split = split_backward_of(cost, has_input_gradient);
-    time.backward = split.input_ns;
-    time.weights = split.weight_ns;
+    const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has whole ones as well
+    time.backward = std::min(whole, split.input_ns);
+    time.weights = std::min(whole, split.input_ns + split.weight_ns) - time.backward;
   } else {
-    time.backward = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
+    time.backward = whole;
   }
   if (is_recomputed(unpartitioned.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
   return time;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
@@ -34,6 +35,7 @@ PlanOptions options_for(int batch) {
   options.global_batch_size = batch;
   options.num_steps = 10;
   options.tokens = test::kSyntheticTokens;
+  options.virtual_stages = 1;  // as the brute-forced answers have
   return options;
 }
 
@@ -99,6 +101,34 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
   EXPECT_NEAR(mean, 1, 1e-12);
   EXPECT_DOUBLE_EQ(worst, 1);
   EXPECT_EQ(proven, kRounds);
+}
+
+// Oracle: each schedule by itself.
+TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
+  std::mt19937 random(9);
+  std::set<std::string> chosen;
+  for (int round = 0; round < 60; ++round) {
+    Profile profile = random_profile(random, 2 + static_cast<int>(random() % 2));
+    for (Measurement& one : profile.measurements)
+      one.cost.split_backward = SplitBackward{one.cost.input_gradient_ns, one.cost.weight_gradient_ns, 100};
+    Cluster cluster = test::free_cluster(2 + static_cast<int>(random() % 2));
+    cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 2000);
+    PlanOptions options = options_for(4 + static_cast<int>(random() % 9));
+    options.virtual_stages = 0;
+    const AutoPlan open = std::get<AutoPlan>(make_auto_plan({profile, cluster, options}));
+    const Phase& best = open.plan.phases.front();
+    chosen.insert(best.schedule);
+    EXPECT_LE(open.lower_bound_ns, best.predicted.iteration_ns) << round;
+    for (const std::string& name : plan_schedule_names()) {
+      options.schedule = name;
+      const auto made = make_auto_plan({profile, cluster, options});
+      if (!std::holds_alternative<AutoPlan>(made)) continue;
+      const Nanoseconds by_name = std::get<AutoPlan>(made).plan.phases.front().predicted.iteration_ns;
+      EXPECT_LE(open.lower_bound_ns, by_name) << round << " " << name;
+      EXPECT_LE(best.predicted.iteration_ns, by_name) << round << " " << name;
+    }
+  }
+  EXPECT_GE(chosen.size(), 3u);
 }
 
 TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
