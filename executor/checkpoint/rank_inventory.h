@@ -33,7 +33,7 @@ std::optional<int> common_step(const std::vector<RankInventory>& inventories, in
                                const std::vector<int>& needs_moments);
 
 /// Moves that bring every rank of `phase` the layers of its stage, from ranks that hold them (lowest first, in turns);
-/// in the order of transform().
+/// in the order in which carry_out() takes them.
 std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inventories, const Phase& phase);
 
 }  // namespace frostpipe

@@ -115,7 +115,7 @@ struct Parameter {
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch);
 
-/// Tokens of a sample with `tokens` tokens of input, as layers see them: an image's patches and the class token.
+/// Tokens of an image as layers see it: its patches and the class token.
 std::int64_t image_tokens(const TransformerConfig& config);
 
 }  // namespace frostpipe

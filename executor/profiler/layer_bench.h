@@ -66,8 +66,8 @@ class LayerBench {
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
              ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths);
 
-  /// A made-up packed micro-batch of `samples` samples with `tokens` tokens on average: forward of all layers, backward
-  /// of all, then the rarer variants. Adds to `samples`.
+  /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average: forward of all layers,
+  /// backward of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// One optimizer step of every layer.
   void measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means);

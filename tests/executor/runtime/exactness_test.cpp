@@ -51,7 +51,7 @@ RANK_TEST(Exactness, GradientsOf3StagesX2ReplicasEqualOneProcess, 6) { gradients
 RANK_TEST(Exactness, GradientsOf4StagesX2ReplicasEqualOneProcess, 8) { gradients_equal_single_process(self, 4, 2); }
 
 /// I and W apart on p ranks: fewer micro-batches than stages, as many, more, and (with 4 samples) empty ones. ZB-H2
-/// needs 2 p - 1. Frozen: nothing, a third, the first stage and a part of the second.
+/// needs 2 p - 1. Frozen: the layers before 0, 3, 5.
 void split_backward_equals_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const Recompute& recompute :

@@ -70,7 +70,7 @@ struct Job {
   std::vector<int> order = std::vector<int>(kSamples);
   MiniBatch batch;
   std::map<int, LayerState> layers;
-  int frozen = 0;  // this many layers are
+  int frozen = 0;  // layers that are frozen
 };
 
 at::Tensor rounded(const at::Tensor& values) { return values.to(at::kBFloat16).to(at::kFloat); }

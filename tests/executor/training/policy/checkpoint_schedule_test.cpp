@@ -1,4 +1,4 @@
-// Oracle: the policy's own words (every this many steps, or minutes), on clocks of the test's own.
+// Oracle: the policy's own words (every N steps, or minutes), on clocks of the test's own.
 #include "executor/training/policy/checkpoint_schedule.h"
 
 #include <gmock/gmock.h>
