@@ -162,7 +162,7 @@ class Launcher {
       };
       if (std::any_of(processes_.begin(), processes_.end(), finished))
         return fail(fmt::format("{} {} while the others were ending", name_of(*lost), how_it_ended(*lost)), 1);
-      if (cause_.empty()) begin_to_re_form(*lost);
+      if (cause_.empty()) begin_restart(*lost);
     }
     const auto has_stopped = [](const RankProcess& process) { return process.stopped; };
     if (cause_.empty() && std::any_of(processes_.begin(), processes_.end(), has_stopped) && !first_stop_)
@@ -170,7 +170,7 @@ class Launcher {
     if (cause_.empty() && first_stop_ && Clock::now() - *first_stop_ > std::chrono::seconds(kSilenceLimitSeconds + 2)) {
       if (num_restarts_ == options_.max_restarts)
         return fail("connections between ranks broke though all ranks are alive", 1);
-      begin_to_re_form();
+      begin_restart();
     }
     if (!cause_.empty()) return wait_for_survivors();
     const auto is_rank = [](const RankProcess& process) { return process.rank >= 0 && process.running; };
@@ -217,14 +217,14 @@ class Launcher {
     return failed;
   }
 
-  void begin_to_re_form(RankProcess& lost) {
+  void begin_restart(RankProcess& lost) {
     lost.named = true;
     cause_ = fmt::format("{} {}", name_of(lost), how_it_ended(lost));
     lost_at_ = lost.silent ? lost.last_beat : look_before_;
-    begin_to_re_form();
+    begin_restart();
   }
 
-  void begin_to_re_form() {
+  void begin_restart() {
     if (cause_.empty()) {
       cause_ = "connections between ranks broke";
       lost_at_ = *first_stop_;
@@ -248,10 +248,10 @@ class Launcher {
       }
       all_stopped = false;
     }
-    return all_stopped ? re_form() : std::nullopt;
+    return all_stopped ? finish_restart() : std::nullopt;
   }
 
-  std::optional<int> re_form() {
+  std::optional<int> finish_restart() {
     for (const RankProcess& process : processes_) {
       if (process.rank >= 0 && !process.running && !process.named && !process.stuck)
         cause_ += fmt::format(", {} {}", name_of(process), how_it_ended(process));

@@ -88,9 +88,10 @@ std::optional<int> parse_end_after(const std::string& text) {
 }
 
 std::string start_round(const RendezvousInfo& info) {
-  return nlohmann::json{{"generation", info.generation}, {"rank", info.self.rank}, {"world_size", info.self.world_size},
-                        {"seats", info.logical_ranks},   {"cause", info.cause},    {"lost_ns", info.lost_ns},
-                        {"noticed_ns", info.noticed_ns}}
+  return nlohmann::json{
+      {"generation", info.generation},       {"rank", info.self.rank}, {"world_size", info.self.world_size},
+      {"logical_ranks", info.logical_ranks}, {"cause", info.cause},    {"lost_ns", info.lost_ns},
+      {"noticed_ns", info.noticed_ns}}
       .dump();
 }
 
@@ -100,7 +101,7 @@ std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
   RendezvousInfo info;
   info.generation = json.at("generation");
   info.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
-  info.logical_ranks = json.at("seats").get<std::vector<int>>();
+  info.logical_ranks = json.at("logical_ranks").get<std::vector<int>>();
   info.cause = json.at("cause");
   info.lost_ns = json.at("lost_ns");
   info.noticed_ns = json.at("noticed_ns");
