@@ -14,7 +14,7 @@ namespace frostpipe {
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
                       const std::optional<Bytes>& memory_limit_bytes, bool quick);
 
-/// Median time to build the groups of a pipeline over all ranks, and of replicas, as transformations do. Called by all
+/// Median time to build the groups of a pipeline over all ranks, and of replicas, as reconfigurations do. Called by all
 /// ranks; the same on all.
 Nanoseconds measure_regrouping(Communicator& communicator);
 

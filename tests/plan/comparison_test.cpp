@@ -64,7 +64,7 @@ TEST(Compare, PhasesThatDifferAreNotNoise) {
   EXPECT_DOUBLE_EQ(speedup.high, 1);
 }
 
-TEST(Compare, TransformationsCountAsTime) {
+TEST(Compare, ReconfigurationsCountAsTime) {
   RunSummary elastic = run_of("elastic", 1, {100, 100});
   elastic.phases[0].transformation_ns = 200;
   const auto speedup = compare({run_of("a", 1, {100, 100}), elastic}).speedups.at(0);

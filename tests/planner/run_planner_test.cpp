@@ -1,4 +1,4 @@
-// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, the transformations'
+// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, the reconfigurations'
 // costs and the cache's parts.
 #include "planner/run_planner.h"
 

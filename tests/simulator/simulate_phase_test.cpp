@@ -168,7 +168,7 @@ TEST(ReconfigurationNs, MovesIntoOneRankFollowEachOther) {
 
 TEST(ReconfigurationNs, NothingToDoTakesNoTime) { EXPECT_EQ(reconfiguration_ns({}, free_cluster(1)), 0); }
 
-TEST(PredictedRunNs, SumsPhasesAndTransformations) {
+TEST(PredictedRunNs, SumsPhasesAndReconfigurations) {
   TrainingPlan plan;
   plan.num_steps = 10;
   plan.phases.resize(2);

@@ -1,5 +1,5 @@
 // Oracle: one process that knows no stages (reference_model.h) and trains beside the ranks: losses within 1e-9, weights
-// after SGD within 1e-10; what a transformation moves stays equal to the bit.
+// after SGD within 1e-10; what a reconfiguration moves stays equal to the bit.
 #include "executor/runtime/reconfigure.h"
 
 #include <ATen/ATen.h>
@@ -82,7 +82,7 @@ struct TwinRun {
     } else {
       const std::vector<double> before = checksums(job, session);
       session.enter(phase);
-      CHECK_RANK(before == checksums(job, session), "a transformation changes no weight");  // head included; exact
+      CHECK_RANK(before == checksums(job, session), "a reconfiguration changes no weight");  // head included; exact
     }
     if (segment.first_trainable > 0) reference.cut_tie();
   }
@@ -188,7 +188,7 @@ RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied on the way.
-RANK_TEST(Exactness, RunOfEveryHeadThroughTransformationsEqualsOneProcess, 2) {
+RANK_TEST(Exactness, RunOfEveryHeadThroughReconfigurationsEqualsOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
@@ -206,9 +206,9 @@ RANK_TEST(Exactness, RunsThroughHostMemoryEqualOneProcess, 4) {
   }
 }
 
-/// After a transformation the next step is, to the bit, that of a run started fresh in the new layout from the same
+/// After a reconfiguration the next step is, to the bit, that of a run started fresh in the new layout from the same
 /// weights and moments.
-RANK_TEST(Exactness, StepAfterTransformationEqualsAFreshStartInTheNewLayoutToTheBit, 2) {
+RANK_TEST(Exactness, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit, 2) {
   Job job(self);
   const std::unique_ptr<Samples> samples = small_samples(job.config, 9);
   const Samples& data = *samples;
