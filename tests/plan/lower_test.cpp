@@ -20,7 +20,7 @@ TEST(Lower, SendsNothingBetweenStagesOfOnePipelineRank) {
   EXPECT_NO_THROW(validate(lowered));
 }
 
-TEST(Lower, AJoinedPairReceivesBeforeAndSendsBehindBoth) {
+TEST(Lower, AJoinedPairReceivesBeforeAndSendsAfterBoth) {
   Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2});
   schedule.body[0][1].overlaps_next = true;  // 0F1 with 0B0
   const Schedule lowered = lower(schedule);

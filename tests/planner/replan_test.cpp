@@ -190,7 +190,7 @@ TEST(Replan, UsesNoCacheThatSavesNothing) {
   EXPECT_THAT(result.why_no_cache, ::testing::IsEmpty());
 }
 
-TEST(Replan, BehindTheLastStepGivesTheOthersALayout) {
+TEST(Replan, AfterTheLastStepGivesTheOthersALayout) {
   // Lost where nothing is left to train: the one that is left gets the only layout of one rank, without a cache.
   Example example;
   example.cluster = test::free_cluster(1);

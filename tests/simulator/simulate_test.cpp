@@ -129,7 +129,7 @@ TEST(Simulate, AFrozenFirstStageOnlyFillsThePipeline) {
   }
 }
 
-TEST(Simulate, TrainableStagesBehindAFrozenOneAlternate) {
+TEST(Simulate, TrainableStagesAfterAFrozenOneAlternate) {
   // rank 1: 1F0 1-2, 1F1 2-3, 1B0 5-7, 1B1 8-10; rank 2: 2F0 2-3, 2B0 3-5, 2F1 5-6, 2B1 6-8.
   const Trace trace =
       simulate(lowered("1F1B", {.pipeline_parallel_size = 3, .num_micro_batches = 2, .first_trainable_stage = 1}),

@@ -87,7 +87,7 @@ TEST(WhatIf, FreezesMove) {
   EXPECT_DOUBLE_EQ(evaluate(scenario_of(plan)).total_seconds, 1e-9 * (20 * test::kWholeNs + 80 * test::kFrozenNs));
 }
 
-TEST(WhatIf, FreezesBehindTheRunAreLeftOut) {
+TEST(WhatIf, FreezesAfterTheRunAreLeftOut) {
   TrainingPlan plan = test::one_rank_plan_that_freezes();
   move_freezes(plan, 2.5);
   EXPECT_EQ(plan, test::one_rank_plan());

@@ -170,7 +170,7 @@ class LaunchedMember {
   std::unique_ptr<Membership> membership;
 };
 
-TEST(Membership, EndsBehindTheStepThatTheLauncherNames) {
+TEST(Membership, EndsAfterTheStepThatTheLauncherNames) {
   const Variables variables(Values{{"LOCAL_RANK", "5"}});
   LaunchedMember member;
   member.say(messages::start_round({.self = {.rank = 1, .world_size = 2}, .logical_ranks = {0, 1}, .cause = ""}));

@@ -64,7 +64,7 @@ TEST_F(CachedShareTest, WhatWasReadAheadIsTheSame) {
   EXPECT_TRUE(at::equal(rows.activations, at::cat({nothing_of(3), rows_of(2)})));
 }
 
-TEST_F(CachedShareTest, EntriesFromBehindTheStageAreNotFound) {
+TEST_F(CachedShareTest, EntriesFromAfterTheStageAreNotFound) {
   CachedShare share(cache_.get(), kBoundary - 1);
   share.begin_iteration(batch_, {0, 4}, nullptr, {});
   const CachedRows rows = share.rows({0, 4});

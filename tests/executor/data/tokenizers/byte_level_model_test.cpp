@@ -39,7 +39,7 @@ TEST_F(ByteLevelModelTest, MergesOfATokenizerJsonAreTextsOrPairs) {
   EXPECT_EQ(ByteLevelBpe(folder_).encode("ab ab"), (Ids{257, 258}));
 }
 
-TEST_F(ByteLevelModelTest, EndOfTextOfATokenizerJsonMayStandBehindTheVocabulary) {
+TEST_F(ByteLevelModelTest, EndOfTextOfATokenizerJsonMayStandAfterTheVocabulary) {
   Json json = tokenizer_json({});
   json["model"]["vocab"].erase("<|endoftext|>");
   file("tokenizer.json", json.dump());
