@@ -66,8 +66,9 @@ std::string explanation_of(const ReplanRequest& request, const ReplanResult& res
                {"change [ms]", right},
                {"time left", right}});
   for (const Continuation& way : result.candidates) table.add_row(row_of(way, way.phases == result.chosen.phases));
-  const std::string text = fmt::format("\nstep {}: {} blocks frozen; * is done\n{}", request.from_step,
-                                       frozen_blocks(model, request.first_trainable_layer), table.to_string());
+  const int frozen = frozen_blocks(model, request.first_trainable_layer);
+  const std::string text = fmt::format("\nstep {}: {} block{} frozen; * is done\n{}", request.from_step, frozen,
+                                       frozen == 1 ? "" : "s", table.to_string());
   return text + cache_text(result);
 }
 

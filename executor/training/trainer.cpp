@@ -94,10 +94,11 @@ void Trainer::enter(const Phase& phase) {
   state_.recorder.record_event("transformation", begin, end);
   state_.recorder.begin_phase(phase, end - begin, round_.cache_counts());
   if (round_.is_first()) {
+    const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
     run_.callbacks.progress(
         run_.fraction(state_.step),
-        fmt::format("step {}: {} blocks frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
-                    frozen_blocks(run_.model, phase.first_trainable_layer), phase.layout.pipeline_parallel_size,
+        fmt::format("step {}: {} block{} frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
+                    frozen, frozen == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
                     phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
                     phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
                     phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
@@ -248,9 +249,10 @@ void Trainer::take_baseline(const Phase& next) {
   state_.gate.open({.step = state_.step, .accuracy = accuracy});
   round_.checkpoints().write_and_hold(state_.snapshot(round_, state_.phases_before_decision()), round_.session());
   if (round_.is_first()) {
+    const int frozen = frozen_blocks(run_.model, next.first_trainable_layer);
     run_.callbacks.progress(run_.fraction(state_.step),
-                            fmt::format("step {}: before {} blocks freeze: test accuracy {:.1f} %", state_.step,
-                                        frozen_blocks(run_.model, next.first_trainable_layer), 100 * accuracy));
+                            fmt::format("step {}: before {} {}: test accuracy {:.1f} %", state_.step, frozen,
+                                        frozen == 1 ? "block freezes" : "blocks freeze", 100 * accuracy));
   }
 }
 
