@@ -70,9 +70,7 @@ void Trainer::leave() {
   round_.close();
 }
 
-void Trainer::write_checkpoint() {
-  round_.checkpoints().write(state_.snapshot(round_, state_.phases.state()), round_.session());
-}
+void Trainer::write_checkpoint() { round_.checkpoints().write(state_.snapshot(round_), round_.session()); }
 
 void Trainer::change_phase_if_due() {
   state_.begin_decision();
@@ -247,7 +245,7 @@ void Trainer::take_baseline(const Phase& next) {
   const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
   const double accuracy = is_known ? evaluations.back().accuracy : evaluate();
   state_.gate.open({.step = state_.step, .accuracy = accuracy});
-  round_.checkpoints().write_and_hold(state_.snapshot(round_, state_.phases_before_decision()), round_.session());
+  round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.session());
   if (round_.is_first()) {
     const int frozen = frozen_blocks(run_.model, next.first_trainable_layer);
     run_.callbacks.progress(run_.fraction(state_.step),

@@ -85,6 +85,12 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   return snapshot;
 }
 
+Checkpoint TrainingState::snapshot_before_decision(RendezvousRound& round) {
+  Checkpoint before = snapshot(round, before_decision_->phases);
+  before.run.decisions.resize(before_decision_->num_decisions);
+  return before;
+}
+
 Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
                                      const std::vector<Phase>& known_phases) const {
   Checkpoint snapshot = beginning();
@@ -107,8 +113,7 @@ Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
 void TrainingState::undo_decision() {
   if (!before_decision_) return;
   phases.go_back(before_decision_->phases);
-  summary.decisions.erase(summary.decisions.begin() + static_cast<std::ptrdiff_t>(before_decision_->num_decisions),
-                          summary.decisions.end());
+  summary.decisions.resize(before_decision_->num_decisions);
   // A freeze of the plan is not decided again: it comes with the phase to go on with, and stays watched.
   if (run.options.freeze.rule != FreezePolicy::Rule::plan) gate = before_decision_->gate;
   before_decision_.reset();

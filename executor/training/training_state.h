@@ -18,9 +18,11 @@ struct TrainingState {
 
   /// The snapshot of a run that has done no step.
   Checkpoint beginning() const;
-  /// The present, by all ranks together. `to_come`: as phases has it, or had it before a decision that is to be taken
+  /// The present, by all ranks together.
+  Checkpoint snapshot(RendezvousRound& round) { return snapshot(round, phases.state()); }
+  /// The same, but for the phases and decisions, which are those of begin_decision(): whoever goes on from it decides
   /// again.
-  Checkpoint snapshot(RendezvousRound& round, const PhaseSequence::State& to_come);
+  Checkpoint snapshot_before_decision(RendezvousRound& round);
   /// The same as this rank alone knows it, at a step that was already passed. `known_phases`: the one of that step, and
   /// those to come; layouts name logical ranks.
   Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
@@ -30,8 +32,6 @@ struct TrainingState {
   void end_decision() { before_decision_.reset(); }
   /// After a loss.
   void undo_decision();
-  /// The phases as they were at begin_decision().
-  const PhaseSequence::State& phases_before_decision() const { return before_decision_->phases; }
   /// Goes back to a snapshot; called by all ranks. Returns the phase to go on with.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
 
@@ -51,6 +51,8 @@ struct TrainingState {
     AccuracyGate gate;
     std::size_t num_decisions;
   };
+  Checkpoint snapshot(RendezvousRound& round, const PhaseSequence::State& to_come);
+
   std::optional<BeforeDecision> before_decision_;
 };
 

@@ -109,6 +109,20 @@ TEST_F(DecisionTest, ThatALossInterruptsIsTakenAgainAsIfForTheFirstTime) {
   EXPECT_EQ(frozen_in(next(34)), 1) << "not the second figure of the list";
 }
 
+TEST_F(DecisionTest, IsNotInTheCheckpointThatItCanBeTakenBackTo) {
+  state_.summary.decisions.push_back({.step = 21});
+  state_.begin_decision();
+  ASSERT_EQ(frozen_in(next(34)), 1);
+  state_.summary.decisions.push_back({.step = 34});
+  state_.gate.open({.step = 34, .accuracy = 0.5});
+  const Checkpoint baseline = state_.snapshot_before_decision(round_);
+  ASSERT_EQ(baseline.run.decisions.size(), 1u) << "who goes on from it decides again";
+  EXPECT_EQ(baseline.run.decisions.front().step, 21);
+  EXPECT_EQ(baseline.plan.phases.size(), 1u);
+  EXPECT_EQ(baseline.watched_step, 34);
+  EXPECT_EQ(state_.snapshot(round_).run.decisions.size(), 2u) << "the run itself keeps it";
+}
+
 TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
   state_.begin_decision();
   const std::optional<Phase> phase = next(34);
