@@ -37,6 +37,7 @@ void Trainer::run_round(const RendezvousInfo& info) {
   join(info);
   info.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(info);
   catch_up_on_evaluation();
+  catch_up_on_baseline();
   while (state_.step < run_.num_steps) {
     round_.checkpoints().report();
     if (membership_.is_to_end()) return end_early();
@@ -75,8 +76,7 @@ void Trainer::write_checkpoint() { round_.checkpoints().write(state_.snapshot(ro
 void Trainer::change_phase_if_due() {
   state_.begin_decision();
   const std::optional<Phase> phase = state_.phases.next(state_.step, round_, state_.recorder, state_.summary.decisions);
-  const bool can_test = !run_.dataset.test_by_length.empty();
-  if (phase && can_test && state_.gate.needs_baseline(round_.session().phase(), *phase)) take_baseline(*phase);
+  if (phase && state_.gate.needs_baseline(round_.session().phase(), *phase)) take_baseline(*phase);
   if (phase) state_.phases.begin_next();
   state_.end_decision();
   if (phase) enter(*phase);
@@ -252,6 +252,15 @@ void Trainer::take_baseline(const Phase& next) {
                             fmt::format("step {}: before {} {}: test accuracy {:.1f} %", state_.step, frozen,
                                         frozen == 1 ? "block freezes" : "blocks freeze", 100 * accuracy));
   }
+}
+
+/// At the beginning of a round: of a freeze exactly at its first step, which nobody decides any more.
+void Trainer::catch_up_on_baseline() {
+  const Phase& phase = round_.session().phase();
+  if (!state_.lacks_baseline(phase)) return;
+  state_.begin_decision();
+  take_baseline(phase);
+  state_.end_decision();
 }
 
 /// At the first evaluation after a freeze.

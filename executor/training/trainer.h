@@ -42,6 +42,7 @@ class Trainer {
   void evaluate_and_judge();
   double evaluate();
   void take_baseline(const Phase& next);
+  void catch_up_on_baseline();
   void confirm_or_take_back_freeze(double accuracy);
 
   Membership& membership_;

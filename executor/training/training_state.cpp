@@ -53,7 +53,7 @@ TrainingState::TrainingState(const RunContext& run)
     : run(run),
       recorder(*run.device, run.model, run.options.plan, run.options.plan.world_size, run.options.output),
       phases(run),
-      gate(run.options.accuracy_tolerance) {}
+      gate(run.dataset.test_by_length.empty() ? std::nullopt : run.options.accuracy_tolerance) {}
 
 Checkpoint TrainingState::beginning() const {
   return {.step = 0,
@@ -114,8 +114,7 @@ void TrainingState::undo_decision() {
   if (!before_decision_) return;
   phases.go_back(before_decision_->phases);
   summary.decisions.resize(before_decision_->num_decisions);
-  // A freeze of the plan is not decided again: it comes with the phase to go on with, and stays watched.
-  if (run.options.freeze.rule != FreezePolicy::Rule::plan) gate = before_decision_->gate;
+  gate = before_decision_->gate;  // also where the plan freezes: see lacks_baseline()
   before_decision_.reset();
 }
 
@@ -138,6 +137,11 @@ Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round)
   embeddings_are_tied = phase.first_trainable_layer == 0 &&
                         std::all_of(snapshot.run.phases.begin(), snapshot.run.phases.end(), trains_all);
   return phase;
+}
+
+bool TrainingState::lacks_baseline(const Phase& phase) const {
+  if (step >= run.num_steps || summary.phases.empty()) return false;
+  return gate.needs_baseline({.first_trainable_layer = summary.phases.back().first_trainable_layer}, phase);
 }
 
 }  // namespace frostpipe

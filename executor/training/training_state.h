@@ -34,6 +34,9 @@ struct TrainingState {
   void undo_decision();
   /// Goes back to a snapshot; called by all ranks. Returns the phase to go on with.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
+  /// After restore(), of the phase to go on with: whether it freezes layers that trained in the step before, and is not
+  /// watched though it should be.
+  bool lacks_baseline(const Phase& phase) const;
 
   const RunContext& run;
   RunSettings settings;  // known from the first round on
@@ -41,7 +44,7 @@ struct TrainingState {
   RunSummary summary;
   RunRecorder recorder;
   PhaseSequence phases;
-  AccuracyGate gate;
+  AccuracyGate gate;  // without test data there is nothing to watch
   RunClock clock;
   bool embeddings_are_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
 

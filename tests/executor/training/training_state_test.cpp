@@ -21,6 +21,7 @@ class SmallTask final : public TrainingTask {
     dataset_.samples = small_samples(config_, 8);
     dataset_.split.train.resize(8);
     std::iota(dataset_.split.train.begin(), dataset_.split.train.end(), 0);
+    dataset_.test_by_length = {0};
   }
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
@@ -45,23 +46,28 @@ class SmallTask final : public TrainingTask {
   Dataset dataset_;
 };
 
-TrainOptions options_in(const std::filesystem::path& folder) {
+/// The plan freezes blocks before step 34 where `freeze` is "plan".
+TrainOptions options_in(const std::filesystem::path& folder, const std::string& freeze) {
   TrainOptions options;
   options.plan.global_batch_size = 8;
   options.plan.num_steps = 100;
   options.plan.memory_limited = false;
   options.plan.phases = {small_phase(1, 1, 1, "1F1B", 0)};
+  if (freeze == "plan") {
+    options.plan.phases.push_back(small_phase(1, 1, 1, "1F1B", 3));
+    options.plan.phases.back().from_step = 34;
+  }
   options.output = folder;
-  options.freeze = parse_freeze_policy("fixed:1,2,3", {});  // asked before steps 34, 47, ...
+  options.freeze = parse_freeze_policy(freeze, {});
   options.accuracy_tolerance = 0.125;
   options.num_nodes = 1;
   return options;
 }
 
-/// A job of one rank, up to its first decision.
-class DecisionTest : public ScratchFolderTest {
+/// A job of one rank, up to its first freeze.
+class TrainingStateTest : public ScratchFolderTest {
  protected:
-  DecisionTest() {
+  explicit TrainingStateTest(const std::string& freeze) : options_(options_in(folder_, freeze)) {
     round_.connect({.generation = 0, .self = {}, .logical_ranks = {0}, .cause = ""});
     round_.open({run_.dataset.split.train});
     state_.recorder.join(round_.communicator(), round_.logical_ranks());
@@ -80,18 +86,29 @@ class DecisionTest : public ScratchFolderTest {
     return phase ? frozen_blocks(run_.model, phase->first_trainable_layer) : -1;
   }
   /// As after a loss: from what this rank knows.
-  void recover_at(int step) {
-    const std::vector<Phase> known{round_.with_logical_ranks(round_.session().phase())};
-    state_.restore(checkpoint_from_text(to_text(state_.remembered(step, round_, known))), round_);
+  Phase recover_at(int step) {
+    std::vector<Phase> known{round_.with_logical_ranks(round_.session().phase())};
+    for (const Phase& phase : state_.phases.state().upcoming) known.push_back(round_.with_logical_ranks(phase));
+    return state_.restore(checkpoint_from_text(to_text(state_.remembered(step, round_, known))), round_);
   }
 
-  const TrainOptions options_ = options_in(folder_);
+  const TrainOptions options_;
   const TrainCallbacks callbacks_{
       .replan = {}, .recover = {}, .progress = [](double, const std::string&) {}, .note = [](const std::string&) {}};
   const InputsFound inputs_{.training_task = std::make_shared<SmallTask>()};
   const RunContext run_{options_, callbacks_, inputs_, 0};
   RendezvousRound round_{run_};
   TrainingState state_{run_};
+};
+
+class DecisionTest : public TrainingStateTest {
+ protected:
+  DecisionTest() : TrainingStateTest("fixed:1,2,3") {}  // asked before steps 34, 47, ...
+};
+
+class PlannedFreezeTest : public TrainingStateTest {
+ protected:
+  PlannedFreezeTest() : TrainingStateTest("plan") {}
 };
 
 TEST_F(DecisionTest, ThatALossInterruptsIsTakenAgainAsIfForTheFirstTime) {
@@ -134,6 +151,42 @@ TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
   recover_at(34);
   EXPECT_EQ(next(34), std::nullopt);
   EXPECT_EQ(frozen_in(next(47)), 2);
+}
+
+TEST_F(PlannedFreezeTest, LacksABaselineAfterALossWhileOneWasTaken) {
+  state_.begin_decision();
+  ASSERT_EQ(frozen_in(next(34)), 1);
+  state_.gate.open({.step = 34, .accuracy = 0.5});
+  state_.undo_decision();
+  const Phase phase = recover_at(34);
+  EXPECT_EQ(frozen_in(phase), 1);
+  EXPECT_TRUE(state_.lacks_baseline(phase)) << "the checkpoint of the first one may not be whole";
+}
+
+TEST_F(PlannedFreezeTest, LacksABaselineWhereACheckpointEndsExactlyBeforeIt) {
+  const Phase phase = state_.restore(state_.snapshot(round_), round_);
+  EXPECT_EQ(frozen_in(phase), 1);
+  EXPECT_TRUE(state_.lacks_baseline(phase));
+}
+
+TEST_F(PlannedFreezeTest, HasTheBaselineOfTheCheckpointThatItCanBeTakenBackTo) {
+  state_.begin_decision();
+  state_.gate.open({.step = 34, .accuracy = 0.5});
+  const Phase phase = state_.restore(state_.snapshot_before_decision(round_), round_);
+  EXPECT_EQ(frozen_in(phase), 1);
+  EXPECT_FALSE(state_.lacks_baseline(phase));
+}
+
+TEST_F(PlannedFreezeTest, NeedsNoBaselineOnceAStepIsDoneInIt) {
+  const std::optional<Phase> phase = next(34);
+  ASSERT_EQ(frozen_in(phase), 1);
+  state_.phases.begin_next();
+  round_.session().enter(*phase);
+  state_.recorder.begin_phase(*phase, 0, {});
+  state_.recorder.record_step({.step = state_.step++, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
+  const Phase later = state_.restore(state_.snapshot(round_), round_);
+  EXPECT_EQ(frozen_in(later), 1);
+  EXPECT_FALSE(state_.lacks_baseline(later)) << "it was watched, and confirmed";
 }
 
 }  // namespace
