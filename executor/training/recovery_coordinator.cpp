@@ -156,6 +156,8 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   round_.communicator().control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;
   state_.summary.recoveries.push_back(recovery);
+  // In the place of the one that knows no caution: whoever goes on from it would freeze again at once.
+  round_.checkpoints().write(state_.snapshot(round_), round_.session());
   state_.clock.restart_step(steady_now_ns());
 }
 

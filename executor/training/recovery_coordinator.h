@@ -23,7 +23,8 @@ class RecoveryCoordinator {
   /// In a later round: goes on from what the survivors have in memory, else from the newest whole checkpoint, else from
   /// the beginning.
   void recover(const RendezvousInfo& info);
-  /// Takes back the freeze after `baseline`, whose checkpoint is whole, because of `cause`.
+  /// Takes back the freeze after `baseline`, whose checkpoint is whole, because of `cause`. The checkpoint is written
+  /// again, with what was learned. Nothing else is being written.
   void take_back_freeze(const AccuracyGate::Baseline& baseline, const std::string& cause);
 
   /// When the round has ended: keeps what this rank has whole of its layers, for recover(). Called by survivors alone.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "executor/runtime/transformer_stage.h"
+#include "executor/training/recovery_coordinator.h"
 #include "plan/memory.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"
@@ -92,6 +93,30 @@ class TrainingStateTest : public ScratchFolderTest {
     return state_.restore(checkpoint_from_text(to_text(state_.remembered(step, round_, known))), round_);
   }
 
+  /// Freezes before step 34, and takes that back before `step`.
+  void take_back_at(int step) {
+    const AccuracyGate::Baseline baseline{.step = 34, .accuracy = 0.5};
+    state_.begin_decision();
+    const std::optional<Phase> phase = next(34);
+    ASSERT_EQ(frozen_in(phase), 1);
+    state_.gate.open(baseline);
+    round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.session());
+    state_.phases.begin_next();
+    state_.end_decision();
+    round_.session().enter(*phase);
+    state_.recorder.begin_phase(*phase, 0, {});
+    for (; state_.step < step; ++state_.step)
+      state_.recorder.record_step({.step = state_.step, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
+    round_.checkpoints().finish();
+    RecoveryCoordinator(run_, round_, state_).take_back_freeze(baseline, "accuracy");
+    EXPECT_EQ(state_.step, 34);
+  }
+  /// The checkpoint of a step, once it is written.
+  Checkpoint written_for(int step) {
+    round_.checkpoints().finish();
+    return read_checkpoint(round_.checkpoints().path_of(step));
+  }
+
   const TrainOptions options_;
   const TrainCallbacks callbacks_{
       .replan = {}, .recover = {}, .progress = [](double, const std::string&) {}, .note = [](const std::string&) {}};
@@ -151,6 +176,23 @@ TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
   recover_at(34);
   EXPECT_EQ(next(34), std::nullopt);
   EXPECT_EQ(frozen_in(next(47)), 2);
+}
+
+TEST_F(DecisionTest, OfAFreezeThatWasTakenBackIsTakenWithCautionAlsoFromTheCheckpoint) {
+  take_back_at(47);
+  state_.restore(written_for(34), round_);
+  EXPECT_FALSE(state_.gate.baseline()) << "nothing is frozen that could be taken back";
+  EXPECT_EQ(next(34), std::nullopt) << "nothing freezes before step 47";
+  ASSERT_EQ(state_.summary.recoveries.size(), 1u);
+  EXPECT_EQ(state_.summary.recoveries.front().lost_steps, 47 - 34);
+}
+
+TEST_F(PlannedFreezeTest, ThatWasTakenBackComesLaterAlsoFromTheCheckpoint) {
+  take_back_at(47);
+  EXPECT_EQ(frozen_in(state_.restore(written_for(34), round_)), 0);
+  EXPECT_FALSE(state_.gate.baseline());
+  EXPECT_EQ(next(46), std::nullopt);
+  EXPECT_EQ(frozen_in(next(47)), 1);
 }
 
 TEST_F(PlannedFreezeTest, LacksABaselineAfterALossWhileOneWasTaken) {
