@@ -1,6 +1,8 @@
 """What a profile and a plan were made for is what `train` does: steps, lengths of samples. And outputs are tried before
 the work."""
 
+import collections
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -23,6 +25,20 @@ class PlannedWorkTest(EndToEndTest):
         self.assert_refused(*self.train_arguments("short.json", "run")[:-2], "-o", self.folder / "other", "--epochs", 3,
                             says=["--epochs 3: is 30 steps", "160 samples", "short.json is a plan of 2", "--steps 30"])
         self.assertFalse((self.folder / "other/summary.json").exists())
+
+    def test_a_split_backward_is_trained_as_planned(self):
+        """Every step has I and W of each of four micro-batches on both ranks, and no B."""
+        self.plan("split.json", "--pp", 2, "--fix", "m=4", "--schedule", "ZB-H1", "--epochs", 1)
+        run = self.train("split.json", "run")
+        self.assertEqual([(phase["schedule"], phase["stages"]) for phase in run["phases"]], [("ZB-H1", 2)])
+        computed = collections.Counter()
+        for event in self.read("run/trace.json")["traceEvents"]:
+            action = re.fullmatch(r"(\d+)([FBIW])\d+", event["name"]) if event["ph"] == "X" else None
+            computed.update([action.groups()] if action else [])
+        self.assertEqual(computed["0", "I"] % 4, 0)
+        self.assertGreater(computed["0", "I"], 0)
+        self.assertEqual({action: count / computed["0", "I"] for action, count in computed.items()},
+                         {(stage, kind): 1 for stage in "01" for kind in "FIW"})
 
     def test_the_freezing_calendar_is_that_of_the_plans_steps(self):
         self.plan("uneven.json", "--steps", 25)

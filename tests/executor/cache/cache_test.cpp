@@ -28,6 +28,7 @@ constexpr int kSamples = 13, kBatch = 4, kStepsPerEpoch = 4;  // the last mini-b
 
 struct Part {
   int p, d, m, first_trainable, steps;
+  std::string schedule = "1F1B";
 };
 
 struct CacheCase {
@@ -143,7 +144,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   int step = 0;
   for (const Part& part : parts) {
     const auto found_before = cached ? cache->view().counts().found : std::map<int, std::int64_t>{};
-    Phase phase = small_phase(part.p, part.d, part.m, "1F1B", part.first_trainable);
+    Phase phase = small_phase(part.p, part.d, part.m, part.schedule, part.first_trainable);
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
       session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -237,6 +238,12 @@ RANK_TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing, 2) {
 }
 
 RANK_TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing, 4) { cached_equals_computed(self, kFourTwoOne, {}); }
+
+/// Frozen are three of the first stage's four layers: what is read is the input of the fourth's I and W.
+RANK_TEST(Cache, WithASplitBackwardEqualsComputing, 2) {
+  const Counts counts = cached_equals_computed(self, {{2, 1, 3, 0, 2, "ZB-H1"}, {2, 1, 3, 3, 10, "ZB-H1"}}, {});
+  CHECK_RANK(counts.hits > 0 && counts.misses > 0, "both occur");
+}
 
 RANK_TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing, 4) {
   const Counts counts = cached_equals_computed(self, kJoinedLater, {});

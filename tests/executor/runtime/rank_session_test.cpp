@@ -128,6 +128,90 @@ RANK_TEST(RankSession, GoesOnWithWhatWasHeld, 2) {
     CHECK_RANK(at::equal(state.gradients, at::zeros_like(state.gradients)), fmt::format("layer {}", layer));
 }
 
+/// A stage that loses a peer between I and W of its second micro-batch, once `is_lost`.
+class InterruptedStage final : public StageCompute {
+ public:
+  InterruptedStage(std::unique_ptr<StageCompute> stage, const bool& is_lost)
+      : stage_(std::move(stage)), is_lost_(is_lost) {}
+  at::Tensor make_activation(std::int64_t tokens) const override { return stage_->make_activation(tokens); }
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
+    stage_->begin_iteration(batch, share, next, next_share);
+  }
+  void cache_read(int micro_batch, SampleRange range) override { stage_->cache_read(micro_batch, range); }
+  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
+    return stage_->forward(micro_batch, range, std::move(input));
+  }
+  void cache_write(int micro_batch, SampleRange range) override { stage_->cache_write(micro_batch, range); }
+  at::Tensor backward(int micro_batch, at::Tensor gradient) override {
+    return stage_->backward(micro_batch, std::move(gradient));
+  }
+  at::Tensor input_gradient(int micro_batch, at::Tensor gradient) override {
+    return stage_->input_gradient(micro_batch, std::move(gradient));
+  }
+  void weight_gradient(int micro_batch) override {
+    if (is_lost_ && micro_batch == 1) throw PeerLost("between I and W");
+    stage_->weight_gradient(micro_batch);
+  }
+  at::Tensor looked_up_rows() const override { return stage_->looked_up_rows(); }
+  void update(const UpdateRule& rule) override { stage_->update(rule); }
+  double loss() const override { return stage_->loss(); }
+  at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
+    return stage_->evaluate(batch, std::move(input));
+  }
+  int answer_size() const override { return stage_->answer_size(); }
+
+ private:
+  std::unique_ptr<StageCompute> stage_;
+  const bool& is_lost_;
+};
+
+struct InterruptedStageFactory final : StageFactory {
+  InterruptedStageFactory(const StageFactory& with_stages, const bool& with_loss)
+      : stages(with_stages), is_lost(with_loss) {}
+  LayerState make_layer(int layer, bool trains) const override { return stages.make_layer(layer, trains); }
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, const MeshCoordinate& coordinate,
+                                           std::map<int, LayerState>& layers) const override {
+    return std::make_unique<InterruptedStage>(stages.make_stage(phase, coordinate, layers), is_lost);
+  }
+  const StageFactory& stages;
+  const bool& is_lost;
+};
+
+/// What I has kept and W has not used yet is forgotten with the gradients. Oracle: the steps that nothing interrupts.
+TEST(RankSession, GoesOnToTheBitAfterALossBetweenIAndW) {
+  SessionTest test(RankEnvironment{});
+  const Phase phase = small_phase(1, 1, 3, "ZB-H1", /*first_trainable_layer=*/3);
+  const auto fill = [&](int layer, LayerState& state, auto&) { randomise_layer(test.job.config, layer, kSeed, state); };
+  const auto train = [&](RankSession& session, int step) {
+    Trace trace;
+    session.runner()->run_iteration(
+        test.batch, nullptr, step,
+        {.rule = {.optimizer = Optimizer::kSgd, .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1}, trace);
+  };
+  RankSession expected = test.session();
+  expected.start(phase, 0, fill);
+  for (int step = 0; step < 3; ++step) train(expected, step);
+
+  bool is_lost = false;
+  const InterruptedStageFactory factory(*test.job.factories.back(), is_lost);
+  RankSession before(test.job.model, factory, *test.job.communicator, *test.job.device, Optimizer::kSgd,
+                     DType::kFloat32);
+  before.start(phase, 0, fill);
+  train(before, 0);
+  is_lost = true;
+  EXPECT_THROW(train(before, 1), PeerLost);
+  EXPECT_EQ(before.num_updates(), 1);
+  std::optional<HeldLayers> held = before.release();
+  ASSERT_TRUE(held);
+
+  RankSession session = test.session();
+  session.start_with(phase, 1, std::move(*held), {});
+  for (int step = 1; step < 3; ++step) train(session, step);
+  for (const auto& [layer, state] : session.layers())
+    EXPECT_TRUE(at::equal(state.weights, expected.layers().at(layer).weights)) << "layer " << layer;
+}
+
 RANK_TEST(RankSession, HoldsNothingWholeWhereAChangeWasInterrupted, 2) {
   SessionTest test(self);
   RankSession session = test.session();
