@@ -41,6 +41,18 @@ class GuardTest(RecoveryCase):
         self.assertEqual([step["loss"] for step in run["steps"][:frozen_from]],
                          [step["loss"] for step in never["steps"][:frozen_from]])
 
+    def test_a_freeze_exactly_where_a_run_goes_on_is_watched(self):
+        """From a checkpoint that ends before the step at which the plan freezes. No accuracy falls by 100 %."""
+        self.train("static.json", "run", "--checkpoint-steps", 30)
+        half = self.read("static.json")
+        half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
+        self.write("half.json", half)
+        done = self.run_tool(*self.train_arguments("half.json", "watched", "--resume", "run/checkpoints/step-00000030",
+                                                   "--accuracy-guard", 100))
+        self.assertRegex(done.stderr, r"step 30: before 1 block freezes: test accuracy [\d.]+ %")
+        run = self.read("watched/summary.json")
+        self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]], [(0, 0), (30, 1)])
+
 
 if __name__ == "__main__":
     unittest.main()
