@@ -47,10 +47,8 @@ class GuardTest(RecoveryCase):
         half = self.read("static.json")
         half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
         self.write("half.json", half)
-        done = self.run_tool(*self.train_arguments("half.json", "watched", "--resume", "run/checkpoints/step-00000030",
-                                                   "--accuracy-guard", 100))
-        self.assertRegex(done.stderr, r"step 30: before 1 block freezes: test accuracy [\d.]+ %")
-        run = self.read("watched/summary.json")
+        run = self.train("half.json", "watched", "--resume", "run/checkpoints/step-00000030", "--accuracy-guard", 100)
+        self.assertEqual(self.read("watched/checkpoints/step-00000030/checkpoint.json")["watched_step"], 30)
         self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]], [(0, 0), (30, 1)])
 
 

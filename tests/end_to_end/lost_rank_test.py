@@ -100,11 +100,12 @@ class LossInAnEvaluationTest(RecoveryCase):
 
     def test_a_loss_exactly_before_a_freeze_undoes_no_step(self):
         """In the evaluation of the first epoch, after which the plan freezes. Oracle: the steps at which blocks are
-        frozen; the losses but for the order in which one rank adds gradients."""
+        frozen; the losses but for the order in which one rank adds gradients. The freeze is watched where it should
+        be."""
         epoch = -(-DATA_SAMPLES // self.read("data-parallel.json")["global_batch_size"])
         plan = self.freezing_plan(epoch)
         reference, _ = self.reference(plan, *self.OPTIONS)
-        for options in ((), ("--checkpoint-steps", epoch // 2)):
+        for options in ((), ("--checkpoint-steps", epoch // 2), ("--accuracy-guard", 100)):
             with self.subTest(options=options):
                 launcher = self.start_until(epoch, plan, *self.OPTIONS, *options)
                 os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
@@ -114,6 +115,9 @@ class LossInAnEvaluationTest(RecoveryCase):
                 self.assert_losses_equal(run, reference, 2 * epoch, 1e-4)
                 self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]],
                                  [(0, 0), (epoch, 2)])
+                if "--accuracy-guard" in options:
+                    baseline = self.read(f"run/checkpoints/step-{epoch:08}/checkpoint.json")
+                    self.assertEqual(baseline["watched_step"], epoch)
                 shutil.rmtree(self.folder / "run")
 
 
