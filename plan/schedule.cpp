@@ -53,9 +53,12 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 /// Null: none of that name.
 const Builder* find_builder(std::string_view name) {
-  const auto found = std::find_if(kBuilders.begin(), kBuilders.end(),
-                                  [&](const Builder& builder) { return equal_ignoring_case(builder.name, name); });
-  return found != kBuilders.end() ? found : nullptr;
+  const auto find = [](auto&& is_it) {
+    const auto found = std::find_if(kBuilders.begin(), kBuilders.end(), is_it);
+    return found != kBuilders.end() ? found : nullptr;
+  };
+  if (const Builder* exact = find([&](const Builder& builder) { return builder.name == name; })) return exact;
+  return find([&](const Builder& builder) { return equal_ignoring_case(builder.name, name); });
 }
 
 }  // namespace

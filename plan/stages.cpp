@@ -8,18 +8,26 @@ namespace frostpipe {
 
 int num_stages(const Phase& phase) { return phase.layout.pipeline_parallel_size * phase.virtual_stages; }
 
+namespace {
+
+StageMap stage_map_of(const Phase& phase) {
+  return phase.virtual_stages == 1 ? StageMap::loop : schedule_traits(phase.schedule).stage_map;
+}
+
+}  // namespace
+
 int pipeline_rank_of(const Phase& phase, int stage) {
   FROSTPIPE_CHECK(stage >= 0 && stage < num_stages(phase), "stages are those of the phase");
-  const int p = phase.layout.pipeline_parallel_size;
-  return phase.virtual_stages == 1 ? stage : pipeline_rank_of(schedule_traits(phase.schedule).stage_map, stage, p);
+  return pipeline_rank_of(stage_map_of(phase), stage, phase.layout.pipeline_parallel_size);
 }
 
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank) {
   FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < phase.layout.pipeline_parallel_size,
                   "pipeline ranks are those of the layout");
+  const StageMap map = stage_map_of(phase);
   std::vector<int> stages;
   for (int stage = 0; stage < num_stages(phase); ++stage)
-    if (pipeline_rank_of(phase, stage) == pipeline_rank) stages.push_back(stage);
+    if (pipeline_rank_of(map, stage, phase.layout.pipeline_parallel_size) == pipeline_rank) stages.push_back(stage);
   return stages;
 }
 

@@ -49,12 +49,16 @@ class Search {
 
   PhaseSearchResult run() {
     const std::vector<Choice> choices = all_choices();
-    for (const Choice& choice : choices) {
-      if (choice.bound_ns > limit_ns_) break;
-      try {
-        consider(choice);
-      } catch (const InvalidInput& error) {  // the longest sample was not measured at this size
-        if (!not_measured_) not_measured_ = error;
+    // Those with several stages per rank last: their bound says less, and their partitions take longer to make.
+    for (const bool looped : {false, true}) {
+      for (const Choice& choice : choices) {
+        if (choice.bound_ns > limit_ns_) break;
+        if ((schedules_[choice.schedule].virtual_stages > 1) != looped) continue;
+        try {
+          consider(choice);
+        } catch (const InvalidInput& error) {  // the longest sample was not measured at this size
+          if (!not_measured_) not_measured_ = error;
+        }
       }
     }
     if (choices.empty() && !not_measured_)
@@ -159,7 +163,7 @@ class Search {
   /// A partition that may not be the best: what bounds the others is the bound of any.
   void consider_looped(const Choice& choice, const Phase& unpartitioned) {
     if (!search_.bound_only) {
-      const Candidate candidate = maker_.looped_partition(unpartitioned);
+      const Candidate candidate = maker_.looped_partition(unpartitioned, limit_ns_);
       if (candidate.missing_bytes > 0) {
         lower_bound_ns_ = std::min(lower_bound_ns_, choice.bound_ns);
         return record_miss(candidate);

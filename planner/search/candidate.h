@@ -52,8 +52,9 @@ class CandidateMaker {
 
   /// With several stages per rank: the chain cut into stages that are as equal as can be, whose cuts are then shifted
   /// one layer at a time while that lacks fewer bytes, or as few at a smaller StageBound. Not exact: it may miss a
-  /// partition that fits, or that is faster.
-  Candidate looped_partition(const Phase& unpartitioned);
+  /// partition that fits, or that is faster. Where the equal stages fit and their bound is a tenth above limit_ns,
+  /// nothing is shifted.
+  Candidate looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
 
   /// One stage per rank. False only where no partition fits: every pipeline rank takes as many layers as it can keep,
   /// but for the workspace and the input of its first layer. No partition then reaches farther by any pipeline rank
