@@ -23,22 +23,33 @@ std::int64_t shrunk_table_row(const Model& model, int shrink) {
   return model.vocab_size > 0 ? model.hidden_size / shrink : 0;
 }
 
-/// Ends an action when the profile says, whatever the host has spent on it meanwhile.
+/// Ends an action when the profile says, whatever the host has spent on it meanwhile, and however late it woke from the
+/// one before: an action that comes shortly after another begins where that should have ended. Later ones have waited
+/// for something.
 class Deadline {
  public:
-  explicit Deadline(Nanoseconds duration) : end_(Clock::now() + std::chrono::nanoseconds(duration)) {}
+  Deadline(EmulatedClock& clock, Nanoseconds duration) : clock_(clock) {
+    constexpr std::chrono::milliseconds kShortly(2);
+    const Clock::time_point now = Clock::now();
+    end_ = (now - clock.end < kShortly ? clock.end : now) + std::chrono::nanoseconds(duration);
+  }
   void extend(Nanoseconds duration) { end_ += std::chrono::nanoseconds(duration); }
-  void wait() const { std::this_thread::sleep_until(end_); }
+  void wait() {
+    std::this_thread::sleep_until(end_);
+    clock_.end = end_;
+  }
 
  private:
+  EmulatedClock& clock_;
   Clock::time_point end_;
 };
 
 class EmulatedStage final : public StageCompute {
  public:
-  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, ActivationCache* cache, const Phase& phase,
-                int stage)
+  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, EmulatedClock& clock,
+                ActivationCache* cache, const Phase& phase, int stage)
       : profile_(profile),
+        clock_(clock),
         key_({.device_type = options.device_type, .dtype = options.dtype}),
         shrink_(options.shrink),
         options_(options.tensors),
@@ -69,7 +80,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void cache_read(int micro_batch, SampleRange range) override {
-    Deadline deadline(0);
+    Deadline deadline(clock_, 0);
     const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
     deadline.extend(
         entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
@@ -78,7 +89,7 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
     const int size = range.end - range.begin;
-    Deadline deadline(forward_ns(micro_batch, size));
+    Deadline deadline(clock_, forward_ns(micro_batch, size));
     const std::vector<LayerCost>& costs = costs_of(size);
     Bytes kept = 0, workspace = 0;
     for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
@@ -101,14 +112,14 @@ class EmulatedStage final : public StageCompute {
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
-    Deadline deadline(entries_ns(profile_.cache->write, size - there));
+    Deadline deadline(clock_, entries_ns(profile_.cache->write, size - there));
     writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
     deadline.wait();
   }
 
   at::Tensor backward(int micro_batch, at::Tensor) override {
     const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
-    Deadline deadline(0);
+    Deadline deadline(clock_, 0);
     const std::vector<LayerCost>& costs = costs_of(flight.size);
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       const LayerCost& cost = costs[layer - range_.begin];
@@ -121,7 +132,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   at::Tensor input_gradient(int micro_batch, at::Tensor) override {
-    Deadline deadline(0);
+    Deadline deadline(clock_, 0);
     int size = 0;
     {
       const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
@@ -140,7 +151,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void weight_gradient(int micro_batch) override {
-    Deadline deadline(0);
+    Deadline deadline(clock_, 0);
     for_each_split(before_weights_.at(micro_batch).size,
                    [&](const SplitBackward& split) { deadline.extend(split.weight_ns); });
     deadline.wait();
@@ -154,7 +165,7 @@ class EmulatedStage final : public StageCompute {
                : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
   }
 
-  void update(const UpdateRule&) override { Deadline(update_ns_).wait(); }
+  void update(const UpdateRule&) override { Deadline(clock_, update_ns_).wait(); }
 
   double loss() const override { return 0; }
 
@@ -253,6 +264,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   const Profile& profile_;
+  EmulatedClock& clock_;
   MeasurementKey key_;
   int shrink_;
   at::TensorOptions options_;
@@ -281,7 +293,7 @@ int shrunk_hidden_size(const Model& model, int shrink) {
 }
 
 EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache)
-    : profile_(profile), options_(std::move(options)), cache_(cache) {}
+    : profile_(profile), options_(std::move(options)), clock_(std::make_unique<EmulatedClock>()), cache_(cache) {}
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values =
@@ -299,7 +311,7 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
 
 std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, int stage,
                                                                std::map<int, LayerState>&) const {
-  return std::make_unique<EmulatedStage>(profile_, options_, cache_, phase, stage);
+  return std::make_unique<EmulatedStage>(profile_, options_, *clock_, cache_, phase, stage);
 }
 
 }  // namespace frostpipe

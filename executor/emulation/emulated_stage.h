@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "executor/cache/activation_cache.h"
@@ -17,6 +19,11 @@ struct EmulatedStageOptions {
   at::TensorOptions tensors;
 };
 
+/// When the last action of a rank should have ended.
+struct EmulatedClock {
+  std::chrono::steady_clock::time_point end;
+};
+
 /// Stages that take a profile's times asleep. Tensors are there, 1 / shrink of their size: weights, activations at the
 /// cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory are real, and only the arithmetic
 /// is missing. Everything given must outlive it.
@@ -32,6 +39,7 @@ class EmulatedStageFactory final : public StageFactory {
  private:
   const Profile& profile_;
   EmulatedStageOptions options_;
+  std::unique_ptr<EmulatedClock> clock_;  // of the rank: its stages take turns
   ActivationCache* cache_;
 };
 
