@@ -232,6 +232,7 @@ TEST(BestPhase, TakesTheBestNumberOfStagesPerRankWhereThatIsOpen) {
   // Equal layers and much to fill: the more stages, the smaller the bubble, as far as 10 layers on 2 ranks go.
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.schedule = "Interleaved1F1B";
+  options.virtual_stages = 0;
   options.num_micro_batches = 2;
   const Profile profile = synthetic_profile(3, {SyntheticLayer{.input_gradient_ns = 0}});
   const Phase phase = std::get<Phase>(best_phase({profile, free_cluster(2), options}, 2, 0));
@@ -243,6 +244,7 @@ TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
   const auto reason_of = [](int p, auto change) {
     PlanOptions options = options_for(PlanMethod::static_pipeline);
     options.schedule = "Interleaved1F1B";
+    options.virtual_stages = 0;
     change(options);
     const Profile profile = two_blocks();
     return std::get<Infeasible>(best_phase({profile, free_cluster(8), options}, p, 0)).reason;
