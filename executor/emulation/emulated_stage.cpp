@@ -46,10 +46,10 @@ class Deadline {
 
 class EmulatedStage final : public StageCompute {
  public:
-  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, EmulatedClock& clock,
+  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, std::shared_ptr<EmulatedClock> clock,
                 ActivationCache* cache, const Phase& phase, int stage)
       : profile_(profile),
-        clock_(clock),
+        clock_(std::move(clock)),
         key_({.device_type = options.device_type, .dtype = options.dtype}),
         shrink_(options.shrink),
         options_(options.tensors),
@@ -80,7 +80,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void cache_read(int micro_batch, SampleRange range) override {
-    Deadline deadline(clock_, 0);
+    Deadline deadline(*clock_, 0);
     const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
     deadline.extend(
         entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
@@ -89,7 +89,7 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
     const int size = range.end - range.begin;
-    Deadline deadline(clock_, forward_ns(micro_batch, size));
+    Deadline deadline(*clock_, forward_ns(micro_batch, size));
     const std::vector<LayerCost>& costs = costs_of(size);
     Bytes kept = 0, workspace = 0;
     for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
@@ -112,14 +112,14 @@ class EmulatedStage final : public StageCompute {
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
-    Deadline deadline(clock_, entries_ns(profile_.cache->write, size - there));
+    Deadline deadline(*clock_, entries_ns(profile_.cache->write, size - there));
     writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
     deadline.wait();
   }
 
   at::Tensor backward(int micro_batch, at::Tensor) override {
     const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
-    Deadline deadline(clock_, 0);
+    Deadline deadline(*clock_, 0);
     const std::vector<LayerCost>& costs = costs_of(flight.size);
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       const LayerCost& cost = costs[layer - range_.begin];
@@ -132,7 +132,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   at::Tensor input_gradient(int micro_batch, at::Tensor) override {
-    Deadline deadline(clock_, 0);
+    Deadline deadline(*clock_, 0);
     int size = 0;
     {
       const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
@@ -151,7 +151,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void weight_gradient(int micro_batch) override {
-    Deadline deadline(clock_, 0);
+    Deadline deadline(*clock_, 0);
     for_each_split(before_weights_.at(micro_batch).size,
                    [&](const SplitBackward& split) { deadline.extend(split.weight_ns); });
     deadline.wait();
@@ -165,7 +165,7 @@ class EmulatedStage final : public StageCompute {
                : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
   }
 
-  void update(const UpdateRule&) override { Deadline(clock_, update_ns_).wait(); }
+  void update(const UpdateRule&) override { Deadline(*clock_, update_ns_).wait(); }
 
   double loss() const override { return 0; }
 
@@ -264,7 +264,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   const Profile& profile_;
-  EmulatedClock& clock_;
+  std::shared_ptr<EmulatedClock> clock_;
   MeasurementKey key_;
   int shrink_;
   at::TensorOptions options_;
@@ -293,7 +293,7 @@ int shrunk_hidden_size(const Model& model, int shrink) {
 }
 
 EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache)
-    : profile_(profile), options_(std::move(options)), clock_(std::make_unique<EmulatedClock>()), cache_(cache) {}
+    : profile_(profile), options_(std::move(options)), clock_(std::make_shared<EmulatedClock>()), cache_(cache) {}
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values =
@@ -311,7 +311,7 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
 
 std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, int stage,
                                                                std::map<int, LayerState>&) const {
-  return std::make_unique<EmulatedStage>(profile_, options_, *clock_, cache_, phase, stage);
+  return std::make_unique<EmulatedStage>(profile_, options_, clock_, cache_, phase, stage);
 }
 
 }  // namespace frostpipe

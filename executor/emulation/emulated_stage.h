@@ -39,7 +39,7 @@ class EmulatedStageFactory final : public StageFactory {
  private:
   const Profile& profile_;
   EmulatedStageOptions options_;
-  std::unique_ptr<EmulatedClock> clock_;  // of the rank: its stages take turns
+  std::shared_ptr<EmulatedClock> clock_;  // of the rank: its stages take turns
   ActivationCache* cache_;
 };
 

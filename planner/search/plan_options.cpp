@@ -125,6 +125,7 @@ std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOpti
     if (options.virtual_stages > 0 && !is_asked_for) continue;
     if (is_another_schedule && !(is_asked_for && !options.schedule.empty())) continue;
     if (v > 1 && !options.partition.empty()) continue;  // which has one stage per rank
+    if (v > 1 && !options.pins.empty() && !is_asked_for && options.schedule.empty()) continue;  // as pins count them
     numbers.push_back(v);
   }
   return numbers;

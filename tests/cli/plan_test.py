@@ -43,7 +43,7 @@ class PlanTest(CliTest):
         self.assertRegex(text, r"pipeline rank [01] sets the pace")
         self.plan("looped.json", "pipetransformer", "--fix", "v=2", "--ignore-memory-limit")
         self.assertTrue(all(phase["virtual_stages"] == 2 for phase in self.read("looped.json")["phases"]))
-        self.plan("flat.json", "static")
+        self.plan("flat.json", "static", "--fix", "v=1")
         self.assertEqual(self.read("flat.json")["version"], 1)
         self.assertNotIn("virtual_stages", self.read("flat.json")["phases"][0])
 
@@ -133,7 +133,7 @@ class MethodTest(CliTest):
         self.assertIn("above", self.plan("auto.json", "auto").stdout)
         self.edit("cluster.json",
                   lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
-        self.assertIn("p = 2: stage 0 needs", self.plan("none.json", "auto", code=1).stderr)
+        self.assertRegex(self.plan("none.json", "auto", code=1).stderr, "p = 2: (stage|pipeline rank) 0 needs")
 
     def test_every_method_by_name(self):
         for method in ("exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze"):

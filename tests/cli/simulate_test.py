@@ -76,7 +76,7 @@ class MemoryTest(CliTest):
                             says="must end in .svg or .csv")
 
     def test_what_does_not_fit_is_said_with_place_and_time(self):
-        self.plan("static.json", "static")
+        self.plan("static.json", "static", "--schedule", "1F1B")
         self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(memory_limit_bytes=1000))
         done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
         self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* "

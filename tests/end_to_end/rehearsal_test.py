@@ -55,7 +55,7 @@ class RehearsalTest(RehearsalCase):
         """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
         the iteration."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
-                      "--method", "static", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
+                      "--method", "static", "--schedule", "1F1B", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
         _, run = self.rehearse("many.json", "run", "--epochs", 1)
         phase, message = run["phases"][0], 2 * 197 * 768 * 4
         self.assertEqual((phase["stages"], phase["num_micro_batches"]), (4, 16))
