@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "executor/cache/store/activation_store.h"
@@ -69,6 +69,9 @@ struct FourSamples {
   MiniBatch batch{.samples = samples, .lengths = {8, 8, 8, 8}};
 };
 
+/// An action that comes at once begins where the one before should have ended; after this it begins when it does.
+void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(3)); }
+
 /// One stage of a phase, and what its actions take.
 struct Stage {
   Stage(const Profile& profile, const Phase& phase, int stage, ActivationCache* cache = nullptr)
@@ -80,7 +83,7 @@ struct Stage {
     for (int attempt = 0; attempt < 20 && shortest > expected + kTimersDelay; ++attempt) {
       compute->begin_iteration(four.batch, {0, 4}, nullptr, {});
       prepare();
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // else the action begins where the one before ended
+      pause();
       const Clock::time_point begin = Clock::now();
       act();
       shortest = std::min(shortest, std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kUnit);
@@ -277,6 +280,7 @@ TEST_F(EmulatedCacheTest, WritesWhatIsNotThere) {
   stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
   stage.compute->cache_read(0, {0, 4});
   stage.forward({0, 4});
+  pause();
   const Clock::time_point begin = Clock::now();
   stage.compute->cache_write(0, {0, 4});
   EXPECT_GE(Clock::now() - begin, std::chrono::nanoseconds(25 * kUnit));
