@@ -186,12 +186,18 @@ Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
   any.any_tensor_parallel_size = true;
   any.pipeline_parallel_size = 0;
   any.recompute.reset();
-  if (!asks_for_several_stages_per_rank(any)) any.schedule.clear();
   any.data_parallel_size = any.num_micro_batches = 0;
   any.pins.clear();
   any.method = PlanMethod::automatic;
   any.partitioner = Partitioner::exact;
-  const Nanoseconds bound = searched({problem.profile, problem.cluster, any}, /*bound_only=*/true).lower_bound_ns();
+  const auto least = [&] {
+    return searched({problem.profile, problem.cluster, any}, /*bound_only=*/true).lower_bound_ns();
+  };
+  Nanoseconds bound = kNoLimit;
+  if (splits_backward(any.schedule) || asks_for_several_stages_per_rank(any)) bound = least();
+  any.schedule.clear();
+  any.virtual_stages = 0;
+  bound = std::min(bound, least());
   return bound == kNoLimit ? 0 : bound;
 }
 

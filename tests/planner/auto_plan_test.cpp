@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
+#include "planner/make_plan.h"
+#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 
@@ -25,7 +28,8 @@ Profile random_profile(std::mt19937& random, int blocks) {
              .weight_gradient_ns = draw(),
              .update_ns = draw(),
              .output_activation_bytes = 100,
-             .parameter_count = 1000};
+             .parameter_count = 1000,
+             .split_backward = SplitBackward{draw(), draw(), 100}};
   return test::synthetic_profile(blocks, layers);
 }
 
@@ -187,6 +191,32 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
   }
   EXPECT_DOUBLE_EQ(worst, 1);
   EXPECT_GT(moved, 3);
+}
+
+TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes) {
+  std::mt19937 random(7);
+  std::map<std::string, int> plans;  // by schedule
+  for (int round = 0; round < 6; ++round) {
+    const Profile profile = random_profile(random, 2);
+    const Cluster cluster = test::free_cluster(2 + 2 * (round % 2));
+    for (const PlanMethod method : plan_methods()) {
+      for (const std::string& schedule : plan_schedule_names()) {
+        PlanOptions options = options_for(8);
+        options.method = method;
+        options.schedule = schedule;
+        const PlanningProblem problem{profile, cluster, options};
+        try {
+          const PlanResult made = make_plan(problem);
+          if (std::holds_alternative<Infeasible>(made)) continue;
+          const Phase& first = std::get<TrainingPlan>(made).phases.front();
+          EXPECT_GE(first.predicted.iteration_ns, iteration_lower_bound_ns(problem)) << to_string(method) << schedule;
+          ++plans[first.schedule];
+        } catch (const InvalidInput&) {  // the method does not take this schedule
+        }
+      }
+    }
+  }
+  for (const std::string& schedule : plan_schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
 }
 
 TEST(AutoPlan, OneDeviceReachesItsBound) {
