@@ -31,7 +31,11 @@ EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, con
                             .optimizer = plan.optimizer,
                             .dtype = plan.dtype,
                             .partitioner = plan.partitioner,
+                            .schedule = before.schedule,
+                            .virtual_stages = before.virtual_stages,
                             .tensor_parallel_size = before.layout.tensor_parallel_size,
+                            .data_parallel_size = before.layout.data_parallel_size,
+                            .placement = before.layout.placement,
                             .recompute = before.recompute,
                             .ignore_memory_limit = !plan.memory_limited,
                             .freeze = {}};

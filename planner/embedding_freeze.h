@@ -9,7 +9,8 @@ namespace frostpipe {
 struct EmbeddingFreeze {
   double parameter_share = 0;             // of the model's parameters, those of the embedding
   Nanoseconds baseline_iteration_ns = 0;  // of the plan's first phase as it is
-  Nanoseconds iteration_ns = 0;           // of the best phase of the same pipeline length with the embedding frozen
+  Nanoseconds iteration_ns = 0;           // of the best phase on the same ranks and by the same schedule with the
+                                          // embedding frozen
   bool operator==(const EmbeddingFreeze&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/search/best_phase.h"
 #include "tests/support/one_rank_plan.h"
 
 namespace frostpipe {
@@ -22,6 +23,34 @@ TEST(EmbeddingFreeze, IsAtTheLengthThatIsGiven) {
   plan.phases.front().tokens = 1000 * test::kSyntheticTokens;
   EXPECT_EQ(freeze_embedding_alone(plan, test::kSyntheticTokens, test::one_block_profile(), test::free_cluster(1)),
             freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(1)));
+}
+
+TEST(EmbeddingFreeze, IsOnAsManyReplicasAsThePlan) {
+  // One of two ranks is idle.
+  EXPECT_EQ(freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(2)),
+            freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(1)));
+}
+
+TEST(EmbeddingFreeze, NeverMakesASplitBackwardSlower) {
+  // Layers of 3 us whose I and W take as long as F: with the embedding frozen 1F1B is slower than ZB-H1 without.
+  const Profile profile = test::synthetic_profile(3, {{.forward_ns = 1000,
+                                                       .input_gradient_ns = 1000,
+                                                       .weight_gradient_ns = 1000,
+                                                       .frozen_forward_ns = 1000,
+                                                       .split_backward = SplitBackward{1000, 1000, 8}}});
+  for (const int ranks : {2, 4}) {
+    for (const int batch : {2, 4, 8, 16}) {
+      const PlanOptions options{.method = PlanMethod::static_pipeline,
+                                .global_batch_size = batch,
+                                .tokens = test::kSyntheticTokens,
+                                .schedule = "ZB-H1"};
+      TrainingPlan plan = test::one_rank_plan();
+      plan.global_batch_size = batch;
+      plan.phases = {std::get<Phase>(best_phase({profile, test::free_cluster(ranks), options}, ranks, 0))};
+      const EmbeddingFreeze found = freeze_embedding_alone(plan, 0, profile, test::free_cluster(ranks));
+      EXPECT_LE(found.iteration_ns, found.baseline_iteration_ns) << ranks << " ranks, mini-batch " << batch;
+    }
+  }
 }
 
 }  // namespace
