@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "plan/schedule_rules.h"
@@ -31,8 +32,6 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
              : 1;
 }
 
-namespace {
-
 bool knows_split_backward(const Profile& profile) {
   return std::any_of(profile.measurements.begin(), profile.measurements.end(),
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
@@ -42,6 +41,32 @@ bool knows_split_backward(const Profile& profile) {
 std::set<PlanMethod> open_methods() {
   using enum PlanMethod;
   return {automatic, static_pipeline, pipetransformer, freeze_only, pipetransformer_without_replicas};
+}
+
+/// Of a schedule that may have any number of micro-batches from some number on; empty if it can have this shape.
+std::string why_no_shape(const PlanOptions& options, const ScheduleShape& shape, int replicas) {
+  const auto refusal = [&](int num_micro_batches) -> std::string {
+    ScheduleShape other = shape;
+    other.num_micro_batches = num_micro_batches;
+    try {
+      require_shape(options.schedule, other);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const std::string why = refusal(shape.num_micro_batches);
+  if (why.empty()) return {};
+  const auto more = std::views::iota(shape.num_micro_batches + 1, 2 * shape.pipeline_parallel_size + 1);
+  const auto enough = std::ranges::partition_point(more, [&](int number) { return !refusal(number).empty(); });
+  if (enough == more.end()) return why;
+  const std::string needed = fmt::format("{}: {} micro-batches are needed", why, *enough);
+  if (options.num_micro_batches > 0)
+    return fmt::format("{}; ask for {} with a global batch of at least {}, or try a shorter pipeline", needed, *enough,
+                       *enough * replicas);
+  return fmt::format("{}, a global batch of {} makes {}{}; try one of at least {}, or a shorter pipeline", needed,
+                     options.global_batch_size, shape.num_micro_batches,
+                     replicas > 1 ? fmt::format(" on each of {} replicas", replicas) : "", *enough * replicas);
 }
 
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
@@ -180,12 +205,9 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   // Of the looped schedules some number of micro-batches is always right; of the others the more the better.
   if (!options.schedule.empty() && schedule_traits(options.schedule).most_virtual_stages <= 2) {
     const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
-    try {
-      require_shape(options.schedule,
-                    {.pipeline_parallel_size = p, .num_micro_batches = most, .virtual_stages = virtual_stages});
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
+    const std::string why = why_no_shape(
+        options, {.pipeline_parallel_size = p, .num_micro_batches = most, .virtual_stages = virtual_stages}, replicas);
+    if (!why.empty()) return why;
   }
   if (!can_keep_pins(options.pins, num_layers, p * virtual_stages))
     return "no partition keeps the pinned layers on their stages";

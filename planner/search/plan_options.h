@@ -60,6 +60,9 @@ void require_meaningful(const PlanningProblem& problem);
 /// another length; empty if one may be. Throws InvalidInput for a length below 1.
 std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size);
 
+/// Whether a measurement of the profile has I and W.
+bool knows_split_backward(const Profile& profile);
+
 /// Throws InvalidInput where the schedule (empty: any) splits the backward and nothing in the profile knows I and W.
 void require_split_backward(const std::string& schedule, const Profile& profile);
 

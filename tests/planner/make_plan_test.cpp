@@ -88,8 +88,15 @@ TEST(MakePlan, SaysWhyAScheduleThatSplitsTheBackwardIsNotPlanned) {
   const Profile profile = synthetic_profile(3, {{.split_backward = SplitBackward{1000, 1000, 10}}});
   options.global_batch_size = options.num_micro_batches = 6;
   options.pipeline_parallel_size = 4;
-  EXPECT_EQ(reason_of(make_plan({profile, free_cluster(4), options})),
-            "p = 4: schedule ZB-H2: number of micro-batches: must be >= 2 p - 1, is 6");
+  EXPECT_EQ(
+      reason_of(make_plan({profile, free_cluster(4), options})),
+      "p = 4: schedule ZB-H2: number of micro-batches: must be >= 2 p - 1, is 6: 7 micro-batches are needed; ask for 7 "
+      "with a global batch of at least 7, or try a shorter pipeline");
+  options.num_micro_batches = 0;
+  options.global_batch_size = 12;
+  EXPECT_EQ(reason_of(make_plan({profile, free_cluster(8), options})),
+            "p = 4: schedule ZB-H2: number of micro-batches: must be >= 2 p - 1, is 6: 7 micro-batches are needed, a "
+            "global batch of 12 makes 6 on each of 2 replicas; try one of at least 14, or a shorter pipeline");
 }
 
 TEST(MakePlan, StaticRespectsTheLimitThatDataParallelMayIgnore) {
