@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "planner/fixed_layout.h"
@@ -23,10 +24,19 @@ void require_possible_length(const Cluster& cluster, const PlanOptions& options)
                      std::to_string(wanted));
 }
 
+void require_possible_schedule(const PlanMethodEntry& method, const PlanOptions& options) {
+  const std::string_view only = method.only_schedule;
+  if (only.empty() || options.schedule.empty() || options.schedule == only) return;
+  throw InvalidInput("schedule",
+                     fmt::format("must be {} for the method {}, or left open", only, to_string(method.method)),
+                     options.schedule);
+}
+
 }  // namespace
 
 PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe) {
   const PlanMethodEntry& method = entry_of(problem.options.method);
+  require_possible_schedule(method, problem.options);
   const PlanOptions options = method.adapted ? method.adapted(problem.options) : problem.options;
   const PlanningProblem adapted{problem.profile, problem.cluster, options};
   require_meaningful(adapted);

@@ -33,7 +33,8 @@ using PlanResult = std::variant<TrainingPlan, Infeasible>;
 /// idle: what AutoPipe and AutoCache give alone.
 ///
 /// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
-/// options that mean nothing (method auto, no samples, no length) and for costs that were not measured.
+/// options that mean nothing (method auto, no samples, no length, another schedule than the method's only one) and for
+/// costs that were not measured.
 ///
 /// `observe` is told what was considered at each freeze that replan() answered.
 PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe = {});

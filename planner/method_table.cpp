@@ -61,14 +61,14 @@ const std::vector<PlanMethodEntry>& method_table() {
       {PlanMethod::static_pipeline, "iteration time", one_phase<best_static_phase>},
       {PlanMethod::exact, "bound of the slowest stage", one_phase<least_bound_phase>},
       {PlanMethod::equal_split, "iteration time", one_phase<equal_split_phase>},
-      {PlanMethod::pipedream, "slowest stage", one_phase<pipedream_phase>},
-      {PlanMethod::pipedream_2bw, "throughput without a bubble", one_phase<pipedream_2bw_phase>},
-      {PlanMethod::ptd_p, "iteration time", one_phase<ptd_p_phase>},
+      {PlanMethod::pipedream, "slowest stage", one_phase<pipedream_phase>, nullptr, "1F1B"},
+      {PlanMethod::pipedream_2bw, "throughput without a bubble", one_phase<pipedream_2bw_phase>, nullptr, "1F1B"},
+      {PlanMethod::ptd_p, "iteration time", one_phase<ptd_p_phase>, nullptr, "1F1B"},
       {PlanMethod::timely_freeze, "iteration time", one_phase<best_static_phase>},
       {PlanMethod::pipetransformer, "run time", pipetransformer},
       {PlanMethod::freeze_only, "iteration time", by_rule<best_static_phase, freeze_in_place>},
       {PlanMethod::pipetransformer_published, "iteration time", by_rule<longest_pipeline_phase, next_published_phase>,
-       as_published},
+       as_published, "GPipe"},
       {PlanMethod::pipetransformer_without_replicas, "run time", pipetransformer_without_replicas},
   };
   return table;

@@ -17,6 +17,7 @@ struct PlanMethodEntry {
   /// The phases of a run by `options` as `adapted` has made them. Only methods that weigh every freeze call `observe`.
   PlannedPhases (*plan)(const PlanningProblem& problem, const ReplanObserver& observe) = nullptr;
   PlanOptions (*adapted)(PlanOptions options) = nullptr;  // with what the method fixes; none = it fixes nothing
+  std::string_view only_schedule = {};                    // that its plans have; empty = any
 };
 
 /// A line for each of plan_methods().

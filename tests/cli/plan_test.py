@@ -177,6 +177,8 @@ class MethodTest(CliTest):
             self.assertEqual(tensor_ranks(), 1)
         self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
         self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
+        self.assertIn("schedule: must be 1F1B for the method pipedream, or left open, is ZB-H1",
+                      self.plan("none.json", "pipedream", "--schedule", "ZB-H1", code=1).stderr)
         answer = json.loads(self.plan("fixed.json", "pipetransformer", "--format", "json").stdout)
         self.assertEqual(answer["objective"], "run time")
 

@@ -1,5 +1,6 @@
 #include "planner/make_plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,6 +98,27 @@ TEST(MakePlan, SaysWhyAScheduleThatSplitsTheBackwardIsNotPlanned) {
   EXPECT_EQ(reason_of(make_plan({profile, free_cluster(8), options})),
             "p = 4: schedule ZB-H2: number of micro-batches: must be >= 2 p - 1, is 6: 7 micro-batches are needed, a "
             "global batch of 12 makes 6 on each of 2 replicas; try one of at least 14, or a shorter pipeline");
+}
+
+TEST(MakePlan, RefusesAScheduleThatThePublishedMethodDoesNotHave) {
+  using enum PlanMethod;
+  for (const auto& [method, only] : {std::pair{pipedream, "1F1B"}, std::pair{pipedream_2bw, "1F1B"},
+                                     std::pair{ptd_p, "1F1B"}, std::pair{pipetransformer_published, "GPipe"}}) {
+    PlanOptions options = options_for(method);
+    options.schedule = only;
+    EXPECT_NO_THROW(make_plan({two_blocks(), free_cluster(4), options}));
+    for (const std::string other : {"GPipe", "1F1B", "ZB-H1", "Interleaved1F1B"}) {
+      if (other == only) continue;
+      options.schedule = other;
+      try {
+        make_plan({two_blocks(), free_cluster(4), options});
+        ADD_FAILURE() << to_string(method) << " " << other;
+      } catch (const InvalidInput& error) {
+        EXPECT_EQ(error.what(), fmt::format("schedule: must be {} for the method {}, or left open, is {}", only,
+                                            to_string(method), other));
+      }
+    }
+  }
 }
 
 TEST(MakePlan, StaticRespectsTheLimitThatDataParallelMayIgnore) {
