@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "cli/commands.h"
@@ -9,6 +10,7 @@
 #include "cli/report/schedule_svg.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/messages.h"
 #include "plan/schedule.h"
@@ -29,37 +31,72 @@ struct ScheduleOptions {
   bool blocking_sends = false;
   std::string actions = "compute_only";
   std::string format;
+  std::string shown_by;  // --format or --actions, where it is given
 };
 
 std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   if (options.format == "grid") return to_grid(compute);
-  if (options.format == "text") return to_text(options.actions == "compute_comms" ? lower(compute) : compute);
-  // PyTorch and pictures know no iterations: what overlaps is written out.
+  const bool with_messages = options.actions == "compute_comms";
+  if (options.format == "text" && !with_messages) return to_text(compute);
+  // Messages, PyTorch and pictures know no iterations: what overlaps is written out.
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
-  if (options.format == "csv")
-    return to_csv(options.actions == "compute_comms" ? with_receives_in_send_order(lower(flat)) : flat);
+  const Schedule shown = with_messages ? with_receives_in_send_order(lower(flat)) : flat;
+  if (options.format == "text") return to_text(shown);
+  if (options.format == "csv") return to_csv(shown);
   const Trace trace =
       simulate(lower(flat), {.pipeline_parallel_size = num_pipeline_ranks(flat)}, UniformCostModel(kUnitCosts), 1);
   return schedule_svg(flat, trace, kOneUnit);
 }
 
 Schedule checked(const ScheduleOptions& options) {
-  if (!names_a_schedule(options.to_check)) return checked_schedule(options.to_check);
   ScheduleChoice choice = options.choice;
   choice.name = options.to_check;
+  if (names_a_file(choice.name)) return checked_schedule(choice);
   const Schedule compute = chosen_schedule(choice, kUnitCosts);
   validate(lower(compute));
   return compute;
 }
 
 std::string check_verdict(const std::string& name, const Schedule& checked) {
-  std::string text = fmt::format("{}: valid {} with {} ranks, {} stages, {} micro-batches", name,
-                                 has_messages(checked) ? "compute_comms" : "compute_only", num_pipeline_ranks(checked),
-                                 num_stages(checked), checked.num_micro_batches);
+  std::string text = fmt::format("{}: valid {} with {}", name, has_messages(checked) ? "compute_comms" : "compute_only",
+                                 sizes_text(checked));
   if (checked.num_slices > 1) text += fmt::format(" of {} token slices", checked.num_slices);
   if (checked.first_trainable_stage > 0)
-    text += fmt::format(", the first {} stages frozen", checked.first_trainable_stage);
+    text += fmt::format(", the first {} frozen",
+                        checked.first_trainable_stage == 1 ? "stage" : plural(checked.first_trainable_stage, "stage"));
   return text + "\n";
+}
+
+/// Where PyTorch would give a message to another receive than the one of its name: the first such message, of a file
+/// with messages. Empty if there is none.
+std::string order_verdict(const std::string& name, const Schedule& checked) {
+  struct Messages {
+    std::vector<Action> sends, receives;
+  };
+  std::map<std::pair<int, int>, Messages> between;  // by sending and receiving pipeline rank
+  for (int rank = 0; rank < num_pipeline_ranks(checked); ++rank) {
+    for (const Action& action : checked.body[rank]) {
+      if (!is_send(action.kind) && !is_receive(action.kind)) continue;
+      const int other = checked.pipeline_rank_of_stage[matching(action).stage];
+      if (is_send(action.kind))
+        between[{rank, other}].sends.push_back(matching(action));
+      else
+        between[{other, rank}].receives.push_back(of_kind(action, action.kind));
+    }
+  }
+  for (const auto& [ranks, messages] : between) {
+    const auto [wanted, taken] =
+        std::mismatch(messages.sends.begin(), messages.sends.end(), messages.receives.begin(), messages.receives.end());
+    if (wanted == messages.sends.end()) continue;
+    return fmt::format(
+        "{}: PyTorch matches messages between two ranks by their order: number {} of those from rank {} to rank {} is "
+        "{}, "
+        "which {} would take; `schedule {} --actions compute_comms --format csv` writes receives in the order of the "
+        "sends\n",
+        name, wanted - messages.sends.begin() + 1, ranks.first, ranks.second, to_string(matching(*wanted)),
+        to_string(*taken), name);
+  }
+  return {};
 }
 
 /// A file with messages is judged as it stands; where there is compute alone, receives are posted as far ahead as they
@@ -83,9 +120,12 @@ std::string blocking_verdict(const std::string& name, const Schedule& checked) {
 
 int run_check(const ScheduleOptions& options) {
   if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
+  if (!options.shown_by.empty())
+    throw UsageError(fmt::format("{}: is for a schedule that is shown, not for --check", options.shown_by));
   const Schedule schedule = checked(options);
-  const std::string valid = check_verdict(options.to_check, schedule);
-  print_result(options.blocking_sends ? valid + blocking_verdict(options.to_check, schedule) : valid);
+  std::string verdict = check_verdict(options.to_check, schedule) + order_verdict(options.to_check, schedule);
+  if (options.blocking_sends) verdict += blocking_verdict(options.to_check, schedule);
+  print_result(verdict);
   return 0;
 }
 
@@ -128,6 +168,8 @@ Command add_schedule_command(CLI::App& app) {
       ->type_name("ACTIONS")
       ->capture_default_str();
   add_format_option(*command, options->format, {"grid", "csv", "svg", "text"});
+  for (const std::string name : {"--format", "--actions"})
+    command->get_option(name)->each([options, name](const std::string&) { options->shown_by = name; });
   command->footer(
       "grid and svg: every F, I and W takes one unit of time, a B two. csv: as torch.distributed.pipelining reads "
       "it.\n\n"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "planner/published/auto_zero_bubble.h"
 #include "profiles/error.h"
@@ -20,10 +21,6 @@ constexpr const char* kAutoZeroBubble = "AutoZeroBubble";
 
 bool equal_ignoring_case(std::string a, std::string b) {
   return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));
-}
-
-bool names_a_file(const std::string& name) {
-  return name.ends_with(".csv") || name.find('/') != std::string::npos || std::filesystem::is_regular_file(name);
 }
 
 }  // namespace
@@ -56,11 +53,8 @@ std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& c
           ->type_name("X")};
 }
 
-bool names_a_schedule(const std::string& name) {
-  if (names_a_file(name)) return false;
-  const std::vector<std::string> names = schedule_names();
-  return equal_ignoring_case(name, kAutoZeroBubble) ||
-         std::any_of(names.begin(), names.end(), [&](const auto& one) { return equal_ignoring_case(one, name); });
+bool names_a_file(const std::string& name) {
+  return name.ends_with(".csv") || name.find('/') != std::string::npos || std::filesystem::is_regular_file(name);
 }
 
 double weight_gradient_share_of(const ScheduleChoice& choice) {
@@ -69,14 +63,15 @@ double weight_gradient_share_of(const ScheduleChoice& choice) {
 }
 
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs) {
-  if (names_a_file(choice.name)) {
-    if (choice.shape != ScheduleChoice{}.shape || choice.max_in_flight > 0)
-      throw UsageError(fmt::format("{}: says itself how many ranks, micro-batches and stages there are", choice.name));
-    return compute_only(checked_schedule(choice.name));
-  }
+  if (names_a_file(choice.name)) return compute_only(checked_schedule(choice));
   const bool is_auto = equal_ignoring_case(choice.name, kAutoZeroBubble);
   if (choice.max_in_flight > 0 && !is_auto)
     throw UsageError(fmt::format("--max-in-flight: is of {} only", kAutoZeroBubble));
+  const std::vector<std::string> names = schedule_names();
+  if (!is_auto &&
+      std::none_of(names.begin(), names.end(), [&](const auto& one) { return equal_ignoring_case(one, choice.name); }))
+    throw UsageError(
+        fmt::format("schedule: must be one of {}, or a CSV file, is \"{}\"", known_schedules(), choice.name));
   try {
     if (!is_auto) return build_schedule(choice.name, choice.shape);
     const int limit = choice.max_in_flight > 0 ? choice.max_in_flight : 2 * choice.shape.pipeline_parallel_size;
@@ -86,10 +81,17 @@ Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs
   }
 }
 
-Schedule checked_schedule(const std::string& file) {
-  Schedule read = schedule_from_csv(read_named_file(file), file);
+Schedule checked_schedule(const ScheduleChoice& file) {
+  if (file.shape != ScheduleChoice{}.shape || file.max_in_flight > 0)
+    throw UsageError(fmt::format("{}: says itself how many ranks, micro-batches and stages there are", file.name));
+  Schedule read = schedule_from_csv(read_named_file(file.name), file.name);
   validate(has_messages(read) ? read : lower(compute_only(read)));
   return read;
+}
+
+std::string sizes_text(const Schedule& schedule) {
+  return fmt::format("{}, {}, {}", plural(num_pipeline_ranks(schedule), "rank"), plural(num_stages(schedule), "stage"),
+                     plural(schedule.num_micro_batches, "micro-batch"));
 }
 
 }  // namespace frostpipe

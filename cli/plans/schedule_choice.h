@@ -27,8 +27,8 @@ double weight_gradient_share_of(const ScheduleChoice& choice);
 /// schedule_names() and AutoZeroBubble, with commas.
 std::string known_schedules();
 
-/// One of those, in any case, and not a file.
-bool names_a_schedule(const std::string& name);
+/// Whether a word means a file: it has the name of one, or ends in .csv, or has a folder.
+bool names_a_file(const std::string& name);
 
 /// --pp, --micro-batches, --virtual-stages, --token-slices, --max-in-flight, --weight-gradient-share.
 std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& choice);
@@ -37,7 +37,11 @@ std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& c
 /// the schedule does not have, InvalidInput for a file that is wrong.
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs);
 
-/// A schedule from a CSV file as it stands there, once it has been found valid. Throws InvalidInput.
-Schedule checked_schedule(const std::string& file);
+/// The schedule of a CSV file as it stands there, once it has been found valid. Throws InvalidInput, or UsageError for
+/// a shape beside it.
+Schedule checked_schedule(const ScheduleChoice& file);
+
+/// "4 ranks, 8 stages, 1 micro-batch"
+std::string sizes_text(const Schedule& schedule);
 
 }  // namespace frostpipe

@@ -93,7 +93,7 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
     return json.dump(2) + "\n";
   }
   return fmt::format(
-      "{}: {} ranks, {} stages, {} micro-batches\n\n"
+      "{}: {}\n\n"
       "makespan              {} ms, one iteration alone\n"
       "iteration             {} ms, in the steady state\n"
       "longest rank's span   {} ms\n"
@@ -102,8 +102,7 @@ std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& f
       "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
       "steady bubble         {:.4f} (idle / ranks x iteration)\n"
       "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
-      compute.name, num_pipeline_ranks(compute), num_stages(compute), compute.num_micro_batches,
-      in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
+      compute.name, sizes_text(compute), in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
       in_milliseconds(summary.longest_rank_span_ns), summary.bubble_fraction, summary.bubble_overhead,
       found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/report/svg.h"
+#include "cli/shared/report_words.h"
 
 namespace frostpipe {
 namespace {
@@ -84,9 +85,9 @@ std::string schedule_svg(const Schedule& compute, const Trace& trace, Nanosecond
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">\n",
       coordinate(width), coordinate(bottom + kAxisHeight), coordinate(width), coordinate(bottom + kAxisHeight));
   svg += kSvgStyle;
-  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"15\">{}: {} ranks, {} stages, {} micro-batches</text>\n",
-                     kMarginLeft, escape_html(compute.name), num_pipeline_ranks(compute), num_stages(compute),
-                     compute.num_micro_batches);
+  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"15\">{}: {}, {}, {}</text>\n", kMarginLeft,
+                     escape_html(compute.name), plural(num_pipeline_ranks(compute), "rank"),
+                     plural(num_stages(compute), "stage"), plural(compute.num_micro_batches, "micro-batch"));
   svg += schedule_legend();
   const std::vector<double> ticks = nice_ticks(0, std::max(units, 1.0), 12);
   for (const double tick : ticks) {

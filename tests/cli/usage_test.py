@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -260,6 +261,45 @@ class ScheduleTest(CliTest):
         self.assert_refused("schedule", "--check", "stuck.csv", code=1,
                             says=["wait for each other forever", "1RECV_F1", "waits for"])
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
+        (self.folder / "one.csv").write_text("0F0,0B0\n")
+        self.assertEqual(self.run_tool("schedule", "--check", "one.csv").stdout,
+                         "one.csv: valid compute_only with 1 rank, 1 stage, 1 micro-batch\n")
+        (self.folder / "frozen.csv").write_text("0F0\n1F0,1B0\n")
+        self.assertIn(", the first stage frozen\n", self.run_tool("schedule", "--check", "frozen.csv").stdout)
+
+    def test_what_a_check_would_not_look_at_is_wrong_use(self):
+        (self.folder / "mine.csv").write_text("0F0,0B0\n")
+        for shape in (["--pp", 3], ["--micro-batches", 2], ["--virtual-stages", 2], ["--max-in-flight", 3]):
+            self.assert_refused("schedule", "--check", "mine.csv", *shape, code=2,
+                                says="mine.csv: says itself how many ranks")
+        for name in ("mine.csv", "1F1B"):
+            for shown in (["--format", "grid"], ["--actions", "compute_only"]):
+                self.assert_refused("schedule", "--check", name, *shown, code=2,
+                                    says=f"{shown[0]}: is for a schedule that is shown, not for --check")
+        for arguments in (["schedule", "--check", "1F1X"], ["schedule", "1F1X"], ["simulate", "--schedule", "1F1X"]):
+            self.assert_refused(*arguments, code=2, says=["must be one of GPipe, 1F1B", "AutoZeroBubble", "\"1F1X\""])
+
+    def test_a_check_compares_the_order_of_messages(self):
+        # Rank 1 takes its second activation first. By name each message finds its receive, by order none does.
+        (self.folder / "crossed.csv").write_text(
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+            "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n")
+        verdict = self.run_tool("schedule", "--check", "crossed.csv").stdout.splitlines()
+        self.assertEqual(verdict[0], "crossed.csv: valid compute_comms with 2 ranks, 2 stages, 2 micro-batches")
+        self.assertIn("PyTorch matches messages between two ranks by their order: number 1 of those from rank 0 to "
+                      "rank 1 is 0SEND_F0, which 1RECV_F1 would take", verdict[1])
+        mended = self.run_tool("schedule", "crossed.csv", "--actions", "compute_comms", "--format", "csv").stdout
+        (self.folder / "mended.csv").write_text(mended)
+        self.assertEqual(len(self.run_tool("schedule", "--check", "mended.csv").stdout.splitlines()), 1)
+        messages = lambda text: re.findall(r"\d+(?:SEND|RECV)_[FB]\d+", text)
+        shape = ["--pp", 2, "--micro-batches", 4, "--actions", "compute_comms"]
+        for name in ("Interleaved1F1B", "ZBVZeroBubble", "DualPipeV", "LoopedBFS"):
+            csv = self.run_tool("schedule", name, *shape, "--format", "csv").stdout
+            (self.folder / "made.csv").write_text(csv)
+            self.assertNotIn("PyTorch", self.run_tool("schedule", "--check", "made.csv").stdout)
+            text = self.run_tool("schedule", name, *shape, "--format", "text").stdout
+            self.assertEqual([messages(line) for line in text.splitlines()],
+                             [messages(line) for line in csv.splitlines()])
 
     def test_blocking_sends_are_proven_or_their_cycle_is_shown(self):
         def verdict(*arguments):

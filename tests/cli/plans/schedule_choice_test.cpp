@@ -59,7 +59,7 @@ TEST_F(ScheduleChoices, MayBeAFileThatSaysAll) {
   ScheduleChoice choice;
   choice.name = file;
   EXPECT_EQ(chosen_schedule(choice, kUnits).body, written.body);
-  EXPECT_EQ(checked_schedule(file).body, written.body);
+  EXPECT_EQ(checked_schedule(choice).body, written.body);
   choice.shape.num_micro_batches = 5;
   EXPECT_THAT(refused(choice), HasSubstr("says itself how many ranks, micro-batches and stages there are"));
 }
@@ -67,7 +67,7 @@ TEST_F(ScheduleChoices, MayBeAFileThatSaysAll) {
 TEST_F(ScheduleChoices, AFileThatIsWrongIsRefused) {
   // 1F0 never gets its input: 0F0 is not there.
   const std::string file = this->file("wrong.csv", "1F0,1B0\n").string();
-  EXPECT_NE(message_of([&] { checked_schedule(file); }), "no InvalidInput");
+  EXPECT_NE(message_of([&] { checked_schedule({.name = file}); }), "no InvalidInput");
 }
 
 TEST_F(ScheduleChoices, ShapesAreOptions) {
