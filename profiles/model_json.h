@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: JSON keys of Model, shared by model.cpp and profile.cpp. Include it from .cpp files only.
+// Implementation header: JSON keys of Model, for model.cpp and profile_json.cpp. Include it from .cpp files only.
 #include "profiles/json_reader.h"
 #include "profiles/model.h"
 

@@ -9,87 +9,14 @@
 #include <span>
 #include <tuple>
 
-#include "profiles/cluster_json.h"
-#include "profiles/dtype_json.h"
 #include "profiles/error.h"
-#include "profiles/model_json.h"
-#include "profiles/workload_json.h"
 
 namespace frostpipe {
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
-  archive("layer", key.layer, json::at_least(0));
-  archive("device_type", key.device_type);
-  archive("dtype", key.dtype);
-  archive("micro_batch_size", key.micro_batch_size, json::between(1, json::kMostSamples));
-  archive("tokens", key.tokens, json::between(1, json::kMostTokens));
-  archive("context_tokens", key.context_tokens, json::between(0, json::kMostTokens));
-  archive("tensor_parallel_size", key.tensor_parallel_size, json::between(1, json::kMostRanks));
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, SplitBackward>& split) {
-  archive("input_ns", split.input_ns, json::kDuration);
-  archive("weight_ns", split.weight_ns, json::kDuration);
-  archive("kept_bytes", split.kept_bytes, json::kSize);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
-  archive("forward_ns", cost.forward_ns, json::kDuration);
-  archive("input_gradient_ns", cost.input_gradient_ns, json::kDuration);
-  archive("weight_gradient_ns", cost.weight_gradient_ns, json::kDuration);
-  archive("frozen_forward_ns", cost.frozen_forward_ns, json::kDuration);
-  archive("output_activation_bytes", cost.output_activation_bytes, json::kSize);
-  archive("stashed_bytes", cost.saved_activation_bytes, json::kSize);
-  archive("workspace_bytes", cost.workspace_bytes, json::kSize);
-  archive("split_backward", cost.split_backward);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Measurement>& measurement) {
-  archive("key", measurement.key);
-  archive("cost", measurement.cost);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, UpdateMeasurement>& update) {
-  archive("layer", update.layer, json::at_least(0));
-  archive("device_type", update.device_type);
-  archive("dtype", update.dtype);
-  archive("optimizer", update.optimizer);
-  archive("update_ns", update.update_ns, json::kDuration);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, CacheSpeed>& speed) {
-  archive("read", speed.read);
-  archive("write", speed.write);
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
-  archive("model", profile.model);
-  archive("model_path", profile.model_path);
-  archive("machine", profile.machine);
-  archive("quick", profile.quick, json::MayBeMissing());
-  archive("frozen_dtype", profile.frozen_dtype, kFrozenDTypes);
-  archive("workload", profile.workload);
-  archive("measurements", profile.measurements);
-  archive("updates", profile.updates);
-  archive("cache", profile.cache);
-}
 
 namespace {
 
 using Measurements = std::span<const Measurement>;
 using Weighted = std::pair<int, double>;  // grid line and its weight
-
-std::string describe(const MeasurementKey& key) {
-  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type,
-                     to_string(key.dtype), key.context_tokens, key.tensor_parallel_size);
-}
 
 /// Measurements of the key's layer, device type and dtype. Relies on ascending order of keys.
 Measurements same_layer(const Profile& profile, const MeasurementKey& key) {
@@ -198,54 +125,12 @@ LayerCost mean_of(std::span<const WeightedCost> points) {
   return cost;
 }
 
-void require_ascending_unique(Profile& profile, std::string_view source) {
-  auto& all = profile.measurements;
-  const auto by_key = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
-  std::stable_sort(all.begin(), all.end(), by_key);
-  const auto twice =
-      std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; });
-  if (twice != all.end())
-    throw InvalidInput(fmt::format("{}: measurements: {}, micro-batch size {}, tokens {}: is measured twice", source,
-                                   describe(twice->key), twice->key.micro_batch_size, twice->key.tokens));
-}
-
-template <class Find>
-bool has_unknown_word(const json::Json& row, const char* field, const Find& find) {
-  const auto found = row.find(field);
-  return found != row.end() && found->is_string() && !find(found->template get_ref<const std::string&>());
-}
-
-/// A profile may have rows in other types, or of other optimizers, beside those that a plan can ask for: they are
-/// passed over. Where all rows are such they stay, and reading them says what is wrong.
-void pass_over_unknown_rows(json::Json& profile) {
-  const auto pass_over = [&](const char* name, const auto& is_unknown) {
-    const auto list = profile.find(name);
-    if (list == profile.end() || !list->is_array()) return;
-    auto& rows = list->get_ref<json::Json::array_t&>();
-    if (!std::all_of(rows.begin(), rows.end(), is_unknown)) std::erase_if(rows, is_unknown);
-  };
-  pass_over("measurements", [](const json::Json& row) {
-    const auto key = row.find("key");
-    return key != row.end() && has_unknown_word(*key, "dtype", find_dtype);
-  });
-  pass_over("updates", [](const json::Json& row) {
-    return has_unknown_word(row, "dtype", find_dtype) || has_unknown_word(row, "optimizer", find_optimizer);
-  });
-}
-
-void require_known_layers(const Profile& profile, std::string_view source) {
-  const int n = static_cast<int>(profile.model.layers.size());
-  const auto require = [&](int layer, const char* list, std::size_t index, const char* member) {
-    if (layer >= n)
-      throw InvalidInput(fmt::format("{}: {}[{}]{}", source, list, index, member),
-                         fmt::format("must be a layer of the model, < {}", n), std::to_string(layer));
-  };
-  for (std::size_t i = 0; i < profile.measurements.size(); ++i)
-    require(profile.measurements[i].key.layer, "measurements", i, ".key.layer");
-  for (std::size_t i = 0; i < profile.updates.size(); ++i) require(profile.updates[i].layer, "updates", i, ".layer");
-}
-
 }  // namespace
+
+std::string describe(const MeasurementKey& key) {
+  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type,
+                     to_string(key.dtype), key.context_tokens, key.tensor_parallel_size);
+}
 
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (key.micro_batch_size == 0) return {};
@@ -317,23 +202,6 @@ Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view d
       return update.update_ns;
   throw InvalidInput(fmt::format("profile of {}: update of layer {} on {} in {} by {}: was not measured",
                                  profile.model.name, layer, device_type, to_string(dtype), to_string(optimizer)));
-}
-
-std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
-
-Profile profile_from_json(std::string_view json, std::string_view source) {
-  constexpr std::size_t kMostBytes = 64U << 20U;
-  if (json.size() > kMostBytes)
-    throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
-                       format_bytes(static_cast<Bytes>(json.size())));
-  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", /*newest=*/1);
-  pass_over_unknown_rows(content);
-  Profile profile;
-  json::read(content, json::Place(source, version), profile);
-  validate(profile.model, fmt::format("{}: model", source));
-  require_known_layers(profile, source);
-  require_ascending_unique(profile, source);
-  return profile;
 }
 
 }  // namespace frostpipe

@@ -25,6 +25,8 @@ struct MeasurementKey {
   int tensor_parallel_size = 1;
   auto operator<=>(const MeasurementKey&) const = default;
 };
+/// "layer 2 on cpu in float32, context 0, tensor-parallel size 1"
+std::string describe(const MeasurementKey& key);
 
 /// A backward in two pieces: I computes the input's gradient, and the small parameters' (biases, norms); W multiplies
 /// the weights' gradients later.

@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: JSON keys of Workload, shared by profile.cpp and plan.cpp. Include it from .cpp files only.
+// Implementation header: JSON keys of Workload, for profile_json.cpp and plan.cpp. Include it from .cpp files only.
 #include "profiles/json_reader.h"
 #include "profiles/profile.h"
 

@@ -193,6 +193,21 @@ TEST(Profile, PassesOverRowsInTypesAndOfOptimizersThatNoPlanHas) {
   EXPECT_EQ(profile_from_json(text, "p.json"), known);
 }
 
+TEST(Profile, CountsRowsThatItPassesOverWhereOneIsWrong) {
+  Profile profile = examples::flat_profile(chain_model(1), 4, 16);
+  profile.measurements.insert(profile.measurements.begin(), {.key = {.dtype = DType::kBFloat16}, .cost = {}});
+  profile.updates.insert(profile.updates.begin(), {.optimizer = Optimizer::kSgd});
+  const auto error_with = [&](const char* good, const char* bad) {
+    const std::string text = renamed(renamed(to_json(profile), "\"bfloat16\"", "\"float16\""), "\"sgd\"", "\"lion\"");
+    return message_of([&] { profile_from_json(with(text, good, bad), "p.json"); });
+  };
+  EXPECT_EQ(error_with("\"forward_ns\": 1000", "\"forward_ns\": -5"),
+            "p.json: measurements[1].cost.forward_ns: must be >= 0, is -5");
+  EXPECT_EQ(error_with("\"layer\": 3", "\"layer\": 4"),
+            "p.json: measurements[4].key.layer: must be a layer of the model, < 4, is 4");
+  EXPECT_EQ(error_with("\"update_ns\": 50", "\"update_ns\": -1"), "p.json: updates[1].update_ns: must be >= 0, is -1");
+}
+
 TEST(Profile, RefusesToHaveRowsOfNoOtherKind) {
   const std::string text = to_json(examples::flat_profile(chain_model(1), 4, 16));
   EXPECT_EQ(message_of([&] { profile_from_json(renamed(text, "\"float32\"", "\"float16\""), "p.json"); }),

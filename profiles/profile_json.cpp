@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "profiles/cluster_json.h"
+#include "profiles/dtype_json.h"
+#include "profiles/error.h"
+#include "profiles/model_json.h"
+#include "profiles/profile.h"
+#include "profiles/workload_json.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
+  archive("layer", key.layer, json::at_least(0));
+  archive("device_type", key.device_type);
+  archive("dtype", key.dtype);
+  archive("micro_batch_size", key.micro_batch_size, json::between(1, json::kMostSamples));
+  archive("tokens", key.tokens, json::between(1, json::kMostTokens));
+  archive("context_tokens", key.context_tokens, json::between(0, json::kMostTokens));
+  archive("tensor_parallel_size", key.tensor_parallel_size, json::between(1, json::kMostRanks));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, SplitBackward>& split) {
+  archive("input_ns", split.input_ns, json::kDuration);
+  archive("weight_ns", split.weight_ns, json::kDuration);
+  archive("kept_bytes", split.kept_bytes, json::kSize);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, LayerCost>& cost) {
+  archive("forward_ns", cost.forward_ns, json::kDuration);
+  archive("input_gradient_ns", cost.input_gradient_ns, json::kDuration);
+  archive("weight_gradient_ns", cost.weight_gradient_ns, json::kDuration);
+  archive("frozen_forward_ns", cost.frozen_forward_ns, json::kDuration);
+  archive("output_activation_bytes", cost.output_activation_bytes, json::kSize);
+  archive("stashed_bytes", cost.saved_activation_bytes, json::kSize);
+  archive("workspace_bytes", cost.workspace_bytes, json::kSize);
+  archive("split_backward", cost.split_backward);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Measurement>& measurement) {
+  archive("key", measurement.key);
+  archive("cost", measurement.cost);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, UpdateMeasurement>& update) {
+  archive("layer", update.layer, json::at_least(0));
+  archive("device_type", update.device_type);
+  archive("dtype", update.dtype);
+  archive("optimizer", update.optimizer);
+  archive("update_ns", update.update_ns, json::kDuration);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, CacheSpeed>& speed) {
+  archive("read", speed.read);
+  archive("write", speed.write);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
+  archive("model", profile.model);
+  archive("model_path", profile.model_path);
+  archive("machine", profile.machine);
+  archive("quick", profile.quick, json::MayBeMissing());
+  archive("frozen_dtype", profile.frozen_dtype, kFrozenDTypes);
+  archive("workload", profile.workload);
+  archive("measurements", profile.measurements);
+  archive("updates", profile.updates);
+  archive("cache", profile.cache);
+}
+
+namespace {
+
+void require_ascending_unique(Profile& profile, std::string_view source) {
+  auto& all = profile.measurements;
+  const auto by_key = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
+  std::stable_sort(all.begin(), all.end(), by_key);
+  const auto twice =
+      std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; });
+  if (twice != all.end())
+    throw InvalidInput(fmt::format("{}: measurements: {}, micro-batch size {}, tokens {}: is measured twice", source,
+                                   describe(twice->key), twice->key.micro_batch_size, twice->key.tokens));
+}
+
+template <class Find>
+bool has_unknown_word(const json::Json& row, const char* field, const Find& find) {
+  const auto found = row.find(field);
+  return found != row.end() && found->is_string() && !find(found->template get_ref<const std::string&>());
+}
+
+bool is_unknown_measurement(const json::Json& row) {
+  const auto key = row.find("key");
+  return key != row.end() && has_unknown_word(*key, "dtype", find_dtype);
+}
+
+bool is_unknown_update(const json::Json& row) {
+  return has_unknown_word(row, "dtype", find_dtype) || has_unknown_word(row, "optimizer", find_optimizer);
+}
+
+/// Of a list in a file, each with its number there.
+using Rows = std::vector<std::pair<std::size_t, json::Json>>;
+
+/// A profile may have rows in other types, or of other optimizers, beside those that a plan can ask for: they are
+/// passed over. Where all rows are such they stay, and reading them says what is wrong.
+Rows take_known_rows(json::Json& profile, const char* name, bool (*is_unknown)(const json::Json&)) {
+  Rows known;
+  const auto list = profile.find(name);
+  if (list == profile.end() || !list->is_array()) return known;
+  auto& rows = list->get_ref<json::Json::array_t&>();
+  const bool are_all = std::all_of(rows.begin(), rows.end(), is_unknown);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (are_all || !is_unknown(rows[i])) known.emplace_back(i, std::move(rows[i]));
+  rows.clear();
+  return known;
+}
+
+void require_layer(int layer, const json::Place& row, int num_layers) {
+  if (layer >= num_layers)
+    throw InvalidInput(json::Place(row, "layer").text(), fmt::format("must be a layer of the model, < {}", num_layers),
+                       std::to_string(layer));
+}
+
+void require_layer(const Measurement& one, const json::Place& row, int num_layers) {
+  require_layer(one.key.layer, json::Place(row, "key"), num_layers);
+}
+
+void require_layer(const UpdateMeasurement& one, const json::Place& row, int num_layers) {
+  require_layer(one.layer, row, num_layers);
+}
+
+template <class T>
+void read_rows(const Rows& rows, const json::Place& list, int num_layers, std::vector<T>& values) {
+  for (const auto& [index, row] : rows) {
+    const json::Place place(list, index);
+    json::read(row, place, values.emplace_back());
+    require_layer(values.back(), place, num_layers);
+  }
+}
+
+}  // namespace
+
+std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
+
+Profile profile_from_json(std::string_view json, std::string_view source) {
+  constexpr std::size_t kMostBytes = 64U << 20U;
+  if (json.size() > kMostBytes)
+    throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
+                       format_bytes(static_cast<Bytes>(json.size())));
+  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", /*newest=*/1);
+  const Rows measurements = take_known_rows(content, "measurements", is_unknown_measurement),
+             updates = take_known_rows(content, "updates", is_unknown_update);
+  const json::Place place(source, version);
+  Profile profile;
+  json::read(content, place, profile);
+  validate(profile.model, fmt::format("{}: model", source));
+  const int num_layers = static_cast<int>(profile.model.layers.size());
+  read_rows(measurements, json::Place(place, "measurements"), num_layers, profile.measurements);
+  read_rows(updates, json::Place(place, "updates"), num_layers, profile.updates);
+  require_ascending_unique(profile, source);
+  return profile;
+}
+
+}  // namespace frostpipe
