@@ -53,6 +53,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   pair.executed = plan_from_json(read_text_file(executed_path), executed_path);
   require_same_model(pair.executed, pair.profile.model, executed_path);
   validate_executed(pair.executed, pair.profile.model, executed_path);
+  require_split_backward(pair.executed.phases, pair.profile, pair.plan, plan_path, sources);
   if (pair.executed.method != pair.plan.method) {
     throw InvalidInput(executed_path + ": method",
                        fmt::format("must be {} as in {}", to_string(pair.plan.method), plan_path),

@@ -248,6 +248,7 @@ int run_simulate(const SimulateOptions& options) {
   }
   const TrainingPlan given = load_plan(options.plan);
   const Profile profile = load_profile_of(given, options.plan, options.sources);
+  require_split_backward(given.phases, profile, given, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
   if (!options.sets.empty()) {
     if (!options.timeline.empty() || !options.memory.empty())

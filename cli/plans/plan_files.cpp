@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plan/planned_work.h"
+#include "planner/search/plan_options.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -72,6 +73,17 @@ Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, 
   }
   if (threads > 1) cluster = with_threads_per_rank(cluster, threads);
   return cluster;
+}
+
+void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
+                            const std::string& plan_path, const SourceOverrides& overrides) {
+  try {
+    for (const Phase& phase : phases) require_split_backward(phase.schedule, profile);
+  } catch (const InvalidInput& error) {
+    const std::string file =
+        overrides.profile.empty() ? path_in_plan(plan.provenance.profile_path, plan_path).string() : overrides.profile;
+    throw InvalidInput(fmt::format("{}: {}", file, error.what()));
+  }
 }
 
 fs::path path_in_plan(const std::string& path, const std::string& plan_path) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "plan/plan.h"
 #include "profiles/cluster.h"
@@ -25,6 +26,11 @@ Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, 
 
 /// The same for the cluster; its number of devices must be the plan's world size.
 Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
+
+/// Throws InvalidInput that names the profile's file where a phase's schedule splits the backward and nothing in the
+/// profile, as load_profile_of has found it, has times of I and W.
+void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
+                            const std::string& plan_path, const SourceOverrides& overrides);
 
 /// A path that a plan names: relative ones count from the plan's folder.
 std::filesystem::path path_in_plan(const std::string& path, const std::string& plan_path);

@@ -39,6 +39,19 @@ class SimulateTest(CliTest):
         self.assertIn("0F0", names)
         self.assertIn("phase from step 0", names)
 
+    def test_a_profile_without_the_times_of_a_schedule_is_named_and_asked_for_again(self):
+        shutil.copy(self.folder / "profile.json", self.folder / "old.json")
+        self.edit("profile.json", lambda profile: [
+            one["cost"].update(split_backward={"input_ns": one["cost"]["input_gradient_ns"],
+                                               "weight_ns": one["cost"]["weight_gradient_ns"], "kept_bytes": 0})
+            for one in profile["measurements"]])
+        gap = json.loads(self.plan("split.json", "static", "--schedule", "ZB-H1", "--format", "json").stdout)["gap"]
+        self.assertGreaterEqual(gap, 0)
+        self.run_tool("simulate", "split.json")
+        self.assert_refused("simulate", "split.json", "--profile", "old.json",
+                            says="old.json: profile of synthetic: must have measured I and W, which ZB-H1 has in place "
+                                 "of B (profile again)")
+
     def test_paths_count_from_the_plans_folder(self):
         self.plan("deep/er/static.json", "static")
         shutil.move(self.folder / "deep", self.folder / "moved")

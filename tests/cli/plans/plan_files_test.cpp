@@ -61,6 +61,19 @@ TEST_F(PlanFiles, OfAnotherModelAreRefused) {
   EXPECT_NE(message_of([&] { load_profile_of(plan, path, {.profile = other, .cluster = ""}); }), "no InvalidInput");
 }
 
+TEST_F(PlanFiles, NeedTimesOfASplitBackwardWhereAScheduleHasOne) {
+  const auto error_with = [&](const SourceOverrides& overrides) {
+    return message_of([&] { require_split_backward(plan.phases, test::one_block_profile(), plan, path, overrides); });
+  };
+  EXPECT_EQ(error_with({}), "no InvalidInput");
+  plan.phases.front().schedule = "ZB-H1";
+  const std::string what =
+      ": profile of synthetic: must have measured I and W, which ZB-H1 has in place of B (profile again), is without "
+      "them";
+  EXPECT_EQ(error_with({}), (folder_ / "profile.json").string() + what);
+  EXPECT_EQ(error_with({.profile = "old.json", .cluster = ""}), "old.json" + what);
+}
+
 TEST_F(PlanFiles, NeedADevicePerRank) {
   plan.world_size = 2;
   EXPECT_THAT(message_of([&] { load_cluster_of(plan, path, {}); }), HasSubstr("devices: must be 2, the world size of"));
