@@ -86,12 +86,11 @@ std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const PlanningProble
   std::vector<Phase> phases{start};
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
   for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
-    const int first_trainable = window->first_trainable_layer;
+    const int first_trainable = window->first_trainable_layer, frozen = frozen_blocks(profile.model, first_trainable);
     auto phase = next(problem, phases.back(), first_trainable, window->from_step);
     if (const auto* none = std::get_if<Infeasible>(&phase))
-      return Infeasible{
-          fmt::format("with {} frozen blocks: {}", frozen_blocks(profile.model, first_trainable), none->reason),
-          none->lacks_memory};
+      return Infeasible{fmt::format("with {} frozen block{}: {}", frozen, frozen == 1 ? "" : "s", none->reason),
+                        none->lacks_memory};
     phases.push_back(std::get<Phase>(std::move(phase)));
   }
   return phases;
