@@ -44,15 +44,16 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 /// Best phase with a given pipeline length (d = world / p, rounded down) and frozen prefix, from step 0, with its
 /// prediction. Also used when re-planning during a run.
 ///
-/// Candidates: schedules GPipe and 1F1B, every m up to 32 and beyond that the least m for each micro-batch size, each
-/// with the partition that has the least StageBound among all that fit (exact, stage_bound.h); those whose bound is
-/// above the best time are not simulated. The smallest simulated iteration time wins, ties go to 1F1B and to fewer
-/// micro-batches; the cuts of the two fastest are then shifted, one or several neighbouring ones by one layer, while
-/// the simulator finds that faster (not beyond 2,048 micro-batches over all stages). At least as fast as every
-/// candidate, but not exact over all partitions: on 1,000 random models of 4 and 6 layers on 1, 2 and 4 ranks the best
-/// of its lengths was the best of all layouts and partitions every time. Candidates whose micro-batch size was not
-/// measured are left out; if that is every one, throws what cost_of throws. The published greedy partition is taken as
-/// it is. Infeasible names what the smallest micro-batches lack, or the empty stage that the greedy partitioner left.
+/// Candidates: the schedules of schedules_for, every m up to 32 and beyond that the least m for each micro-batch size,
+/// as far as the schedule allows it, each with the partition that has the least StageBound among all that fit (exact,
+/// stage_bound.h); those whose bound is above the best time are not simulated. The smallest simulated iteration time
+/// wins, ties go to the schedule that is preferred and to fewer micro-batches; the cuts of the two fastest are then
+/// shifted, one or several neighbouring ones by one layer, while the simulator finds that faster (not beyond 2,048
+/// micro-batches over all stages). At least as fast as every candidate, but not exact over all partitions: on 1,000
+/// random models of 4 and 6 layers on 1, 2 and 4 ranks the best of its lengths was the best of all layouts and
+/// partitions every time. Candidates whose micro-batch size was not measured are left out; if that is every one, throws
+/// what cost_of throws. The published greedy partition is taken as it is. Infeasible names what the smallest
+/// micro-batches lack, or the empty stage that the greedy partitioner left.
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache = {});
 
