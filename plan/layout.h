@@ -9,8 +9,8 @@ struct ParallelLayout {
   int pipeline_parallel_size = 1;
   int data_parallel_size = 1;
   int tensor_parallel_size = 1;
-  /// placement[i] = rank of the i-th place, places ordered tensor fastest, then data, then pipeline; empty = place i is
-  /// rank i.
+  /// placement[i] = rank of the i-th mesh coordinate, ordered tensor fastest, then data, then pipeline; empty = rank
+  /// i.
   std::vector<int> placement;
   bool operator==(const ParallelLayout&) const = default;
 };

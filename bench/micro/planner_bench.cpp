@@ -64,7 +64,7 @@ BENCHMARK(make_elastic_plan)
     ->ArgsProduct({{6, 12, 24}, {2, 4, 8, 16}})
     ->Unit(benchmark::kMillisecond);
 
-/// A whole elastic run again after a change: every phase's time and memory.
+/// Predicts every phase of an elastic run again, after a change: its time and memory.
 void what_if_on_an_elastic_plan(benchmark::State& state) {
   const int blocks = static_cast<int>(state.range(0)), ranks = static_cast<int>(state.range(1));
   const Profile profile = profile_of(blocks);

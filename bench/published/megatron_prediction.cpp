@@ -136,7 +136,7 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
 
   const double parameters = run.layers * 12.0 * h * h / (p * t),
                embedding = static_cast<double>(run.vocabulary) * h / t;
-  const double largest = parameters + embedding;  // on the first and on the last position
+  const double largest = parameters + embedding;  // on the first and on the last pipeline rank
   const Nanoseconds update = nanoseconds_of(times.by_memory(kOptimizerBytesPerParameter * largest));
   const double ring_speed =
       t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;

@@ -14,8 +14,8 @@ struct PipeDreamLayer {
   double parameter_bytes = 0;
 };
 
-/// One level of the machine: its number of parts of the level below, and the bandwidth between them. Innermost first:
-/// {8 GPUs, PCIe}, {4 servers, Ethernet}.
+/// One level of the machine: how many parts of the level below it joins, and the bandwidth between them. Innermost
+/// first: {8 GPUs, PCIe}, {4 servers, Ethernet}.
 struct PipeDreamLevel {
   enum class Use { any, replicas, stages };
   int parts = 1;

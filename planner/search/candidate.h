@@ -74,7 +74,7 @@ class CandidateMaker {
   std::variant<Partition, Infeasible> published_partition() const;
   const std::vector<std::vector<StagesInFlight>>& in_flight(const Phase& phase, int first_stage);
   const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);
-  /// Least memory limit of the ranks at one pipeline rank.
+  /// Least memory limit of the replicas of a pipeline rank.
   std::optional<Bytes> limit_of(const Phase& phase, int pipeline_rank) const;
   std::optional<Candidate> exact_that_fits(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
 
