@@ -32,10 +32,7 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
              : 1;
 }
 
-bool knows_split_backward(const Profile& profile) {
-  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
-                     [](const Measurement& one) { return one.cost.split_backward.has_value(); });
-}
+namespace {
 
 /// That leave schedule and partition open.
 std::set<PlanMethod> open_methods() {
@@ -212,6 +209,11 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   if (!can_keep_pins(options.pins, num_layers, p * virtual_stages))
     return "no partition keeps the pinned layers on their stages";
   return {};
+}
+
+bool knows_split_backward(const Profile& profile) {
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& one) { return one.cost.split_backward.has_value(); });
 }
 
 void require_split_backward(const std::string& schedule, const Profile& profile) {
