@@ -149,4 +149,14 @@ inline Schedule zig_zag() {
   return schedule;
 }
 
+/// Two blocks on two stages, [0,3) [3,6): layers of 1000 400 800 | 400 800 30 parameters; 2 micro-batches of 4 samples.
+inline Phase two_stages() {
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 3}, {3, 6}};
+  phase.num_micro_batches = 2;
+  phase.tokens = 16;
+  return phase;
+}
+
 }  // namespace frostpipe::examples
