@@ -29,7 +29,6 @@ struct ReplanResult {
   std::vector<Continuation> candidates;  // the best that begins with the current layout and with every pipeline length,
                                          // without and with the cache; the best first
   std::string why_no_cache;              // empty if there was one to choose
-  std::string why_other_schedule;        // than the run's plan asks for; empty if it is that one
 };
 
 /// Told what was considered at a freeze.

@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -14,9 +13,7 @@
 
 namespace frostpipe {
 
-/// What a run that follows `plan` asks the planner for, the number of tokens left open. No forecast: the rule's cap. A
-/// schedule other than 1F1B and GPipe, between which the planner chooses by itself, was asked for: it is again, with
-/// its stages per rank.
+/// What a run that follows `plan` asks the planner for, the number of tokens left open. No forecast: the rule's cap.
 PlanOptions replan_options(const TrainingPlan& plan, const FreezeOptions& freeze, int steps_per_epoch);
 
 /// Answers the freeze decisions of one run, in the order of their steps: what the activation cache holds is kept from
@@ -25,8 +22,7 @@ class RunReplanner {
  public:
   RunReplanner(Profile profile, PlanOptions options);
 
-  /// replan() at the request's tokens, with what the cache holds at its step. By 1F1B or GPipe where the schedule that
-  /// is asked for fits no layout, or splits the backward and the profile does not know I and W.
+  /// replan() at the request's tokens, with what the cache holds at its step.
   std::variant<ReplanResult, Infeasible> replan(const ReplanRequest& request, const Cluster& cluster);
 
  private:
@@ -40,15 +36,9 @@ class RunReplanner {
 std::variant<Phase, Infeasible> replan_as_published(const TrainingPlan& plan, const ReplanRequest& request,
                                                     const Profile& profile, const Cluster& cluster);
 
-/// What is left of a run after a loss.
-struct PhasesAfterLoss {
-  std::vector<Phase> phases;
-  std::string why_other_schedule;  // as ReplanResult's
-};
-
-/// For the devices that a loss has left, with an empty cache, and schedules as RunReplanner::replan's. Where the
-/// request has a forecast the phases follow it to the end, else they hold as if nothing more froze.
-std::variant<PhasesAfterLoss, Infeasible> replan_after_loss(const PlanningProblem& problem,
-                                                            const ReplanRequest& request);
+/// For the devices that a loss has left, with an empty cache. Where the request has a forecast the phases follow it to
+/// the end, else they hold as if nothing more froze.
+std::variant<std::vector<Phase>, Infeasible> replan_after_loss(const PlanningProblem& problem,
+                                                               const ReplanRequest& request);
 
 }  // namespace frostpipe

@@ -73,8 +73,7 @@ Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_pr
     const Cluster cluster = devices_of(request, with_memory_reserve(load_cluster(), kMemoryReserve));
     auto phases = replan_after_loss({load_profile(), cluster, options}, request);
     if (const auto* none = std::get_if<Infeasible>(&phases)) return {{}, none->reason};
-    auto& [left, why_other_schedule] = std::get<PhasesAfterLoss>(phases);
-    return {std::move(left), why_other_schedule.empty() ? "by the planner" : "by the planner; " + why_other_schedule};
+    return {std::get<std::vector<Phase>>(std::move(phases)), "by the planner"};
   };
 }
 

@@ -33,7 +33,7 @@ ReplanResult weighed() {
       .predicted_ns = 404'000'000};
   const Continuation plain{
       .phases = {phase_taking(9'000'000, false)}, .later = {}, .parts = {}, .predicted_ns = 783'000'000};
-  return {.chosen = cached, .candidates = {cached, plain}, .why_no_cache = "", .why_other_schedule = ""};
+  return {.chosen = cached, .candidates = {cached, plain}, .why_no_cache = ""};
 }
 
 std::string explained(const ReplanResult& result) {
@@ -56,12 +56,6 @@ TEST(ReplanText, SaysWhenTheCachePays) {
   EXPECT_THAT(explained(weighed()),
               EndsWith("the cache is used: what is left takes 404 ms with it, 783 ms without; filling costs 3.000 ms a "
                        "step over 7 steps, a hit saves 5.000 ms: paid back after 4.2 hit steps\n"));
-}
-
-TEST(ReplanText, SaysWhyThePlansScheduleIsGivenUp) {
-  ReplanResult result = weighed();
-  result.why_other_schedule = "ZB-H1 is given up: reason";
-  EXPECT_THAT(explained(result), HasSubstr("\nZB-H1 is given up: reason\nthe cache is used"));
 }
 
 TEST(ReplanText, SaysWhyTheCacheIsNotUsed) {
