@@ -60,8 +60,10 @@ Nanoseconds brute_force(const Profile& profile, const Cluster& cluster, int batc
   for (int p = 1; p <= devices; ++p) {
     if (devices % p != 0) continue;
     for (const Partition& partition : all_partitions(layers, p)) {
-      for (const char* const schedule : {"GPipe", "1F1B"}) {
+      for (const std::string schedule : {"GPipe", "1F1B", "ZB-H1", "ZB-H2"}) {
         for (int m = 1; m * devices / p <= batch; ++m) {
+          if (schedule == "ZB-H2" && m < 2 * p - 1) continue;
+          if (splits_backward(schedule) && !knows_split_backward(profile)) continue;
           Phase phase;
           phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = devices / p};
           phase.partition = partition;
@@ -204,6 +206,7 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
         PlanOptions options = options_for(8);
         options.method = method;
         options.schedule = schedule;
+        options.virtual_stages = 0;
         const PlanningProblem problem{profile, cluster, options};
         try {
           const PlanResult made = make_plan(problem);
