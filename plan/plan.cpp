@@ -10,6 +10,7 @@
 #include "plan/memory.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/device_type.h"
 #include "profiles/dtype_json.h"
 #include "profiles/error.h"
@@ -67,6 +68,7 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("num_micro_batches", phase.num_micro_batches, json::between(1, json::kMostMicroBatches));
   archive("schedule", phase.schedule);
   archive("virtual_stages", phase.virtual_stages, json::Otherwise{1, json::between(1, json::kMostRanks)});
+  archive("token_slices", phase.token_slices, json::MayBeMissing{json::between(1, json::kMostTokens)});
   archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
   archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
   archive("largest_micro_batch_tokens", phase.largest_micro_batch_tokens,
@@ -107,16 +109,17 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("provenance", plan.provenance);
 }
 
-namespace {
-
-constexpr int kNewestVersion = 2;
-
 ScheduleShape shape_of(const Phase& phase) {
   return {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
           .num_micro_batches = phase.num_micro_batches,
           .first_trainable_stage = first_trainable_stage(phase),
-          .virtual_stages = phase.virtual_stages};
+          .virtual_stages = phase.virtual_stages,
+          .token_slices = num_slices(phase)};
 }
+
+namespace {
+
+constexpr int kNewestVersion = 2;
 
 /// Checks one phase; `place` is "plan.json: phases[1]".
 class PhaseValidator {
@@ -141,6 +144,7 @@ class PhaseValidator {
                          fmt::format("must be <= {}, the samples of a mini-batch", plan_.global_batch_size),
                          std::to_string(phase_.num_micro_batches));
     require_schedule();
+    require_token_slices(phase_, model_, place_);
     require_cache();
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
@@ -308,8 +312,8 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
 }
 
 std::string to_json(const TrainingPlan& plan) {
-  const bool is_of_version_1 =
-      std::ranges::all_of(plan.phases, [](const Phase& phase) { return phase.virtual_stages == 1; });
+  const bool is_of_version_1 = std::ranges::all_of(
+      plan.phases, [](const Phase& phase) { return phase.virtual_stages == 1 && phase.token_slices.empty(); });
   return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
 }
 

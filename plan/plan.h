@@ -57,6 +57,9 @@ struct Phase {
   std::string schedule = "1F1B";
   /// Stages per pipeline rank; more than one where the schedule has it (Interleaved1F1B, LoopedBFS).
   int virtual_stages = 1;
+  /// Tokens of a sample in each token slice, in order, where the schedule has slices (TeraPipe, Seq1F1B); empty = whole
+  /// samples. plan/token_slices.h says what a slice has of a sample.
+  std::vector<int> token_slices{};
   /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
   int tokens = 0;
   /// Tokens of the longest sample of the run; 0 = as `tokens`.
@@ -135,6 +138,9 @@ struct StepSettings {
 };
 StepSettings step_settings(const TrainingPlan& plan);
 
+/// What a phase's schedule is built of.
+ScheduleShape shape_of(const Phase& phase);
+
 /// The lowered schedule of a phase.
 Schedule schedule_of(const Phase& phase);
 
@@ -151,8 +157,8 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, which version 1 does not know,
-/// else of 1.
+/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank or token slices, which version 1
+/// does not know, else of 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

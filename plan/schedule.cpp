@@ -31,6 +31,7 @@ constexpr ScheduleTraits kV{.is_for_plans = true,
                             .least_virtual_stages = 2,
                             .most_virtual_stages = 2,
                             .stage_map = StageMap::v};
+constexpr ScheduleTraits kSliced{.is_for_plans = true, .has_slices = true};
 constexpr ScheduleTraits kNotForPlans{};
 
 constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
@@ -43,8 +44,8 @@ constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
                                              {"ZBVZeroBubble", zero_bubble_v, kV},
                                              {"DualPipeV", dual_pipe_v, kV},
                                              {"PipeDream-2BW", pipedream_2bw, kNotForPlans},
-                                             {"TeraPipe", terapipe, kNotForPlans},
-                                             {"Seq1F1B", seq_one_f_one_b, kNotForPlans}}};
+                                             {"TeraPipe", terapipe, kSliced},
+                                             {"Seq1F1B", seq_one_f_one_b, kSliced}}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };

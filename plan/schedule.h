@@ -128,6 +128,7 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 struct ScheduleTraits {
   bool is_for_plans = false;
   bool splits_backward = false;                           // has I and W in place of B
+  bool has_slices = false;                                // may cut micro-batches into token slices
   int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank
   StageMap stage_map = StageMap::loop;
 };

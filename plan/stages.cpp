@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -68,6 +69,7 @@ bool is_first_to_train(const Phase& phase, int stage) {
 }
 
 std::string schedule_text(const Phase& phase) {
+  if (!phase.token_slices.empty()) return fmt::format("{}, {} token slices", phase.schedule, num_slices(phase));
   if (phase.virtual_stages == 1) return phase.schedule;
   return fmt::format("{}, {} stages per rank", phase.schedule, phase.virtual_stages);
 }

@@ -29,7 +29,7 @@ std::vector<bool> trains(const Phase& phase);
 /// Whether it trains, and is the first of its pipeline rank that does.
 bool is_first_to_train(const Phase& phase, int stage);
 
-/// "1F1B", "Interleaved1F1B, 2 stages per rank".
+/// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
 std::string schedule_text(const Phase& phase);
 
 }  // namespace frostpipe

@@ -40,6 +40,9 @@ struct Model {
   /// Rows of hidden_size parameters that the embedding looks up by token; 0: none, or not known. In a step only the
   /// rows of its tokens have gradients.
   std::int64_t vocab_size = 0;
+  /// What a token's loss is depends on it and the tokens before it alone (GPT-2 as a language model): samples may be
+  /// cut into token slices.
+  bool is_causal = false;
   bool operator==(const Model&) const = default;
 };
 

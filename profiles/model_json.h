@@ -29,6 +29,7 @@ void fields(Archive& archive, json::Value<Archive, Model>& model) {
   archive("edges", model.edges);
   archive("tied_parameter_count", model.tied_parameter_count, json::MayBeMissing{});
   archive("vocab_size", model.vocab_size, json::MayBeMissing{});
+  archive("is_causal", model.is_causal, json::MayBeMissing{});
 }
 
 }  // namespace frostpipe

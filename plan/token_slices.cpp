@@ -1,0 +1,61 @@
+#include "plan/token_slices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+
+int num_slices(const Phase& phase) { return std::max(1, static_cast<int>(phase.token_slices.size())); }
+
+std::int64_t longest_sample(const Phase& phase) { return std::max({1, phase.tokens, phase.longest_tokens}); }
+
+TokenRange TokenRange::of(std::int64_t length) const { return {std::min(begin, length), std::min(end, length)}; }
+
+TokenRange tokens_of_slice(const Phase& phase, int slice) {
+  FROSTPIPE_CHECK(slice >= 0 && slice < num_slices(phase), "slices are those of the phase");
+  const auto first = phase.token_slices.begin();
+  const std::int64_t begin = std::accumulate(first, first + slice, std::int64_t{0});
+  if (slice + 1 == num_slices(phase)) return {begin, std::numeric_limits<std::int64_t>::max()};
+  return {begin, begin + phase.token_slices[slice]};
+}
+
+std::vector<std::int64_t> tokens_of_slices(const Phase& phase, std::int64_t length) {
+  std::vector<std::int64_t> tokens;
+  for (int slice = 0; slice < num_slices(phase); ++slice)
+    tokens.push_back(tokens_of_slice(phase, slice).of(length).count());
+  return tokens;
+}
+
+std::vector<int> equal_slices(int length, int slices) {
+  FROSTPIPE_CHECK(slices >= 1 && slices <= length, "every slice has a token");
+  std::vector<int> lengths(slices, length / slices);
+  std::fill_n(lengths.begin(), length % slices, length / slices + 1);
+  return lengths;
+}
+
+void require_token_slices(const Phase& phase, const Model& model, const std::string& place) {
+  if (phase.token_slices.empty()) return;
+  if (!schedule_traits(phase.schedule).has_slices)
+    throw InvalidInput(place + ".token_slices", "must be empty unless the schedule is TeraPipe or Seq1F1B",
+                       fmt::format("{} slices with {}", phase.token_slices.size(), phase.schedule));
+  if (!model.is_causal) throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2)", model.name);
+  for (std::size_t i = 0; i < phase.token_slices.size(); ++i)
+    if (phase.token_slices[i] < 1)
+      throw InvalidInput(fmt::format("{}.token_slices[{}]", place, i), "must be >= 1",
+                         std::to_string(phase.token_slices[i]));
+  const std::int64_t sum = std::accumulate(phase.token_slices.begin(), phase.token_slices.end(), std::int64_t{0});
+  const std::int64_t longest = longest_sample(phase);
+  if (sum < longest)
+    throw InvalidInput(place + ".token_slices",
+                       fmt::format("must have at least {} tokens together, those of the longest sample", longest),
+                       std::to_string(sum));
+  if (phase.cache.on)
+    throw InvalidInput(place + ".cache.on", "must be false with token slices: the cache holds whole samples", "true");
+}
+
+}  // namespace frostpipe
