@@ -15,6 +15,7 @@
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "simulator/predict_phases.h"
@@ -82,12 +83,13 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
     for (int rank = 0; rank < plan.world_size; ++rank) {
       const auto coordinate = find_coordinate(phase.layout, rank);
       if (!coordinate) continue;
-      curves.push_back({.from_step = phase.from_step,
-                        .rank = rank,
-                        .iteration_ns = summary.makespan_ns,
-                        .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-                        .changes = memory_over_time(phases[i].simulated.timeline, rank,
-                                                    phases[i].memory[coordinate->pipeline_rank], stages)});
+      curves.push_back(
+          {.from_step = phase.from_step,
+           .rank = rank,
+           .iteration_ns = summary.makespan_ns,
+           .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
+           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[coordinate->pipeline_rank],
+                                       stages, tokens_of_slices(phase, longest_sample(phase)))});
     }
   }
   return curves;
@@ -216,6 +218,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"memory_of_positions", memory_json(phases[i].memory)},
                               {"transformation_ns", phases[i].transformation_ns}});
     if (phase.virtual_stages > 1) json["phases"].back()["virtual_stages"] = phase.virtual_stages;
+    if (!phase.token_slices.empty()) json["phases"].back()["token_slices"] = phase.token_slices;
   }
   return json.dump(2) + "\n";
 }

@@ -8,6 +8,7 @@
 
 #include "plan/batch.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -108,7 +109,26 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) 
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
   if (stage.begin == 0 && unpartitioned_.cache.on)
     memory.cache = 2 * unpartitioned_.num_micro_batches * output_bytes_of(unpartitioned_.first_trainable_layer - 1);
+  if (num_slices(unpartitioned_) > 1) cut_into_slices(memory, stage, layers);
   return memory;
+}
+
+void StageMemory::cut_into_slices(RankMemory& memory, LayerRange stage, std::span<const LayerCost> layers) const {
+  const std::int64_t longest = longest_sample(unpartitioned_);
+  const std::vector<std::int64_t> tokens = tokens_of_slices(unpartitioned_, longest);
+  memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest;
+  // Gradients are added up in the type of the weights.
+  const Bytes of_gradients = rounded_bytes_ > 0 ? kept_bytes_ / rounded_bytes_ : 1;
+  for (int layer = stage.begin; layer < stage.end; ++layer) {
+    if (model_.layers[layer].kind != LayerKind::attention) continue;
+    const Bytes keys_and_values = 2 * layers[layer].output_activation_bytes;
+    const bool trains = layer >= unpartitioned_.first_trainable_layer;
+    memory.workspace += keys_and_values * (trains ? of_gradients : 1);
+    if (!trains) continue;
+    memory.key_values += keys_and_values;
+    if (!recomputed_[layer]) memory.until_backward -= keys_and_values;  // beside the queries, for whole samples
+  }
+  memory.until_backward = (std::max<Bytes>(0, memory.until_backward) + longest - 1) / longest;
 }
 
 StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(LayerRange stage,
@@ -140,18 +160,20 @@ StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(Laye
 
 namespace {
 
-/// Of one list. A frozen stage holds nothing.
+/// Of one list. A frozen stage holds nothing. `slice_tokens`: how much an action of each slice counts.
 std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
-                                       const std::vector<int>& stages) {
+                                       const std::vector<int>& stages, const std::vector<std::int64_t>& slice_tokens) {
   std::set<StagesInFlight> moments;
   StagesInFlight now(stages.size());
   for (const Action& action : list) {
     if (action.stage < schedule.first_trainable_stage) continue;
     InFlight& of_stage = now[std::ranges::find(stages, action.stage) - stages.begin()];
     const ActionKind kind = action.kind;
-    of_stage.before_backward += kind == ActionKind::forward;
-    of_stage.before_backward -= kind == ActionKind::backward || kind == ActionKind::input_gradient;
+    const int change =
+        (kind == ActionKind::forward) - (kind == ActionKind::backward || kind == ActionKind::input_gradient);
+    of_stage.before_backward += change * slice_tokens[action.slice.value_or(0)];
     of_stage.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
+    if (action.slice && *action.slice == 0) of_stage.key_values += change;
     moments.insert(now);
   }
   return {moments.begin(), moments.end()};
@@ -160,7 +182,8 @@ std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Sc
 /// Those with as much of everything as no other.
 std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) {
   const auto is_at_most = [](const InFlight& a, const InFlight& b) {
-    return a.before_backward <= b.before_backward && a.before_weights <= b.before_weights;
+    return a.before_backward <= b.before_backward && a.before_weights <= b.before_weights &&
+           a.key_values <= b.key_values;
   };
   const auto is_below = [&](const StagesInFlight& a, const StagesInFlight& b) {
     return a != b && std::equal(a.begin(), a.end(), b.begin(), is_at_most);
@@ -172,11 +195,12 @@ std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) 
   return most;
 }
 
-/// All but GPipe and LoopedBFS have their peak before or after their steady part, which more micro-batches only
-/// lengthen.
+/// All but GPipe, LoopedBFS and TeraPipe have their peak before or after their steady part, which more micro-batches
+/// only lengthen.
 int enough_micro_batches(const Phase& phase) {
   const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
-  const bool starts_all_first = phase.schedule == "GPipe" || phase.schedule == "LoopedBFS";
+  const bool starts_all_first =
+      phase.schedule == "GPipe" || phase.schedule == "LoopedBFS" || phase.schedule == "TeraPipe";
   const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
   return starts_all_first || has_uneven_rounds ? m : std::min(m, 4 * p);
 }
@@ -189,10 +213,14 @@ std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int 
       build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
                                       .num_micro_batches = enough_micro_batches(phase),
                                       .first_trainable_stage = first_trainable_stage,
-                                      .virtual_stages = phase.virtual_stages});
+                                      .virtual_stages = phase.virtual_stages,
+                                      .token_slices = num_slices(phase)});
+  const std::vector<std::int64_t> tokens =
+      num_slices(phase) > 1 ? tokens_of_slices(phase, longest_sample(phase)) : std::vector<std::int64_t>{1};
   std::vector<std::vector<StagesInFlight>> moments;
   for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank)
-    moments.push_back(most_of(moments_of(schedule.body[pipeline_rank], schedule, stages_on(phase, pipeline_rank))));
+    moments.push_back(
+        most_of(moments_of(schedule.body[pipeline_rank], schedule, stages_on(phase, pipeline_rank), tokens)));
   return moments;
 }
 
@@ -209,8 +237,8 @@ RankMemory together(std::span<const RankMemory> stages, std::span<const StagesIn
   for (const StagesInFlight& moment : moments) {
     Bytes saved = 0;
     for (std::size_t i = 0; i < stages.size(); ++i)
-      saved +=
-          moment[i].before_backward * stages[i].until_backward + moment[i].before_weights * stages[i].until_weights;
+      saved += moment[i].before_backward * stages[i].until_backward +
+               moment[i].before_weights * stages[i].until_weights + moment[i].key_values * stages[i].key_values;
     sum.saved_activations = std::max(sum.saved_activations, saved);
   }
   return sum;

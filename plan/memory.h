@@ -20,8 +20,11 @@ struct RankMemory {
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;           // tied gradients as they come from the pipeline's other end, when nothing is in flight
   Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W.
+  /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W. With token slices the
+  /// former is of one token of each sample.
   Bytes until_backward = 0, until_weights = 0;
+  /// With token slices: the keys and values of one micro-batch, from the first slice's F to the first slice's B.
+  Bytes key_values = 0;
   Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
@@ -36,8 +39,9 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 
 /// Micro-batches that one stage holds something of at one moment.
 struct InFlight {
-  int before_backward = 0;  // between F and B, or I
-  int before_weights = 0;   // between I and W
+  std::int64_t before_backward = 0;  // between F and B, or I; with token slices: tokens of the longest sample
+  int before_weights = 0;            // between I and W
+  int key_values = 0;                // with token slices: between the first slice's F and its B
   auto operator<=>(const InFlight&) const = default;
 };
 
@@ -50,7 +54,7 @@ using StagesInFlight = std::vector<InFlight>;
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage);
 
 /// The stages of one pipeline rank together. `stages`: each with what it keeps of one micro-batch (until_backward,
-/// until_weights).
+/// until_weights, key_values).
 RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments);
 
 /// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
@@ -78,6 +82,10 @@ class StageMemory {
   StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
   /// With nothing in flight. `layers`: costs of all layers on the stage's device, for planned_micro_batch. Throws
   /// InvalidInput where the schedule splits the backward and they do not say what that keeps.
+  ///
+  /// With token slices an action's transients are the longest slice's share. Keys and values are kept once, for the
+  /// whole micro-batch: those of layers that train are key_values; the workspace has those of frozen layers, until the
+  /// last slice's forward, and the gradients that later slices leave, each of one micro-batch.
   RankMemory of(LayerRange stage, std::span<const LayerCost> layers) const;
 
  private:
@@ -86,6 +94,8 @@ class StageMemory {
     Bytes until_weights = 0;   // from I until W
     Bytes computed_again = 0;  // most that lives in a backward beside what was kept for it
   };
+  /// Makes what a stage needs of whole samples that of token slices.
+  void cut_into_slices(RankMemory& memory, LayerRange stage, std::span<const LayerCost> layers) const;
   SavedActivations saved_activations_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
 
   const Phase& unpartitioned_;
@@ -127,9 +137,10 @@ struct MemoryChange {
 /// `stages` what memory_of_stages says of the phase, `timeline` the simulated iteration. A micro-batch's activations
 /// live from the begin of its F to the end of its B, or of its I, which leaves what W needs until W has ended, and an
 /// action's workspace while it runs, an exchange while gradients are reduced; the rest lives throughout. Empty for a
-/// rank that computes nothing.
+/// rank that computes nothing. `slice_tokens`: of the longest sample, with token slices (token_slices.h).
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
-                                           std::span<const RankMemory> stages);
+                                           std::span<const RankMemory> stages,
+                                           std::span<const std::int64_t> slice_tokens = {});
 
 /// Where it is largest, the first time. Requires changes.
 MemoryChange largest(const std::vector<MemoryChange>& changes);

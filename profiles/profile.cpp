@@ -182,6 +182,15 @@ std::vector<Nanoseconds*> times_in(LayerCost& cost) {
   return times;
 }
 
+LayerCost share_of(LayerCost cost, double share) {
+  std::vector<std::int64_t*> parts = times_in(cost);
+  parts.insert(parts.end(), {&cost.output_activation_bytes, &cost.saved_activation_bytes, &cost.workspace_bytes});
+  if (cost.split_backward) parts.push_back(&cost.split_backward->kept_bytes);
+  for (std::int64_t* const part : parts)
+    *part = static_cast<std::int64_t>(std::ceil(static_cast<double>(*part) * share));
+  return cost;
+}
+
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples) {
   const auto of = [&](int size) {
     key.micro_batch_size = size;

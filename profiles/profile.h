@@ -63,6 +63,9 @@ struct LayerCost {
 /// left of that layer's backward is not less than 0. Throws InvalidInput where it was not measured.
 SplitBackward split_backward_of(const LayerCost& cost, bool with_input_gradient);
 
+/// Times and bytes of a part of the micro-batch, as its share; rounded up. `share` 1 changes nothing.
+LayerCost share_of(LayerCost cost, double share);
+
 /// Every time in it, to change.
 std::vector<Nanoseconds*> times_in(LayerCost& cost);
 

@@ -92,6 +92,10 @@ class UniformCostModel final : public CostModel {
 /// what is left after the last backward: max over layers, in the order of the backward, of (when its gradient is there)
 /// + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
 ///
+/// A token slice costs the share that its tokens have of the micro-batch's, where all samples are of the mean length: F
+/// and B, and what is sent. That a later slice looks at more tokens is not priced: profiles have no measurements by
+/// context. A slice without tokens costs nothing and sends nothing.
+///
 /// With a cache, expected times: a frozen layer of stage 0 is computed for computed_fraction() of the samples,
 /// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to stage 0, CACHE_WRITE: what is
 /// not at the boundary, each by the entry and by the byte of a mean sample, both as compute: reading ahead shares the
@@ -111,7 +115,7 @@ class ProfileCostModel final : public CostModel {
   bool replicas_are_alike() const;
 
  private:
-  /// One micro-batch of one size through one stage.
+  /// One micro-batch of one size, or one token slice of it, through one stage.
   struct StageCost {
     Nanoseconds forward_ns = 0;
     Nanoseconds input_gradient_ns = 0;
@@ -126,7 +130,7 @@ class ProfileCostModel final : public CostModel {
   };
   /// What a stage costs on the rank of one replica.
   struct RankCost {
-    StageCost smaller, larger;  // micro-batch sizes differ by at most one
+    std::vector<StageCost> smaller, larger;  // by slice; micro-batch sizes differ by at most one
     Nanoseconds update_ns = 0;
     bool operator==(const RankCost&) const = default;
   };

@@ -9,6 +9,7 @@
 #include "plan/batch.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
@@ -65,11 +66,17 @@ class ProfileCostModel::Prices {
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
   }
 
-  /// Of a micro-batch on the rank of one replica.
-  StageCost stage_cost(int stage, int replica, int size) {
-    if (size == 0) return {};
+  /// Of a micro-batch on the rank of one replica, by slice.
+  std::vector<StageCost> stage_costs(int stage, int replica, int size) {
+    std::vector<StageCost> costs;
+    for (int slice = 0; slice < num_slices(phase_); ++slice) costs.push_back(stage_cost(stage, replica, size, slice));
+    return costs;
+  }
+
+  StageCost stage_cost(int stage, int replica, int size, int slice) {
+    if (size == 0 || share_of_slice(slice) == 0) return {};
     const int rank = rank_of_stage(phase_, stage, replica);
-    StageCost cost = computed(stage, size, cluster_.devices[rank].type);
+    StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
     const auto is_message_to = [&](int other) {
       return pipeline_rank_of(phase_, other) != pipeline_rank_of(phase_, stage);
     };
@@ -115,8 +122,8 @@ class ProfileCostModel::Prices {
           reduced_gradient_bytes(phase_, profile_.model, layer, settings_.global_batch_size, settings_.dtype);
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
-      const LayerCost cost =
-          cost_of(profile_, key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type));
+      const LayerCost cost = cost_of_slice(  // whose backward is the last
+          key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type), 0);
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
       gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
@@ -155,6 +162,16 @@ class ProfileCostModel::Prices {
   int num_stages() const { return static_cast<int>(partition_.size()); }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
+  /// Of the tokens of a sample of mean length.
+  double share_of_slice(int slice) const {
+    if (num_slices(phase_) == 1) return 1;
+    return static_cast<double>(tokens_of_slice(phase_, slice).of(phase_.tokens).count()) / std::max(1, phase_.tokens);
+  }
+  LayerCost cost_of_slice(const MeasurementKey& key, int slice) const {
+    const LayerCost whole = cost_of(profile_, key);
+    return num_slices(phase_) == 1 ? whole : share_of(whole, share_of_slice(slice));
+  }
+
   MeasurementKey key_of(int layer, int size, const std::string& device_type) const {
     return {.layer = layer,
             .device_type = device_type,
@@ -165,22 +182,22 @@ class ProfileCostModel::Prices {
   }
 
   /// What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.
-  const StageCost& computed(int stage, int size, const std::string& device_type) {
-    const auto [known, is_new] = computed_.try_emplace({stage, size, device_type});
+  const StageCost& computed(int stage, int size, int slice, const std::string& device_type) {
+    const auto [known, is_new] = computed_.try_emplace({stage, size, slice, device_type});
     StageCost& cost = known->second;
     if (!is_new) return cost;
     for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
-      add_layer(cost, layer, key_of(layer, size, device_type));
+      add_layer(cost, layer, key_of(layer, size, device_type), slice);
     const auto sent_behind = [&](int layer) {
-      return cost_of(profile_, key_of(layer, size, device_type)).output_activation_bytes;
+      return cost_of_slice(key_of(layer, size, device_type), slice).output_activation_bytes;
     };
     if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
     if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
     return cost;
   }
 
-  void add_layer(StageCost& cost, int layer, const MeasurementKey& key) const {
-    const LayerCost measured = cost_of(profile_, key);
+  void add_layer(StageCost& cost, int layer, const MeasurementKey& key, int slice) const {
+    const LayerCost measured = cost_of_slice(key, slice);
     if (layer < phase_.first_trainable_layer) {
       const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
       cost.forward_ns += computed == 1 ? measured.frozen_forward_ns
@@ -212,8 +229,8 @@ class ProfileCostModel::Prices {
   CacheSpeed speed_;
   Bytes entry_bytes_ = 0;  // of a mean sample in the cache
   std::optional<int> writing_stage_;
-  std::map<std::tuple<int, int, std::string>, StageCost> computed_;  // by stage, size and device type
-  std::map<std::pair<int, std::string>, Nanoseconds> updates_;       // by stage and device type
+  std::map<std::tuple<int, int, int, std::string>, StageCost> computed_;  // by stage, size, slice and device type
+  std::map<std::pair<int, std::string>, Nanoseconds> updates_;            // by stage and device type
 };
 
 ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile,
@@ -232,12 +249,13 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
     const std::vector<int> on_rank = stages_on(phase, pipeline_rank_of(phase, stage));
     exchanges_tied_.push_back(stage == on_rank.back() && (on_rank.front() == 0 || stage + 1 == stages));
     for (int replica = 0; replica < data_parallel_size_; ++replica) {
-      RankCost cost{.smaller = prices.stage_cost(stage, replica, smaller_size_), .larger = {}};
+      RankCost cost{.smaller = prices.stage_costs(stage, replica, smaller_size_), .larger = {}};
       if (micro_batch_sizes_.front() > smaller_size_)
-        cost.larger = prices.stage_cost(stage, replica, smaller_size_ + 1);
+        cost.larger = prices.stage_costs(stage, replica, smaller_size_ + 1);
       cost.update_ns = prices.update_ns(stage, replica);
-      for (const StageCost* part : {&cost.smaller, &cost.larger})
-        shares_links_ = shares_links_ || !part->shared_forward.empty() || !part->shared_backward.empty();
+      for (const std::vector<StageCost>* slices : {&cost.smaller, &cost.larger})
+        for (const StageCost& part : *slices)
+          shares_links_ = shares_links_ || !part.shared_forward.empty() || !part.shared_backward.empty();
       rank_costs_.push_back(std::move(cost));
     }
   }
@@ -259,7 +277,7 @@ const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int rep
 const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& action, int replica) const {
   const RankCost& cost = rank_cost(action.stage, replica);
   const int size = micro_batch_sizes_.at(replica * num_micro_batches_ + *action.micro_batch);
-  return size == smaller_size_ ? cost.smaller : cost.larger;
+  return (size == smaller_size_ ? cost.smaller : cost.larger).at(action.slice.value_or(0));
 }
 
 std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipeline rank*/, int replica) const {

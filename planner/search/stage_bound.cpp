@@ -7,6 +7,7 @@
 #include "plan/batch.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 
 namespace frostpipe {
 namespace {
@@ -60,6 +61,15 @@ struct LayerWork {
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
+/// What passes through the pipeline at once is a slice.
+void take_smallest_slice(LayerWork& work, const Phase& phase) {
+  const std::vector<std::int64_t> tokens = tokens_of_slices(phase, phase.tokens);
+  const std::int64_t smallest = *std::ranges::min_element(tokens), all = std::max(1, phase.tokens);
+  for (auto* const times : {&work.forward, &work.backward})
+    for (Nanoseconds& time : *times) time = time * smallest / all;
+  work.least_output = work.least_output * smallest / all;
+}
+
 LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
@@ -103,6 +113,7 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
     }
     for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], here.all[layer]);
   }
+  if (num_slices(unpartitioned) > 1) take_smallest_slice(work, unpartitioned);
   return work;
 }
 

@@ -33,8 +33,9 @@ struct WorkByLayer {
 /// first forward; k works on nothing before a micro-batch has come through [0, b), then does its work, and its last
 /// backward is followed by the backward through [0, b) and by its own gradients' reduction, which both precede the next
 /// meeting. Stages that are frozen run ahead of the meetings: to and back count layers that train. to, back and
-/// messages use the smaller micro-batches, the fastest device and the cheapest link between the pipeline ranks. The
-/// reduction of all gradients is concave in their bytes (the least of some straight lines); its chord is below it.
+/// messages use the smaller micro-batches, with token slices the smallest slice of them, the fastest device and the
+/// cheapest link between the pipeline ranks. The reduction of all gradients is concave in their bytes (the least of
+/// some straight lines); its chord is below it.
 ///
 /// Where the schedule splits the backward, what passes on to the stages before is I: back(b) and the one micro-batch's
 /// way through [e, n) count I alone, and all backwards there mean all I. The stage's own W may be done while the last

@@ -89,6 +89,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
         for (int first = 0; first < num_stages(phase); ++first) {
           ScheduleShape shape{p, m, first};
           shape.virtual_stages = phase.virtual_stages;
+          shape.token_slices = 1;
           try {
             require_shape(name, shape);
           } catch (const InvalidInput&) {

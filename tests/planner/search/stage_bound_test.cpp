@@ -128,6 +128,24 @@ TEST(StageBound, OfSeveralStagesPerRankIsNeverAboveTheSimulatedIteration) {
   }
 }
 
+TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
+  std::mt19937 random(23);
+  for (int round = 0; round < 1000; ++round) {
+    RandomCase one = random_case(random);
+    one.phase.schedule = round % 2 == 0 ? "TeraPipe" : "Seq1F1B";
+    one.phase.cache = {};
+    const int slices = 1 + static_cast<int>(random() % 5);  // unequal ones, of which some may be beyond the mean sample
+    for (int slice = 0; slice < slices; ++slice) one.phase.token_slices.push_back(1 + static_cast<int>(random() % 4));
+    LayerCosts costs(one.profile, DType::kFloat32);
+    const PlanningProblem problem{one.profile, one.cluster, one.options};
+    const Nanoseconds bound = StageBound(one.phase, problem, costs).of(one.phase.partition);
+    EXPECT_LE(bound, simulated_iteration_ns(one.phase, {.global_batch_size = one.options.global_batch_size},
+                                            one.profile, one.cluster))
+        << round << " " << schedule_text(one.phase) << " " << to_string(one.phase.partition);
+    EXPECT_LE(bound_of_any_partition(one.phase, problem, costs), bound) << round;
+  }
+}
+
 TEST(StageBound, OfSeveralStagesPerRankIsTheWorkOfTheFullestRank) {
   // 6 layers of 111 on 2 ranks, [0,1) [1,3) | [3,4) [4,6): rank 1 has 4 layers, one layer before it on either way.
   const Profile profile = test::synthetic_profile(2, {{}});
