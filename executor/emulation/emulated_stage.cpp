@@ -5,12 +5,14 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 
 #include "executor/runtime/cached_share.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -55,6 +57,7 @@ class EmulatedStage final : public StageCompute {
         options_(options.tensors),
         range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
+        phase_(phase),
         is_last_(stage + 1 == num_stages(phase)) {
     segments_ = recompute_segments(phase.recompute, profile.model, range_, first_trainable_layer_);
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase);
@@ -87,10 +90,10 @@ class EmulatedStage final : public StageCompute {
     deadline.wait();
   }
 
-  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
-    const int size = range.end - range.begin;
-    Deadline deadline(*clock_, forward_ns(micro_batch, size));
-    const std::vector<LayerCost>& costs = costs_of(size);
+  at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
+    const Work work{range.end - range.begin, part.slice};
+    Deadline deadline(*clock_, forward_ns(part.micro_batch, work));
+    const std::vector<LayerCost>& costs = costs_of(work);
     Bytes kept = 0, workspace = 0;
     for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
     for (const RecomputeSegment& segment : segments_) {
@@ -102,8 +105,8 @@ class EmulatedStage final : public StageCompute {
     }
     const at::Tensor saved_activations = trains_ ? shrunk_bytes(kept) : at::Tensor();
     { const at::Tensor transient = shrunk_bytes(workspace); }
-    if (trains_) in_flight_[micro_batch] = {size, std::move(input), saved_activations};
-    at::Tensor output = is_last_ ? at::Tensor() : output_of(saved_activations, size);
+    if (trains_) in_flight_[part] = {work, std::move(input), saved_activations};
+    at::Tensor output = is_last_ ? at::Tensor() : output_of(saved_activations, tokens_of(work));
     deadline.wait();
     return output;
   }
@@ -117,45 +120,45 @@ class EmulatedStage final : public StageCompute {
     deadline.wait();
   }
 
-  at::Tensor backward(int micro_batch, at::Tensor) override {
-    const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+  at::Tensor backward(Part part, at::Tensor) override {
+    const InFlight flight = std::move(in_flight_.extract(part).mapped());
     Deadline deadline(*clock_, 0);
-    const std::vector<LayerCost>& costs = costs_of(flight.size);
+    const std::vector<LayerCost>& costs = costs_of(flight.work);
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       const LayerCost& cost = costs[layer - range_.begin];
       deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
     }
     const at::Tensor transient = recompute(costs, deadline);
-    at::Tensor input_gradient = sends_backward_ ? make_activation(flight.size * tokens_per_sample()) : at::Tensor();
+    at::Tensor input_gradient = sends_backward_ ? make_activation(tokens_of(flight.work)) : at::Tensor();
     deadline.wait();
     return input_gradient;
   }
 
-  at::Tensor input_gradient(int micro_batch, at::Tensor) override {
+  at::Tensor input_gradient(Part part, at::Tensor) override {
     Deadline deadline(*clock_, 0);
-    int size = 0;
+    Work work;
     {
-      const InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
-      size = flight.size;
-      const at::Tensor transient = recompute(costs_of(size), deadline);
+      const InFlight flight = std::move(in_flight_.extract(part).mapped());
+      work = flight.work;
+      const at::Tensor transient = recompute(costs_of(work), deadline);
     }
     Bytes kept = 0;
-    for_each_split(size, [&](const SplitBackward& split) {
+    for_each_split(work, [&](const SplitBackward& split) {
       deadline.extend(split.input_ns);
       kept += split.kept_bytes;
     });
-    before_weights_[micro_batch] = {.size = size, .input = {}, .kept = shrunk_bytes(kept)};
-    at::Tensor input_gradient = sends_backward_ ? make_activation(size * tokens_per_sample()) : at::Tensor();
+    before_weights_[part] = {.work = work, .input = {}, .kept = shrunk_bytes(kept)};
+    at::Tensor input_gradient = sends_backward_ ? make_activation(tokens_of(work)) : at::Tensor();
     deadline.wait();
     return input_gradient;
   }
 
-  void weight_gradient(int micro_batch) override {
+  void weight_gradient(Part part) override {
     Deadline deadline(*clock_, 0);
-    for_each_split(before_weights_.at(micro_batch).size,
+    for_each_split(before_weights_.at(part).work,
                    [&](const SplitBackward& split) { deadline.extend(split.weight_ns); });
     deadline.wait();
-    before_weights_.erase(micro_batch);
+    before_weights_.erase(part);
   }
 
   at::Tensor looked_up_rows() const override {
@@ -175,8 +178,12 @@ class EmulatedStage final : public StageCompute {
   int answer_size() const override { return 1; }
 
  private:
+  /// Some samples, or a token slice of them.
+  struct Work {
+    int size = 0, slice = 0;
+  };
   struct InFlight {
-    int size = 0;
+    Work work;
     at::Tensor input, kept;
   };
 
@@ -192,10 +199,10 @@ class EmulatedStage final : public StageCompute {
     return shrunk_bytes(computed_again);
   }
 
-  /// Of the layers that train, for a micro-batch of `size` samples.
+  /// Of the layers that train.
   template <class Visit>
-  void for_each_split(int size, Visit visit) {
-    const std::vector<LayerCost>& costs = costs_of(size);
+  void for_each_split(const Work& work, Visit visit) {
+    const std::vector<LayerCost>& costs = costs_of(work);
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer)
       visit(split_backward_of(costs[layer - range_.begin], layer > first_trainable_layer_));
   }
@@ -203,9 +210,13 @@ class EmulatedStage final : public StageCompute {
   /// Made-up samples are equally long.
   std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
 
+  std::int64_t tokens_of(const Work& work) const {
+    return work.size * tokens_of_slice(phase_, work.slice).of(tokens_per_sample()).count();
+  }
+
   /// A part of the saved activations, as a layer's output is, where it has room.
-  at::Tensor output_of(const at::Tensor& saved_activations, int size) const {
-    const std::int64_t tokens = size * tokens_per_sample(), hidden = shrunk_hidden_size(profile_.model, shrink_);
+  at::Tensor output_of(const at::Tensor& saved_activations, std::int64_t tokens) const {
+    const std::int64_t hidden = shrunk_hidden_size(profile_.model, shrink_);
     const std::int64_t bytes = tokens * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
     if (!saved_activations.defined() || saved_activations.numel() < bytes) return make_activation(tokens);
     return saved_activations.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
@@ -220,15 +231,17 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
-  /// Of the stage's layers, for a micro-batch of `size` samples.
-  const std::vector<LayerCost>& costs_of(int size) {
+  /// Of the stage's layers; a slice costs its tokens' share of the samples'.
+  const std::vector<LayerCost>& costs_of(const Work& work) {
     const int tokens = static_cast<int>(tokens_per_sample());
-    auto [found, is_new] = costs_.try_emplace({size, tokens});
+    auto [found, is_new] = costs_.try_emplace({work.size, tokens, work.slice});
     if (!is_new) return found->second;
     MeasurementKey key = key_;
-    key.micro_batch_size = size;
+    key.micro_batch_size = work.size;
     key.tokens = tokens;
-    for (key.layer = range_.begin; key.layer < range_.end; ++key.layer) found->second.push_back(cost_of(profile_, key));
+    const double share = static_cast<double>(tokens_of(work)) / static_cast<double>(work.size * tokens_per_sample());
+    for (key.layer = range_.begin; key.layer < range_.end; ++key.layer)
+      found->second.push_back(share_of(cost_of(profile_, key), share));
     return found->second;
   }
 
@@ -242,8 +255,8 @@ class EmulatedStage final : public StageCompute {
   }
 
   /// A frozen layer costs the share of the samples that start at or before it.
-  Nanoseconds forward_ns(int micro_batch, int size) {
-    const std::vector<LayerCost>& costs = costs_of(size);
+  Nanoseconds forward_ns(int micro_batch, const Work& work) {
+    const std::vector<LayerCost>& costs = costs_of(work);
     const auto found = found_.extract(micro_batch);
     if (writes_ && !found.empty()) rows_in_write_[micro_batch] = count_at(found.mapped(), first_trainable_layer_);
     double duration = 0;
@@ -253,12 +266,12 @@ class EmulatedStage final : public StageCompute {
         duration += static_cast<double>(cost.forward_ns);
         continue;
       }
-      std::int64_t computed = size;
+      std::int64_t computed = work.size;
       if (!found.empty()) {
         const std::vector<int>& starts = found.mapped().layers;
         computed = std::count_if(starts.begin(), starts.end(), [&](int start) { return start <= layer; });
       }
-      duration += static_cast<double>(cost.frozen_forward_ns) * static_cast<double>(computed) / size;
+      duration += static_cast<double>(cost.frozen_forward_ns) * static_cast<double>(computed) / work.size;
     }
     return static_cast<Nanoseconds>(duration);
   }
@@ -270,6 +283,7 @@ class EmulatedStage final : public StageCompute {
   at::TensorOptions options_;
   LayerRange range_;
   int first_trainable_layer_;
+  Phase phase_;
   bool is_last_;
   std::vector<RecomputeSegment> segments_;
   bool trains_ = false, sends_backward_ = false;
@@ -278,12 +292,12 @@ class EmulatedStage final : public StageCompute {
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  std::map<std::pair<int, int>, std::vector<LayerCost>> costs_;  // by samples and tokens
-  std::map<int, CachedRows> found_;                              // by micro-batch, from CACHE_READ to F
+  std::map<std::array<int, 3>, std::vector<LayerCost>> costs_;  // by samples, tokens and slice
+  std::map<int, CachedRows> found_;                             // by micro-batch, from CACHE_READ to F
   std::map<int, std::int64_t>
       rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
-  std::map<int, InFlight> in_flight_;       // by micro-batch, from F to B or I
-  std::map<int, InFlight> before_weights_;  // by micro-batch, from I to W
+  std::map<Part, InFlight> in_flight_;       // from F to B or I
+  std::map<Part, InFlight> before_weights_;  // from I to W
 };
 
 }  // namespace

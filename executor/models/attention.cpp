@@ -1,8 +1,6 @@
 #include "executor/models/attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
@@ -13,12 +11,12 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "plan/batch.h"
+#include "executor/models/attention_groups.h"
+#include "executor/models/sliced_attention.h"
 
 namespace frostpipe {
 namespace {
@@ -27,24 +25,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
-
-/// Consecutive samples of one length.
-struct EqualLengths {
-  std::int64_t first_sample = 0, samples = 0, length = 0, first_token = 0;
-  std::int64_t tokens() const { return samples * length; }
-};
-
-std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
-  std::vector<EqualLengths> groups;
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    if (groups.empty() || groups.back().length != lengths[sample]) {
-      const std::int64_t first_token = groups.empty() ? 0 : groups.back().first_token + groups.back().tokens();
-      groups.push_back({static_cast<std::int64_t>(sample), 0, lengths[sample], first_token});
-    }
-    ++groups.back().samples;
-  }
-  return groups;
-}
 
 /// Of one group, [samples, heads, queries or tokens, size]
 struct Heads {
@@ -97,35 +77,6 @@ at::Tensor output_of(const at::Tensor& output, bool has_one_query, const EqualLe
   const at::Tensor rows = has_one_query ? output.narrow(0, group.first_sample, group.samples)
                                         : output.narrow(0, group.first_token, group.tokens());
   return rows.view({group.samples, -1, num_heads, output.size(1) / num_heads}).transpose(1, 2);
-}
-
-/// Calls visit(group number), without autograd: each thread has some of the groups, or, where those cannot be shared
-/// out evenly, all threads share each.
-template <class Visit>
-void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
-  constexpr double kEven = 1.25;
-  std::vector<std::int64_t> tokens;
-  std::int64_t sum = 0, largest = 0;
-  for (const EqualLengths& group : groups) {
-    tokens.push_back(group.tokens());
-    sum += group.tokens();
-  }
-  const auto parts = split_by_length(tokens, at::get_num_threads());
-  for (const SampleRange& part : parts) {
-    std::int64_t own = 0;
-    for (int group = part.begin; group < part.end; ++group) own += tokens[group];
-    largest = std::max(largest, own);
-  }
-  const auto run = [&](std::int64_t first, std::int64_t end) {
-    const at::NoGradGuard no_grad;  // known to this thread alone
-    for (int group = parts[first].begin; group < parts[end - 1].end; ++group) visit(group);
-  };
-  const auto count = static_cast<std::int64_t>(parts.size());
-  if (static_cast<double>(largest * count) <= kEven * static_cast<double>(sum)) {
-    at::parallel_for(0, count, 1, run);
-  } else {
-    run(0, count);
-  }
 }
 
 struct PackedAttention : Function<PackedAttention> {
@@ -188,6 +139,18 @@ Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t c
 
 }  // namespace
 
+std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
+  std::vector<EqualLengths> groups;
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    if (groups.empty() || groups.back().length != lengths[sample]) {
+      const std::int64_t first_token = groups.empty() ? 0 : groups.back().first_token + groups.back().tokens();
+      groups.push_back({static_cast<std::int64_t>(sample), 0, lengths[sample], first_token});
+    }
+    ++groups.back().samples;
+  }
+  return groups;
+}
+
 AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
                                const NeededTokens& needed) {
   if (needed.all()) return {.query = project(x, weight, bias)};
@@ -198,6 +161,7 @@ AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, con
 
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
                   bool is_causal) {
+  if (batch.sliced) return attend_slice(config, layer, input.query, batch);
   if (input.key_value.defined()) is_causal = false;  // one token sees its whole sample, the last one of GPT-2's too
   const bool drops = batch.dropout_keys.defined() && config.dropout > 0;
   return input.query.is_cpu() && !drops ? attend_in_one(config, input, batch, is_causal)

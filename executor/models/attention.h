@@ -17,7 +17,7 @@ AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, con
                                const NeededTokens& needed);
 
 /// Multi-headed attention, -> [queries, hidden]. A token sees its own sample, or, causal, of it itself and those before
-/// it.
+/// it; of a token slice also what earlier slices have left (sliced_attention.h).
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
                   bool is_causal);
 

@@ -67,29 +67,46 @@ struct EmbeddingFunction : Function<EmbeddingFunction> {
   }
 };
 
-/// 1 where a value stays, 0 where it is dropped. The values of sample i are the next counts[i] of `x`, and its random
-/// numbers those of key i.
-at::Tensor kept(const at::Tensor& x, const at::Tensor& keys, std::span<const std::int64_t> counts, std::uint64_t place,
-                double rate) {
-  at::Tensor result = at::empty(x.sizes(), at::kFloat);
-  const auto threshold = static_cast<std::uint32_t>(rate * 4294967296.0);
-  float* out = result.data_ptr<float>();
-  for (std::size_t sample = 0; sample < counts.size(); ++sample) {
-    const std::uint64_t key = mixed(static_cast<std::uint64_t>(keys.data_ptr<std::int64_t>()[sample]) + place);
-    for (std::int64_t i = 0; i < counts[sample]; i += 2) {  // two values of 32 bits from each number
-      const std::uint64_t random = mixed(key + static_cast<std::uint64_t>(i));
-      out[i] = static_cast<std::uint32_t>(random) >= threshold;
-      if (i + 1 < counts[sample]) out[i + 1] = static_cast<std::uint32_t>(random >> 32) >= threshold;
-    }
-    out += counts[sample];
-  }
-  return result.to(x.options());
-}
+/// Values of a sample, the first of them number `first`.
+struct SampleValues {
+  std::int64_t first = 0, count = 0;
+};
 
+/// What is dropped at one place of a layer in one step.
+class Draw {
+ public:
+  Draw(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& keys)
+      : place_(mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site))),
+        threshold_(static_cast<std::uint32_t>(config.dropout * 4294967296.0)),
+        keys_(keys.data_ptr<std::int64_t>()) {}
+
+  /// 1 where a value of the sample stays, 0 where it is dropped; returns the end.
+  float* write(std::int64_t sample, const SampleValues& values, float* out) const {
+    const std::uint64_t key = mixed(static_cast<std::uint64_t>(keys_[sample]) + place_);
+    const std::int64_t end = values.first + values.count;
+    for (std::int64_t i = values.first / 2 * 2; i < end; i += 2) {  // two values of 32 bits from each number
+      const std::uint64_t random = mixed(key + static_cast<std::uint64_t>(i));
+      if (i >= values.first) *out++ = static_cast<std::uint32_t>(random) >= threshold_;
+      if (i + 1 < end) *out++ = static_cast<std::uint32_t>(random >> 32) >= threshold_;
+    }
+    return out;
+  }
+
+ private:
+  std::uint64_t place_;
+  std::uint32_t threshold_;
+  const std::int64_t* keys_;
+};
+
+/// `x` holds values[i] of sample i, one sample after the other.
 at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
-                   const at::Tensor& keys, std::span<const std::int64_t> counts) {
-  const std::uint64_t place = mixed(static_cast<std::uint64_t>(layer) * 2 + static_cast<std::uint64_t>(site));
-  return x * (kept(x, keys, counts, place, config.dropout) / (1 - config.dropout));
+                   const at::Tensor& keys, std::span<const SampleValues> values) {
+  const at::Tensor kept = at::empty(x.sizes(), at::kFloat);
+  const Draw draw(config, layer, site, keys);
+  float* out = kept.data_ptr<float>();
+  for (std::size_t sample = 0; sample < values.size(); ++sample)
+    out = draw.write(static_cast<std::int64_t>(sample), values[sample], out);
+  return x * (kept.to(x.options()) / (1 - config.dropout));
 }
 
 /// Rows of class_tokens.
@@ -147,8 +164,9 @@ bool makes_one_token(const TransformerConfig& config, int layer) {
 at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
   std::vector<std::int64_t> places;
   places.reserve(batch.num_tokens());
-  for (const std::int64_t length : batch.lengths) {
-    for (std::int64_t place = 0; place < length; ++place) places.push_back(place);
+  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
+    const TokenRange tokens = batch.tokens_of(sample);
+    for (std::int64_t place = tokens.begin; place < tokens.end; ++place) places.push_back(place);
   }
   return at::tensor(places, at::kLong).to(device);
 }
@@ -161,17 +179,32 @@ at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite
                          const MicroBatch& batch) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
   const std::int64_t row = x.numel() / std::max<std::int64_t>(1, x.size(0));
-  std::vector<std::int64_t> counts(batch.size(), row);
-  if (x.size(0) != batch.size()) {
-    for (std::size_t sample = 0; sample < counts.size(); ++sample) counts[sample] *= batch.lengths[sample];
+  const bool is_by_sample = !batch.sliced && x.size(0) == batch.size();
+  std::vector<SampleValues> values(batch.size(), SampleValues{0, row});
+  for (std::int64_t sample = 0; sample < batch.size() && !is_by_sample; ++sample) {
+    const TokenRange tokens = batch.tokens_of(sample);
+    values[sample] = {tokens.begin * row, tokens.count() * row};
   }
-  return dropped(config, layer, site, x, batch.dropout_keys, counts);
+  return dropped(config, layer, site, x, batch.dropout_keys, values);
 }
 
 at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
                           const at::Tensor& keys) {
-  const std::vector<std::int64_t> counts(keys.numel(), weights.numel() / keys.numel());
-  return dropped(config, layer, DropoutSite::attention, weights, keys, counts);
+  const std::vector<SampleValues> values(keys.numel(), SampleValues{0, weights.numel() / keys.numel()});
+  return dropped(config, layer, DropoutSite::attention, weights, keys, values);
+}
+
+at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const TokenRange& queries,
+                                   std::int64_t length, const at::Tensor& keys) {
+  const std::int64_t samples = keys.numel(), heads = config.num_attention_heads;
+  const at::Tensor kept = at::empty({samples, heads, queries.count(), queries.end}, at::kFloat);
+  const Draw draw(config, layer, DropoutSite::attention, keys);
+  float* out = kept.data_ptr<float>();
+  for (std::int64_t sample = 0; sample < samples; ++sample)
+    for (std::int64_t head = 0; head < heads; ++head)
+      for (std::int64_t query = queries.begin; query < queries.end; ++query)
+        out = draw.write(sample, {(head * length + query) * length, queries.end}, out);
+  return kept;
 }
 
 }  // namespace frostpipe

@@ -57,4 +57,9 @@ at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite
 at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
                           const at::Tensor& keys);
 
+/// 1 where drop_attention keeps a weight, 0 where not, of `queries` of samples of `length` tokens that look at tokens
+/// [0, queries.end): [samples, heads, queries, tokens] float32 on the host.
+at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const TokenRange& queries,
+                                   std::int64_t length, const at::Tensor& keys);
+
 }  // namespace frostpipe

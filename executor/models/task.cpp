@@ -23,13 +23,17 @@ at::Tensor precise(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
 
-/// The token that each token is to predict: the next one of its sample; kIgnored after the last. [tokens] Labels move,
-/// not logits: those are large, and are not copied.
+/// The token that each token is to predict: the next one of its sample, which may be of the next slice; kIgnored after
+/// the last. [tokens] Labels move, not logits: those are large, and are not copied.
 at::Tensor next_tokens(const MicroBatch& batch) {
-  at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.num_tokens() - 1), {0, 1}, kIgnored);
-  std::vector<std::int64_t> ends = batch.offsets();
-  ends.erase(ends.begin());
-  return next.index_fill_(0, (at::tensor(ends, at::kLong) - 1).to(next.device()), kIgnored);
+  at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.labels.size(0) - 1), {0, 1}, kIgnored);
+  const std::vector<std::int64_t>& lengths = batch.sliced ? batch.sliced->lengths : batch.lengths;
+  std::vector<std::int64_t> last;
+  std::int64_t offset = 0;
+  for (const std::int64_t length : lengths) last.push_back((offset += length) - 1);
+  next.index_fill_(0, at::tensor(last, at::kLong).to(next.device()), kIgnored);
+  if (!batch.sliced) return next;
+  return next.index_select(0, rows_of_slice(lengths, batch.sliced->tokens).to(next.device()));
 }
 
 /// Tokens of a sample that are predicted; 1 where there are none, as a divisor.
@@ -40,8 +44,10 @@ at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, do
   const at::Tensor losses =
       at::cross_entropy_loss(precise(logits), next_tokens(batch), {}, at::Reduction::None, kIgnored, label_smoothing);
   std::vector<double> weights;
-  for (const std::int64_t length : batch.lengths)
-    weights.insert(weights.end(), length, 1.0 / static_cast<double>(num_predicted(length)));
+  for (std::int64_t i = 0; i < batch.size(); ++i) {
+    const std::int64_t whole = batch.sliced ? batch.sliced->lengths[i] : batch.lengths[i];
+    weights.insert(weights.end(), batch.lengths[i], 1.0 / static_cast<double>(num_predicted(whole)));
+  }
   return (losses * at::tensor(weights, at::kDouble).to(losses.options())).sum();
 }
 

@@ -90,7 +90,8 @@ Model model_of(const TransformerConfig& config, std::string name) {
               .layers = {},
               .edges = {},
               .tied_parameter_count = tied_parameter_count(config),
-              .vocab_size = config.family == Family::vit ? 0 : config.vocab_size};
+              .vocab_size = config.family == Family::vit ? 0 : config.vocab_size,
+              .is_causal = config.family == Family::gpt2 && config.task == Task::causal_language_modeling};
   const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   for (int i = 0; i < num_layers; ++i) {
     Layer layer{.name = "embedding", .kind = kind_of(config, i), .block = {}, .parameter_count = 0};
@@ -113,6 +114,20 @@ std::vector<std::int64_t> MicroBatch::offsets() const {
   std::vector<std::int64_t> offsets{0};
   for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
   return offsets;
+}
+
+TokenRange MicroBatch::tokens_of(std::int64_t sample) const {
+  return sliced ? sliced->tokens.of(sliced->lengths[sample]) : TokenRange{0, lengths[sample]};
+}
+
+MicroBatch MicroBatch::slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const {
+  MicroBatch slice = *this;
+  slice.sliced = {lengths, tokens, &key_values};
+  for (std::int64_t& length : slice.lengths) length = tokens.of(length).count();
+  const at::Tensor rows = rows_of_slice(lengths, tokens);
+  if (input.defined()) slice.input = input.index_select(0, rows.to(input.device()));
+  if (token_types.defined()) slice.token_types = token_types.index_select(0, rows.to(token_types.device()));
+  return slice;
 }
 
 MicroBatch MicroBatch::narrow(std::int64_t begin, std::int64_t count) const {
@@ -153,6 +168,17 @@ at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<cons
   std::vector<std::int64_t> rows;
   for (const std::int64_t sample : samples) {
     for (std::int64_t row = offsets[sample]; row < offsets[sample + 1]; ++row) rows.push_back(row);
+  }
+  return at::tensor(rows, at::kLong);
+}
+
+at::Tensor rows_of_slice(std::span<const std::int64_t> lengths, const TokenRange& tokens) {
+  std::vector<std::int64_t> rows;
+  std::int64_t offset = 0;
+  for (const std::int64_t length : lengths) {
+    const TokenRange of_sample = tokens.of(length);
+    for (std::int64_t token = of_sample.begin; token < of_sample.end; ++token) rows.push_back(offset + token);
+    offset += length;
   }
   return at::tensor(rows, at::kLong);
 }

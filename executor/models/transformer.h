@@ -2,10 +2,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "plan/token_slices.h"
 #include "profiles/model.h"
 
 namespace frostpipe {
@@ -66,6 +68,15 @@ std::int64_t tied_parameter_count(const TransformerConfig& config);
 /// head.
 Model model_of(const TransformerConfig& config, std::string name);
 
+class KeyValuesOfLayers;  // sliced_attention.h
+
+/// Of a token slice: what it is cut from.
+struct SlicedSamples {
+  std::vector<std::int64_t> lengths;  // tokens of each whole sample
+  TokenRange tokens;                  // of every sample
+  KeyValuesOfLayers* key_values;      // of the whole micro-batch
+};
+
 /// Samples of a micro-batch, packed: the tokens of all samples one after another, without padding. `tokens` below is
 /// their number. What a stage does not look at may be undefined: the input after the first stage, labels before the
 /// last.
@@ -77,11 +88,18 @@ struct MicroBatch {
                             // [samples, 2], or the tokens themselves [tokens]
   at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
   at::ScalarType type = at::kFloat;  // that layers compute in: the embedding's output
+  /// Of a token slice: `lengths` are then what it has of each sample, which may be nothing, and labels those of the
+  /// whole samples.
+  std::optional<SlicedSamples> sliced{};
 
   std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
   std::int64_t num_tokens() const;
   /// Index of each sample's first token; one more entry: num_tokens().
   std::vector<std::int64_t> offsets() const;
+  /// Tokens of a sample, as they are numbered in it, that are here.
+  TokenRange tokens_of(std::int64_t sample) const;
+  /// Some tokens of every sample; none of samples that are shorter.
+  MicroBatch slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const;
   /// Consecutive samples.
   MicroBatch narrow(std::int64_t begin, std::int64_t count) const;
   /// The samples with these numbers, in this order.
@@ -99,6 +117,9 @@ struct MicroBatch {
 
 /// Rows of packed activations that belong to these samples, in their order. [tokens of the samples] int64 on the host
 at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples);
+
+/// Rows of packed activations of whole samples that a token slice has. [tokens of the slice] int64 on the host
+at::Tensor rows_of_slice(std::span<const std::int64_t> lengths, const TokenRange& tokens);
 
 /// A tensor of a layer as its forward uses it. `gradient` is where the backward adds; undefined while the layer is
 /// frozen.

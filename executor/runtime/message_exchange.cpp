@@ -1,5 +1,6 @@
 #include "executor/runtime/message_exchange.h"
 
+#include "executor/runtime/part.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -24,6 +25,7 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
                         .ranks = std::move(ranks),
                         .pipeline_rank_of_stage = lowered.pipeline_rank_of_stage,
                         .num_micro_batches = lowered.num_micro_batches,
+                        .num_slices = lowered.num_slices,
                         .first_trainable_stage = lowered.first_trainable_stage,
                         .queues = {},
                         .arrived_before = {}};
@@ -62,8 +64,9 @@ int MessageExchange::peer_of(const Action& message) const {
 }
 
 int MessageExchange::tag_of(const Action& message) const {
-  const bool is_sent = is_send(message.kind);
-  return (is_sent ? message.stage : other_stage(message)) * messages_.num_micro_batches + *message.micro_batch;
+  const int sender = is_send(message.kind) ? message.stage : other_stage(message);
+  const Part part = part_of(message);
+  return (sender * messages_.num_micro_batches + part.micro_batch) * messages_.num_slices + part.slice;
 }
 
 Group& MessageExchange::group_of(const Action& message) const {

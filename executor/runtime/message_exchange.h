@@ -18,7 +18,7 @@ struct RankMessages {
   int pipeline_rank = 0;
   std::vector<int> ranks;  // by pipeline rank, of this rank's pipeline
   std::vector<int> pipeline_rank_of_stage;
-  int num_micro_batches = 1;
+  int num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
   std::vector<ReceiveQueue> queues;
   /// By receive: the sends that have arrived when it has, for its sender has received them before.

@@ -1,10 +1,10 @@
 #include "executor/runtime/schedule_runner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "executor/device/memory_meter.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -22,19 +22,13 @@ class NamedAction {
   std::string text_;
 };
 
-/// Tensors by stage and micro-batch.
-using StageTensors = std::map<std::pair<int, int>, at::Tensor>;
+/// Tensors by stage and what it has computed.
+using StageTensors = std::map<std::pair<int, Part>, at::Tensor>;
 
 /// Undefined where there is none: at the ends of the pipeline.
-at::Tensor take(StageTensors& tensors, int stage, int micro_batch) {
-  const auto found = tensors.extract({stage, micro_batch});
+at::Tensor take(StageTensors& tensors, int stage, Part part) {
+  const auto found = tensors.extract({stage, part});
   return found.empty() ? at::Tensor() : found.mapped();
-}
-
-bool is_empty(const std::vector<SampleRange>& micro_batches, const Action& action) {
-  if (!action.micro_batch) return false;
-  const SampleRange range = micro_batches[*action.micro_batch];
-  return range.begin == range.end;
 }
 
 SampleRange share_of(const std::vector<SampleRange>& micro_batches) {
@@ -82,28 +76,35 @@ std::vector<SampleRange> ScheduleRunner::micro_batches_of(const MiniBatch& batch
   return {first, first + phase_.num_micro_batches};
 }
 
+std::int64_t ScheduleRunner::tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const {
+  const TokenRange of_each = tokens_of_slice(phase_, part_of(action).slice);
+  std::int64_t tokens = 0;
+  for (int sample = range.begin; sample < range.end; ++sample) tokens += of_each.of(batch.lengths[sample]).count();
+  return tokens;
+}
+
 void ScheduleRunner::forward(Iteration& iteration, const Action& action) {
-  const int stage = action.stage, micro_batch = *action.micro_batch;
-  at::Tensor output =
-      compute(stage).forward(micro_batch, iteration.range_of(action), take(iteration.inputs, stage, micro_batch));
+  const int stage = action.stage;
+  const Part part = part_of(action);
+  at::Tensor output = compute(stage).forward(part, iteration.range_of(action), take(iteration.inputs, stage, part));
   if (!output.defined()) return;
   if (has_stage(stage + 1))
-    iteration.inputs[{stage + 1, micro_batch}] = std::move(output);
+    iteration.inputs[{stage + 1, part}] = std::move(output);
   else
-    iteration.outputs[{stage, micro_batch}] = std::move(output);
+    iteration.outputs[{stage, part}] = std::move(output);
 }
 
 void ScheduleRunner::backward(Iteration& iteration, const Action& action) {
-  const int stage = action.stage, micro_batch = *action.micro_batch;
-  at::Tensor received = take(iteration.output_gradients, stage, micro_batch);
-  at::Tensor gradient = action.kind == ActionKind::backward
-                            ? compute(stage).backward(micro_batch, std::move(received))
-                            : compute(stage).input_gradient(micro_batch, std::move(received));
+  const int stage = action.stage;
+  const Part part = part_of(action);
+  at::Tensor received = take(iteration.output_gradients, stage, part);
+  at::Tensor gradient = action.kind == ActionKind::backward ? compute(stage).backward(part, std::move(received))
+                                                            : compute(stage).input_gradient(part, std::move(received));
   if (!gradient.defined()) return;
   if (has_stage(stage - 1))
-    iteration.output_gradients[{stage - 1, micro_batch}] = std::move(gradient);
+    iteration.output_gradients[{stage - 1, part}] = std::move(gradient);
   else
-    iteration.input_gradients[{stage, micro_batch}] = std::move(gradient);
+    iteration.input_gradients[{stage, part}] = std::move(gradient);
 }
 
 void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
@@ -114,20 +115,20 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::input_gradient:
       return backward(iteration, action);
     case ActionKind::weight_gradient:
-      return compute(action.stage).weight_gradient(*action.micro_batch);
+      return compute(action.stage).weight_gradient(part_of(action));
     case ActionKind::cache_read:
       return compute(action.stage).cache_read(*action.micro_batch, iteration.range_of(action));
     case ActionKind::cache_write:
       return compute(action.stage).cache_write(*action.micro_batch, iteration.range_of(action));
     case ActionKind::send_forward:
-      return iteration.exchange.send(action, take(iteration.outputs, action.stage, *action.micro_batch));
+      return iteration.exchange.send(action, take(iteration.outputs, action.stage, part_of(action)));
     case ActionKind::send_backward:
-      return iteration.exchange.send(action, take(iteration.input_gradients, action.stage, *action.micro_batch));
+      return iteration.exchange.send(action, take(iteration.input_gradients, action.stage, part_of(action)));
     case ActionKind::recv_forward:
-      iteration.inputs[{action.stage, *action.micro_batch}] = iteration.exchange.receive(action);
+      iteration.inputs[{action.stage, part_of(action)}] = iteration.exchange.receive(action);
       return;
     case ActionKind::recv_backward:
-      iteration.output_gradients[{action.stage, *action.micro_batch}] = iteration.exchange.receive(action);
+      iteration.output_gradients[{action.stage, part_of(action)}] = iteration.exchange.receive(action);
       return;
     case ActionKind::reduce_gradient:
       return iteration.gradient_step.reduce(action.stage);
@@ -146,13 +147,12 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
 IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                               const IterationUpdate& update, Trace& trace) {
   const std::vector<SampleRange> micro_batches = micro_batches_of(batch);
-  const auto is_left_out = [&](const Action& action) { return is_empty(micro_batches, action); };
-  const auto make = [&](const Action& receive) {
-    const SampleRange range = micro_batches[*receive.micro_batch];
-    return make_activation(
-        std::accumulate(batch.lengths.begin() + range.begin, batch.lengths.begin() + range.end, std::int64_t{0}));
+  const auto tokens = [&](const Action& action) {
+    return tokens_of(action, batch, micro_batches[*action.micro_batch]);
   };
-  // The queues are known to suffice for all micro-batches.
+  const auto is_left_out = [&](const Action& action) { return action.micro_batch && tokens(action) == 0; };
+  const auto make = [&](const Action& receive) { return make_activation(tokens(receive)); };
+  // The queues are known to suffice for all micro-batches and slices.
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;

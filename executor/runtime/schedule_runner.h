@@ -44,6 +44,8 @@ class ScheduleRunner {
   StageCompute& compute(int stage) { return *parts_.stages.at(stage); }
   bool has_stage(int stage) const { return parts_.stages.contains(stage); }
   at::Tensor make_activation(std::int64_t tokens) { return parts_.stages.begin()->second->make_activation(tokens); }
+  /// Of what an action works on, `range` of the mini-batch: of its token slice, if it has one.
+  std::int64_t tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const;
   /// This replica's micro-batches of a mini-batch.
   std::vector<SampleRange> micro_batches_of(const MiniBatch& batch) const;
   /// By pipeline rank, of this replica.

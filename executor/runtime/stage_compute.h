@@ -8,6 +8,7 @@
 
 #include "executor/loading/samples.h"
 #include "executor/models/layer_state.h"
+#include "executor/runtime/part.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
 
@@ -30,18 +31,18 @@ class StageCompute {
 
   /// Waits for what the cache has of the micro-batch.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
-  /// F of one micro-batch: samples `range` of the mini-batch. `input` is undefined on the first stage. Returns the
-  /// activation to send; undefined on the last stage, where the loss is added to loss().
-  virtual at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) = 0;
+  /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
+  /// the first stage. Returns the activation to send; undefined on the last stage, where the loss is added to loss().
+  virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
   /// Stores the micro-batch's activations at the frozen boundary.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
   /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
   /// stage before trains.
-  virtual at::Tensor backward(int micro_batch, at::Tensor gradient) = 0;
+  virtual at::Tensor backward(Part part, at::Tensor gradient) = 0;
   /// I, in place of B: the same, but for the gradients of weight matrices and tables.
-  virtual at::Tensor input_gradient(int micro_batch, at::Tensor gradient) = 0;
+  virtual at::Tensor input_gradient(Part part, at::Tensor gradient) = 0;
   /// W: those gradients, from what I has kept.
-  virtual void weight_gradient(int micro_batch) = 0;
+  virtual void weight_gradient(Part part) = 0;
   /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas; the others
   /// have no gradients. [rows] int64, ascending, each once; undefined: there may be one anywhere.
   virtual at::Tensor looked_up_rows() const = 0;

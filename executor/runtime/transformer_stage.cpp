@@ -11,10 +11,12 @@
 #include <set>
 
 #include "executor/loading/batch_loader.h"
+#include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -43,6 +45,7 @@ class TransformerStage final : public StageCompute {
         round_weights(layers_.at(layer));
       }
     }
+    for (int slice = 0; slice < num_slices(phase); ++slice) slices_.push_back(tokens_of_slice(phase, slice));
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase);
     segments_ = recompute_segments(phase.recompute, model_, range_, first_trainable_layer_);
     recomputes_ =
@@ -69,27 +72,28 @@ class TransformerStage final : public StageCompute {
 
   void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
 
-  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
-    const MicroBatch batch = loader_.take(range);
-    at::Tensor activation = run_frozen(micro_batch, std::move(input), batch);
+  at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
+    const MicroBatch batch = load(part, range);
+    at::Tensor activation = run_frozen(part.micro_batch, std::move(input), batch);
     InFlight flight;
     for (const RecomputeSegment& segment : segments_) {
-      InFlight::Part part{.input = std::move(activation), .output = {}};
-      if (sends_backward_ || !flight.parts.empty()) part.input.requires_grad_(true);
-      at::Tensor output = run_segment(segment, part.input, batch);
+      InFlight::Segment now{.input = std::move(activation), .output = {}};
+      if (sends_backward_ || !flight.segments.empty()) now.input.requires_grad_(true);
+      at::Tensor output = run_segment(segment, now.input, batch);
       activation = output.detach();
-      if (!segment.recomputed) part.output = std::move(output);
-      flight.parts.push_back(std::move(part));
+      if (!segment.recomputed) now.output = std::move(output);
+      flight.segments.push_back(std::move(now));
     }
     if (last_) {
-      at::Tensor& logits = flight.parts.back().output;  // the head trains and is kept
+      at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
       logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
       const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
       loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
+    if (batch.sliced && is_last_slice(batch)) drop_key_values(part.micro_batch);
     if (recomputes_) flight.batch = batch;
-    if (trains_) in_flight_[micro_batch] = std::move(flight);
+    if (trains_) in_flight_[part] = std::move(flight);
     return activation;
   }
 
@@ -98,24 +102,25 @@ class TransformerStage final : public StageCompute {
     if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
   }
 
-  at::Tensor backward(int micro_batch, at::Tensor gradient) override {
-    InFlight flight = std::move(in_flight_.extract(micro_batch).mapped());
+  at::Tensor backward(Part part, at::Tensor gradient) override {
+    InFlight flight = std::move(in_flight_.extract(part).mapped());
     for (std::size_t i = segments_.size(); i-- > 0;) {
-      InFlight::Part part = std::move(flight.parts[i]);
+      InFlight::Segment now = std::move(flight.segments[i]);
       if (segments_[i].recomputed)
-        part.output = run_range(segments_[i].range.begin, segments_[i].range.end, part.input, flight.batch);
-      torch::autograd::backward({part.output}, {std::move(gradient)});
-      gradient = part.input.defined() ? part.input.grad() : at::Tensor();
+        now.output = run_range(segments_[i].range.begin, segments_[i].range.end, now.input, flight.batch);
+      torch::autograd::backward({now.output}, {std::move(gradient)});
+      gradient = now.input.defined() ? now.input.grad() : at::Tensor();
     }
+    if (part.slice == 0) key_values_.erase(part.micro_batch);
     return sends_backward_ ? gradient : at::Tensor();
   }
 
-  at::Tensor input_gradient(int micro_batch, at::Tensor gradient) override {
-    const DeferWeightGradients deferred(before_weights_[micro_batch]);
-    return backward(micro_batch, std::move(gradient));
+  at::Tensor input_gradient(Part part, at::Tensor gradient) override {
+    const DeferWeightGradients deferred(before_weights_[part]);
+    return backward(part, std::move(gradient));
   }
 
-  void weight_gradient(int micro_batch) override { before_weights_.extract(micro_batch).mapped().compute(); }
+  void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
     const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
@@ -142,14 +147,33 @@ class TransformerStage final : public StageCompute {
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
 
  private:
-  /// One micro-batch from F to B or I.
+  /// What has been computed, from F to B or I.
   struct InFlight {
-    struct Part {
-      at::Tensor input, output;  // of one segment; no output where it is computed again
+    struct Segment {
+      at::Tensor input, output;  // no output where it is computed again
     };
-    std::vector<Part> parts{};
+    std::vector<Segment> segments{};
     MicroBatch batch{};  // where something is computed again
   };
+
+  MicroBatch load(Part part, SampleRange range) {
+    const MicroBatch whole = loader_.take(range);
+    return slices_.size() == 1 ? whole : whole.slice(slices_[part.slice], key_values_[part.micro_batch]);
+  }
+
+  /// Of those that have tokens.
+  static bool is_last_slice(const MicroBatch& batch) {
+    const std::int64_t end = batch.sliced->tokens.end;
+    return std::ranges::none_of(batch.sliced->lengths, [&](std::int64_t length) { return length > end; });
+  }
+
+  /// What no backward will ask for.
+  void drop_key_values(int micro_batch) {
+    if (trains_)
+      key_values_.at(micro_batch).drop_before(first_trainable_layer_);
+    else
+      key_values_.erase(micro_batch);
+  }
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = begin; layer < end; ++layer) {
@@ -218,6 +242,7 @@ class TransformerStage final : public StageCompute {
   std::map<int, LayerState>& layers_;
   LayerRange range_;
   int first_trainable_layer_;
+  std::vector<TokenRange> slices_;  // of every sample; one: all of it
   bool last_;
   BatchLoader loader_;
   std::vector<RecomputeSegment> segments_;  // of the layers that train
@@ -228,11 +253,12 @@ class TransformerStage final : public StageCompute {
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  std::map<int, CachedRows> found_;                // by micro-batch, from CACHE_READ to F
-  std::map<int, at::Tensor> at_boundary_;          // by micro-batch, from F to CACHE_WRITE
-  std::map<int, InFlight> in_flight_;              // by micro-batch, from F to B or I
-  std::map<int, WeightGradients> before_weights_;  // by micro-batch, from I to W
-  at::Tensor loss_;                                // undefined before the first micro-batch
+  std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to F
+  std::map<int, at::Tensor> at_boundary_;           // by micro-batch, from F to CACHE_WRITE
+  std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices
+  std::map<Part, InFlight> in_flight_;              // from F to B or I
+  std::map<Part, WeightGradients> before_weights_;  // from I to W
+  at::Tensor loss_;                                 // undefined before the first micro-batch
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ struct Stage {
     }
     return shortest;
   }
-  at::Tensor forward(SampleRange range = {0, 2}) { return compute->forward(0, range, {}); }
+  at::Tensor forward(SampleRange range = {0, 2}) { return compute->forward(Part{0}, range, {}); }
 
   /// As expected, and no longer than a timer's delay.
   void expect_forward(double expected, SampleRange range = {0, 2}) {
@@ -101,7 +101,7 @@ struct Stage {
   }
   void expect_backward(double expected) {
     const double units = units_of(
-        expected, [&] { forward(); }, [&] { compute->backward(0, {}); });
+        expected, [&] { forward(); }, [&] { compute->backward(Part{0}, {}); });
     EXPECT_GE(units, expected);
     EXPECT_LE(units, expected + kTimersDelay);
   }
@@ -184,18 +184,19 @@ TEST(EmulatedStage, SplitsTheBackward) {
   }
   Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 2), 1);
   const double input = stage.units_of(
-      36, [&] { stage.forward(); }, [&] { stage.compute->input_gradient(0, {}); });
+      36, [&] { stage.forward(); }, [&] { stage.compute->input_gradient(Part{0}, {}); });
   EXPECT_GE(input, 36);
   EXPECT_LE(input, 36 + kTimersDelay);
   const double weight = stage.units_of(
-      12, [&] { stage.forward(), stage.compute->input_gradient(0, {}); }, [&] { stage.compute->weight_gradient(0); });
+      12, [&] { stage.forward(), stage.compute->input_gradient(Part{0}, {}); },
+      [&] { stage.compute->weight_gradient(Part{0}); });
   EXPECT_GE(weight, 12);
   EXPECT_LE(weight, 12 + kTimersDelay);
   const Bytes before = MemoryMeter::live_bytes();
   stage.forward();
-  stage.compute->input_gradient(0, {});
+  stage.compute->input_gradient(Part{0}, {});
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * 2 * 4096 / kShrink);
-  stage.compute->weight_gradient(0);
+  stage.compute->weight_gradient(Part{0});
   EXPECT_EQ(MemoryMeter::live_bytes(), before);
 }
 
@@ -205,7 +206,8 @@ TEST(EmulatedStage, SendsWhatItsNeighboursExpect) {
   const auto shapes = [&](int pipeline_rank) {
     Stage stage(profile, phase, pipeline_rank);
     stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
-    const at::Tensor output = stage.forward(), gradient = pipeline_rank > 0 ? stage.compute->backward(0, {}) : output;
+    const at::Tensor output = stage.forward(),
+                     gradient = pipeline_rank > 0 ? stage.compute->backward(Part{0}, {}) : output;
     return std::pair(shape_of(output), shape_of(gradient));
   };
   const Shape activation{2 * 8, kHidden}, none;
@@ -223,14 +225,14 @@ TEST(EmulatedStage, KeepsItsActivationsFromForwardToBackward) {
   stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
   const Bytes before = MemoryMeter::live_bytes(), mebibyte = 1 << 20;
   MemoryMeter::reset_peak();
-  stage.compute->forward(0, {0, 2}, {});
+  stage.compute->forward(Part{0}, {0, 2}, {});
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * 2 * mebibyte / kShrink);
   EXPECT_EQ(MemoryMeter::peak_bytes() - before, (2 * 2 + 2 * 4) * mebibyte / kShrink);
-  stage.compute->forward(1, {2, 3}, {});
+  stage.compute->forward(Part{1}, {2, 3}, {});
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 3 * 2 * mebibyte / kShrink);
-  stage.compute->backward(0, {});
+  stage.compute->backward(Part{0}, {});
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 2 * mebibyte / kShrink);
-  stage.compute->backward(1, {});
+  stage.compute->backward(Part{1}, {});
   EXPECT_EQ(MemoryMeter::live_bytes(), before);
 }
 

@@ -53,8 +53,8 @@ struct Job {
     const std::unique_ptr<StageCompute> whole = stage({0, kHead + 1});
     for (int step = 0; step < steps; ++step) {
       whole->begin_iteration(batch, {0, kSamples}, nullptr, {});
-      whole->forward(0, {0, kSamples}, {});
-      whole->backward(0, {});
+      whole->forward(Part{0}, {0, kSamples}, {});
+      whole->backward(Part{0}, {});
       whole->update({.optimizer = Optimizer::kSgd, .learning_rate = 0.01});
       for (auto& [layer, state] : layers)
         if (state.trains()) state.gradients.zero_();

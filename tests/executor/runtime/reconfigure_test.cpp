@@ -44,6 +44,7 @@ struct Segment {
   int p, d, m, first_trainable, steps;
   const char* schedule = "1F1B";
   int virtual_stages = 1;
+  std::vector<int> token_slices{};
 };
 
 /// One mini-batch after the other, trained by the ranks and beside it in one process.
@@ -74,6 +75,7 @@ struct TwinRun {
   void enter(const Segment& segment) {
     Phase phase =
         small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable, segment.virtual_stages);
+    phase.token_slices = segment.token_slices;
     phase.from_step = step;
     if (step == 0) {
       session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -185,6 +187,19 @@ RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 
                                        {2, 2, 4, 3, 1, "DualPipeV", 2},
                                        {2, 1, 4, 5, 2, "InterleavedZeroBubble", 3},
                                        {1, 4, 1, 5, 1, "1F1B"}});
+}
+
+/// Into token slices and out of them, with freezing, another cut and another number of slices on the way.
+RANK_TEST(Exactness, RunThroughTokenSlicesEqualsOneProcess, 2) {
+  Job job(self);
+  job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
+    elastic_run_equals_single_process(job, optimizer,
+                                      {{2, 1, 3, 0, 1},
+                                       {2, 1, 3, 0, 3, "Seq1F1B", 1, {2, 3, 4}},
+                                       {2, 1, 2, 0, 3, "TeraPipe", 1, {4, 5}},
+                                       {1, 2, 2, 3, 2, "Seq1F1B", 1, {1, 3, 5}},
+                                       {2, 1, 3, 5, 1, "GPipe"}});
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied on the way.

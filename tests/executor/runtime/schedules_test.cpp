@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "plan/schedule_rules.h"
-#include "plan/stages.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/check_gradients.h"
@@ -18,10 +17,7 @@ namespace {
 
 bool is_possible(const Phase& phase) {
   try {
-    require_shape(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
-                                   .num_micro_batches = phase.num_micro_batches,
-                                   .first_trainable_stage = first_trainable_stage(phase),
-                                   .virtual_stages = phase.virtual_stages});
+    require_shape(phase.schedule, shape_of(phase));
     return true;
   } catch (const InvalidInput&) {
     return false;
