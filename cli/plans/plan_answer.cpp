@@ -77,6 +77,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
                                     {"recompute", phase.recompute ? to_string(*phase.recompute) : ""},
                                     {"predicted_iteration_ns", phase.predicted.iteration_ns}});
     if (phase.virtual_stages > 1) json["alternatives"].back()["virtual_stages"] = phase.virtual_stages;
+    if (!phase.token_slices.empty()) json["alternatives"].back()["token_slices"] = phase.token_slices;
   }
   json["misses"] = answer.unfit_layouts;
   return json.dump(2) + "\n";

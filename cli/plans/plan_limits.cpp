@@ -59,11 +59,10 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
 }
 
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
-  const std::map<std::string, int*> settings = {{"pp", &options.pipeline_parallel_size},
-                                                {"tp", &options.tensor_parallel_size},
-                                                {"dp", &options.data_parallel_size},
-                                                {"m", &options.num_micro_batches},
-                                                {"v", &options.virtual_stages}};
+  const std::map<std::string, int*> settings = {
+      {"pp", &options.pipeline_parallel_size}, {"tp", &options.tensor_parallel_size},
+      {"dp", &options.data_parallel_size},     {"m", &options.num_micro_batches},
+      {"v", &options.virtual_stages},          {"slices", &options.token_slices}};
   for (const std::string& text : texts) {
     const std::size_t equals = std::min(text.find('='), text.size());
     const auto setting = settings.find(text.substr(0, equals));
@@ -71,8 +70,8 @@ void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
     if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
       throw InvalidInput(
           "--fix",
-          "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica) or v=V (stages "
-          "per rank)",
+          "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica), v=V (stages "
+          "per rank) or slices=N (token slices per micro-batch)",
           text);
     *setting->second = *number;
     if (setting->first == "tp") options.any_tensor_parallel_size = false;

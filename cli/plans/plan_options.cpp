@@ -72,9 +72,11 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->type_name("NAME")
       ->capture_default_str();
   command
-      .add_option("--schedule", options.plan.schedule,
-                  "The only schedule to use; default: the faster of 1F1B and GPipe. With several stages per rank "
-                  "(--fix v=2): Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV")
+      .add_option(
+          "--schedule", options.plan.schedule,
+          "The only schedule to use; default: the faster of 1F1B and GPipe. With several stages per rank "
+          "(--fix v=2): Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV; with token "
+          "slices of a causal model (--fix slices=4): TeraPipe, Seq1F1B")
       ->check(CLI::IsMember(plan_schedule_names()).description(""))
       ->type_name("NAME");
   command
@@ -124,7 +126,7 @@ void add_limits(CLI::App& command, PlanCommandOptions& options, CLI::Option* met
       .add_option(
           "--fix", options.limits.fixed,
           "Leave open only the rest: pp=P stages (of v=V per rank: ranks), tp=T tensor ranks, dp=D replicas, m=M "
-          "micro-batches per replica, v=V stages per rank; may be given several times")
+          "micro-batches per replica, v=V stages per rank, slices=N token slices; may be given several times")
       ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
   command

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "planner/search/chain_partition.h"
 #include "planner/search/partition.h"
 #include "profiles/error.h"
@@ -63,6 +64,8 @@ Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const Plan
   unpartitioned.schedule = schedule.name;
   unpartitioned.virtual_stages = schedule.virtual_stages;
   unpartitioned.num_micro_batches = num_micro_batches;
+  if (const int slices = token_slices_of(problem_.options); slices > 1)
+    unpartitioned.token_slices = equal_slices(static_cast<int>(longest_sample(unpartitioned)), slices);
   if (problem_.profile.workload)
     unpartitioned.largest_micro_batch_tokens =
         largest_micro_batch_tokens(unpartitioned.layout, num_micro_batches, problem_.options.global_batch_size,
@@ -116,10 +119,11 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
     const auto& layers = layers_on(unpartitioned, pipeline_rank);
     // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
     const int input = std::max(begin, unpartitioned.first_trainable_layer) - 1;
-    int most = 0;
+    std::int64_t most = 0;
     for (const StagesInFlight& moment : in_flight[pipeline_rank])
       most = std::max(most, moment.front().before_backward + moment.front().before_weights);
-    const Bytes input_bytes = input < 0 ? 0 : most * layers.at(input).output_activation_bytes;
+    const std::int64_t parts = num_slices(unpartitioned) > 1 ? longest_sample(unpartitioned) : 1;
+    const Bytes input_bytes = input < 0 ? 0 : most * layers.at(input).output_activation_bytes / parts;
     const auto fits = [&](int end) {
       return together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]).rising() - input_bytes <=
              *limit;

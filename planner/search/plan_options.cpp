@@ -66,6 +66,32 @@ std::string why_no_shape(const PlanOptions& options, const ScheduleShape& shape,
                      replicas > 1 ? fmt::format(" on each of {} replicas", replicas) : "", *enough * replicas);
 }
 
+/// Some choices are for methods that leave the partition open.
+void require_open_method(const std::string& choice, const PlanOptions& options) {
+  if (!open_methods().contains(options.method))
+    throw InvalidInput(choice,
+                       "need the method auto, static, freeze-only, pipetransformer or pipetransformer-without-replicas",
+                       to_string(options.method));
+}
+
+void require_slices(const PlanOptions& options, const Profile& profile) {
+  const bool has_slices = schedule_traits(options.schedule).has_slices;
+  if (options.token_slices > 0 && !has_slices)
+    throw InvalidInput("token slices", "need the schedule TeraPipe or Seq1F1B",
+                       options.schedule.empty() ? "none" : options.schedule);
+  if (!has_slices) return;
+  require_open_method("token slices", options);
+  if (!profile.model.is_causal)
+    throw InvalidInput(
+        "profile of " + profile.model.name,
+        fmt::format("must be of a causal language model (GPT-2; profile again if it is one) for {}", options.schedule),
+        "of another");
+  const int tokens = std::max(options.tokens, profile.workload ? profile.workload->longest_tokens : 0);
+  if (tokens > 0 && token_slices_of(options) > tokens)
+    throw InvalidInput("token slices", fmt::format("must be at most {}, the longest sample's tokens", tokens),
+                       std::to_string(token_slices_of(options)));
+}
+
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
@@ -75,10 +101,7 @@ void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!options.schedule.empty() && wanted > 0 && (wanted < least || wanted > most))
     throw InvalidInput("stages per rank", fmt::format("must be {} for the schedule {}", least, options.schedule),
                        std::to_string(wanted));
-  if (!open_methods().contains(options.method))
-    throw InvalidInput("several stages per rank",
-                       "need the method auto, static, freeze-only, pipetransformer or pipetransformer-without-replicas",
-                       to_string(options.method));
+  require_open_method("several stages per rank", options);
   if (options.partitioner != Partitioner::exact)
     throw InvalidInput("several stages per rank", "need the exact partitioner", to_string(options.partitioner));
 }
@@ -120,6 +143,7 @@ void require_meaningful(const PlanningProblem& problem) {
   if (!options.pins.empty() && cut_by_rule.contains(options.method))
     throw InvalidInput("pin", "needs a method that leaves partitions open", to_string(options.method));
   require_open_partition_for_several_stages(options);
+  require_slices(options, profile);
   const bool sizes_fixed = options.pipeline_parallel_size > 0 || options.data_parallel_size > 0 ||
                            !options.any_tensor_parallel_size || options.num_micro_batches > 0;
   if (sizes_fixed && options.method == ptd_p)
@@ -129,6 +153,12 @@ void require_meaningful(const PlanningProblem& problem) {
 
 bool may_use_any_schedule(const PlanOptions& options) {
   return open_methods().contains(options.method) && options.partitioner == Partitioner::exact;
+}
+
+int token_slices_of(const PlanOptions& options) {
+  constexpr int kUsual = 4;
+  if (!schedule_traits(options.schedule).has_slices) return 1;
+  return options.token_slices > 0 ? options.token_slices : kUsual;
 }
 
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
@@ -170,6 +200,7 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   std::vector<PlannedSchedule> choices;
   for (const std::string& name : names) {
     const ScheduleTraits traits = schedule_traits(name);
+    if (options.schedule.empty() && traits.has_slices) continue;  // they are planned where they are asked for
     if (options.schedule.empty() && traits.splits_backward && !knows_split_backward(problem.profile)) continue;
     for (const int virtual_stages : stages_per_rank_of(traits, options, most))
       choices.push_back({name, virtual_stages});

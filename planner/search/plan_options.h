@@ -22,6 +22,7 @@ struct PlanOptions {
   Partitioner partitioner = Partitioner::exact;
   std::string schedule;            // the only one to use; empty = the best
   int virtual_stages = 0;          // stages per rank; 0 = one, or the best number where the schedule has several
+  int token_slices = 0;            // of each micro-batch, equal ones; 0 = 4 where the schedule has slices
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may take another that was measured
@@ -53,7 +54,8 @@ StepSettings step_settings(const PlanOptions& options);
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
 /// Throws InvalidInput for options, clusters and profiles that mean nothing: no samples, no steps, no device, no
-/// backward times, pins of layers that are not there, a schedule that needs times of a split backward.
+/// backward times, pins of layers that are not there, a schedule that needs times of a split backward, token slices of
+/// a model that is not causal.
 void require_meaningful(const PlanningProblem& problem);
 
 /// Why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that need
@@ -86,6 +88,9 @@ bool may_use_any_schedule(const PlanOptions& options);
 
 /// Whether the options ask for several stages per rank, or a schedule of them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);
+
+/// Token slices of each micro-batch that the options ask for; 1: whole samples.
+int token_slices_of(const PlanOptions& options);
 
 /// How many of the cluster's devices may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);

@@ -68,6 +68,37 @@ class PlanTest(CliTest):
             with self.subTest(method=method, options=options):
                 self.assertIn(says, self.plan("none.json", method, *options, code=1).stderr)
 
+    def test_token_slices(self):
+        self.edit("profile.json", lambda profile: profile["model"].update(is_causal=True))
+        for method in ("static", "auto", "pipetransformer"):
+            for schedule in ("TeraPipe", "Seq1F1B"):
+                with self.subTest(method=method, schedule=schedule):
+                    options = ("--schedule", schedule, "--fix", "slices=3", "--fix", "pp=2", "--ignore-memory-limit")
+                    self.plan("sliced.json", method, *options)
+                    plan = self.read("sliced.json")
+                    phase = plan["phases"][0]
+                    self.assertEqual((plan["version"], phase["schedule"], len(phase["token_slices"])), (2, schedule, 3))
+                    self.assertEqual(sum(phase["token_slices"]), max(phase["tokens"], phase["longest_tokens"]))
+                    done = self.run_tool("simulate", "sliced.json", "--format", "json", "--memory", "memory.csv")
+                    simulated = json.loads(done.stdout)["phases"][0]
+                    for name in ("iteration_ns", "peak_memory_bytes"):
+                        self.assertEqual(simulated[name], phase["predicted"][name])
+                    self.assertEqual(simulated["token_slices"], phase["token_slices"])
+        self.assertIn("3 token slices", self.run_tool("simulate", "sliced.json").stdout)
+        self.plan("usual.json", "static", "--schedule", "TeraPipe", "--ignore-memory-limit")
+        self.assertEqual(len(self.read("usual.json")["phases"][0]["token_slices"]), 4)
+
+    def test_token_slices_that_are_not_possible(self):
+        for method, options, says in [
+                ("static", ("--fix", "slices=2"), "token slices: need the schedule TeraPipe or Seq1F1B, is none"),
+                ("static", ("--schedule", "TeraPipe"), "must be of a causal language model (GPT-2; profile again"),
+                ("exact", ("--schedule", "TeraPipe"), "token slices: need the method auto, static, ")]:
+            with self.subTest(method=method, options=options):
+                self.assertIn(says, self.plan("none.json", method, *options, code=1).stderr)
+        self.edit("profile.json", lambda profile: profile["model"].update(is_causal=True))
+        done = self.plan("none.json", "static", "--schedule", "TeraPipe", "--fix", "slices=1000", code=1)
+        self.assertRegex(done.stderr, r"token slices: must be at most \d+, the longest sample's tokens, is 1000")
+
     def test_json_on_stdout_holds_the_file(self):
         answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)
         plan = self.read("static.json")
