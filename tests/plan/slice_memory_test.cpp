@@ -56,13 +56,14 @@ TEST(SliceMemory, OfFrozenLayersIsTheKeysAndValuesOfOneMicroBatch) {
 
 TEST(SliceMemory, OverTimePeaksAtTheWhole) {
   const Phase phase = two_stages("Seq1F1B");
+  const Schedule schedule = schedule_of(phase);
   const auto pipeline_ranks = memory(phase);
   const auto stages =
       memory_of_stages(phase, {.global_batch_size = 8}, flat_profile(chain_model(2), 4, 16), cluster_of(2));
   for (int rank = 0; rank < 2; ++rank) {
     Trace timeline{.num_ranks = 2, .spans = {}, .events = {}};
     Nanoseconds now = 0;
-    for (const Action& action : schedule_of(phase).body[rank]) {
+    for (const Action& action : schedule.body[rank]) {
       timeline.spans.push_back({.rank = rank, .step = 0, .action = action, .begin_ns = now, .end_ns = now + 10});
       now += 10;
     }
