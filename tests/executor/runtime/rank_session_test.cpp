@@ -139,19 +139,17 @@ class InterruptedStage final : public StageCompute {
     stage_->begin_iteration(batch, share, next, next_share);
   }
   void cache_read(int micro_batch, SampleRange range) override { stage_->cache_read(micro_batch, range); }
-  at::Tensor forward(int micro_batch, SampleRange range, at::Tensor input) override {
-    return stage_->forward(micro_batch, range, std::move(input));
+  at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
+    return stage_->forward(part, range, std::move(input));
   }
   void cache_write(int micro_batch, SampleRange range) override { stage_->cache_write(micro_batch, range); }
-  at::Tensor backward(int micro_batch, at::Tensor gradient) override {
-    return stage_->backward(micro_batch, std::move(gradient));
+  at::Tensor backward(Part part, at::Tensor gradient) override { return stage_->backward(part, std::move(gradient)); }
+  at::Tensor input_gradient(Part part, at::Tensor gradient) override {
+    return stage_->input_gradient(part, std::move(gradient));
   }
-  at::Tensor input_gradient(int micro_batch, at::Tensor gradient) override {
-    return stage_->input_gradient(micro_batch, std::move(gradient));
-  }
-  void weight_gradient(int micro_batch) override {
-    if (is_lost_ && micro_batch == 1) throw PeerLost("between I and W");
-    stage_->weight_gradient(micro_batch);
+  void weight_gradient(Part part) override {
+    if (is_lost_ && part.micro_batch == 1) throw PeerLost("between I and W");
+    stage_->weight_gradient(part);
   }
   at::Tensor looked_up_rows() const override { return stage_->looked_up_rows(); }
   void update(const UpdateRule& rule) override { stage_->update(rule); }
