@@ -47,6 +47,9 @@ class DocumentsTest(CliTest):
         """What the pages take as given: a profile, a cluster, plans, runs that did what these say, a configuration."""
         self.write("my/profile.json", synthetic_profile())
         self.write("my/cluster.json", synthetic_cluster())
+        causal = synthetic_profile()
+        causal["model"]["is_causal"] = True
+        self.write("my/gpt2.json", causal)
         self.write("config.json", BERT)
         for method, plan, run in (("static", "my/static.json", "runs/static"),
                                   ("pipetransformer", "my/elastic.json", "runs/mine")):
