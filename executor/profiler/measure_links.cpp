@@ -48,7 +48,7 @@ Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, c
 }
 
 /// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
-/// milliseconds. The figures are rank 0's, on all ranks.
+/// milliseconds. The figures are rank 0's, on all ranks. What makes no sense is measured again, twice at most.
 Link measure_link(Communicator& communicator, const at::TensorOptions& options, bool quick, const LinkUse& use) {
   constexpr double kNanosecondsPerSize = 5e6;
   const int num_rounds = quick ? 5 : 11;
@@ -63,16 +63,26 @@ Link measure_link(Communicator& communicator, const at::TensorOptions& options, 
     repetitions.push_back(static_cast<int>(
         std::clamp(kNanosecondsPerSize / std::max(1.0, of_first_rank(use.transfer(tensors.back()))), 1.0, 50.0)));
   }
-  std::vector<LinkRound> rounds(num_rounds);
-  for (LinkRound& round : rounds) {
+  const auto measured_round = [&] {
+    LinkRound round;
     for (std::size_t i = 0; i < use.sizes.size(); ++i) {
       std::vector<Nanoseconds> times;
       for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(use.transfer(tensors[i]));
       round.push_back({static_cast<Bytes>(use.wire_share * static_cast<double>(use.sizes[i])),
                        static_cast<Nanoseconds>(of_first_rank(quantile(std::move(times), 0.5)))});
     }
+    return round;
+  };
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<LinkRound> rounds;
+    for (int round = 0; round < num_rounds; ++round) rounds.push_back(measured_round());
+    try {
+      return fit_link(rounds, use.what);
+    } catch (const RuntimeFailure&) {  // on all ranks alike
+      if (attempt == kAttempts) throw;
+    }
   }
-  return fit_link(rounds, use.what);
 }
 
 }  // namespace
