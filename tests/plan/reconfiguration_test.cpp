@@ -54,6 +54,15 @@ TEST(Diff, OfStagesPerRankMovesWhatTheOtherRankHeld) {
   EXPECT_TRUE(diff(after, frozen, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
 }
 
+TEST(Diff, OtherNeighboursAreOtherGroups) {
+  Phase loop = phase_of(2, 1, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 0);
+  loop.virtual_stages = 2;
+  loop.schedule = "InterleavedZeroBubble";
+  Phase v = loop;
+  v.schedule = "ZBVZeroBubble";  // stages 2 and 3 change places
+  EXPECT_TRUE(diff(loop, v, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
+}
+
 TEST(Diff, SgdHasNoMomentsToMoveAndDoublesAreTwiceAsLarge) {
   const Reconfiguration change = diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1),
                                       Optimizer::kSgd, DType::kFloat64);
