@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/batch.h"
+#include "plan/schedule_rows.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -65,7 +66,7 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
       frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
       exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)),
-      splits_backward_(splits_backward(unpartitioned.schedule)) {
+      splits_backward_(splits_backward(unpartitioned)) {
   for (const Layer& layer : profile.model.layers)
     recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
 }
@@ -210,11 +211,13 @@ int enough_micro_batches(const Phase& phase) {
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
   // Messages keep nothing in flight: the schedule need not be lowered.
   const Schedule schedule =
-      build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
-                                      .num_micro_batches = enough_micro_batches(phase),
-                                      .first_trainable_stage = first_trainable_stage,
-                                      .virtual_stages = phase.virtual_stages,
-                                      .token_slices = num_slices(phase)});
+      phase.schedule_rows.empty()
+          ? build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+                                            .num_micro_batches = enough_micro_batches(phase),
+                                            .first_trainable_stage = first_trainable_stage,
+                                            .virtual_stages = phase.virtual_stages,
+                                            .token_slices = num_slices(phase)})
+          : compute_of_rows(phase, first_trainable_stage);
   const std::vector<std::int64_t> tokens =
       num_slices(phase) > 1 ? tokens_of_slices(phase, longest_sample(phase)) : std::vector<std::int64_t>{1};
   std::vector<std::vector<StagesInFlight>> moments;
@@ -293,7 +296,7 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
       return fmt::format(
           "{} {} needs {} (weights {}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
           "has {}",
-          phase.virtual_stages == 1 ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
+          has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
           format_bytes(need.weights), format_bytes(need.gradients), format_bytes(need.optimizer_state),
           format_bytes(need.saved_activations), format_bytes(need.workspace),
           need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,

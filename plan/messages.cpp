@@ -225,6 +225,23 @@ std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<con
   return run.cycle();
 }
 
+std::optional<Action> received_out_of_order(const Schedule& lowered) {
+  std::map<std::tuple<int, int, ActionKind>, std::vector<Action>> sent;  // by receiver, sender and kind, as receives
+  for (int rank = 0; rank < num_pipeline_ranks(lowered); ++rank) {
+    for (const Action& action : lowered.body[rank]) {
+      if (!is_send(action.kind)) continue;
+      const Action receive = matching(action);
+      sent[{lowered.pipeline_rank_of_stage[receive.stage], rank, receive.kind}].push_back(receive);
+    }
+  }
+  for (const ReceiveQueue& queue : receive_queues(lowered)) {
+    const std::vector<Action>& in_order = sent[{queue.pipeline_rank, queue.from, queue.kind}];
+    const auto [receive, other] = std::ranges::mismatch(queue.receives, in_order);
+    if (receive != queue.receives.end()) return *receive;
+  }
+  return std::nullopt;
+}
+
 Schedule with_receives_in_send_order(const Schedule& lowered) {
   Schedule placed = lowered;
   for (auto& list : placed.body) list.clear();

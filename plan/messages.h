@@ -32,6 +32,10 @@ std::vector<ReceiveQueue> receive_queues(const Schedule& lowered, int least_ahea
 /// where it stands.
 std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<const ReceiveQueue> queues);
 
+/// The first receive of a rank that stands before one of the same kind and sender whose message is sent earlier, or
+/// none. No builder has one; where messages match by their order alone, they would be mistaken for each other.
+std::optional<Action> received_out_of_order(const Schedule& lowered);
+
 /// The same order of compute and sends, with each receive where PyTorch places it: on its rank when the send is issued,
 /// if all ranks take turns. PyTorch posts a receive where it stands and matches messages of two ranks by their order
 /// alone, whatever their kind. All lists are parts of one order in which each SEND is followed by its RECV: so messages

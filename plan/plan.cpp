@@ -8,6 +8,7 @@
 #include <set>
 
 #include "plan/memory.h"
+#include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
@@ -69,6 +70,7 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("schedule", phase.schedule);
   archive("virtual_stages", phase.virtual_stages, json::Otherwise{1, json::between(1, json::kMostRanks)});
   archive("token_slices", phase.token_slices, json::MayBeMissing{json::between(1, json::kMostTokens)});
+  archive("schedule_rows", phase.schedule_rows, json::Otherwise{std::vector<std::string>()});
   archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
   archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
   archive("largest_micro_batch_tokens", phase.largest_micro_batch_tokens,
@@ -181,6 +183,7 @@ class PhaseValidator {
   }
 
   void require_number_of_stages() const {
+    if (!phase_.schedule_rows.empty()) return;  // require_schedule_rows
     const int p = phase_.layout.pipeline_parallel_size, v = phase_.virtual_stages;
     if (v < 1) throw InvalidInput(at("virtual_stages"), "must be >= 1", std::to_string(v));
     const std::int64_t wanted = std::int64_t{p} * v;
@@ -193,6 +196,7 @@ class PhaseValidator {
   }
 
   void require_schedule() const {
+    if (!phase_.schedule_rows.empty()) return require_schedule_rows(phase_, place_);
     const std::vector<std::string> known = plan_schedule_names();
     if (!schedule_traits(phase_.schedule).is_for_plans)
       throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(known, ", ")),
@@ -253,7 +257,8 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 }  // namespace
 
 Schedule schedule_of(const Phase& phase) {
-  Schedule schedule = build_schedule(phase.schedule, shape_of(phase));
+  Schedule schedule = phase.schedule_rows.empty() ? build_schedule(phase.schedule, shape_of(phase))
+                                                  : compute_of_rows(phase, first_trainable_stage(phase));
   for (std::vector<Action>& list : schedule.body)
     for (Action& action : list) action.overlaps_next = false;  // pairs run one after the other
   if (phase.cache.on) {
@@ -312,13 +317,20 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
 }
 
 std::string to_json(const TrainingPlan& plan) {
-  const bool is_of_version_1 = std::ranges::all_of(
-      plan.phases, [](const Phase& phase) { return phase.virtual_stages == 1 && phase.token_slices.empty(); });
+  const bool is_of_version_1 = std::ranges::all_of(plan.phases, [](const Phase& phase) {
+    return phase.virtual_stages == 1 && phase.token_slices.empty() && phase.schedule_rows.empty();
+  });
   return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
 }
 
 TrainingPlan plan_from_json(std::string_view json, std::string_view source) {
-  return json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan", kNewestVersion);
+  auto plan = json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan", kNewestVersion);
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    Phase& phase = plan.phases[i];
+    phase.pipeline_rank_of_stage =
+        pipeline_rank_of_stages(phase.schedule_rows, fmt::format("{}: phases[{}].schedule_rows", source, i));
+  }
+  return plan;
 }
 
 }  // namespace frostpipe

@@ -55,11 +55,15 @@ struct Phase {
   Partition partition;        // one range per stage; plan/stages.h says which rank a stage is on
   int num_micro_batches = 1;  // per replica
   std::string schedule = "1F1B";
-  /// Stages per pipeline rank; more than one where the schedule has it (Interleaved1F1B, LoopedBFS).
+  /// Stages per pipeline rank, with rows the most of one; more than one where the schedule has it.
   int virtual_stages = 1;
   /// Tokens of a sample in each token slice, in order, where the schedule has slices (TeraPipe, Seq1F1B); empty = whole
   /// samples. plan/token_slices.h says what a slice has of a sample.
   std::vector<int> token_slices{};
+  /// A schedule that no builder makes, which then only has a name in `schedule`: plan/schedule_rows.h. Empty = by name.
+  std::vector<std::string> schedule_rows{};
+  /// Of the rows, set with them; empty without rows.
+  std::vector<int> pipeline_rank_of_stage{};
   /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
   int tokens = 0;
   /// Tokens of the longest sample of the run; 0 = as `tokens`.
@@ -157,8 +161,8 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank or token slices, which version 1
-/// does not know, else of 1.
+/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, token slices or rows of a
+/// schedule, which version 1 does not know, else of 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

@@ -191,6 +191,10 @@ std::string to_csv(const Schedule& schedule);
 /// that names row and field (from 1); whether the schedule can run is for validate to say.
 Schedule schedule_from_csv(std::string_view csv, std::string_view source);
 
+/// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps
+/// its order, so it still makes progress.
+Schedule without_frozen_backwards(Schedule schedule);
+
 bool has_messages(const Schedule& schedule);
 /// Only F, B, I, W and RECOMPUTE, in their order.
 Schedule compute_only(const Schedule& schedule);

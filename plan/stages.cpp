@@ -2,33 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "plan/schedule_rows.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-int num_stages(const Phase& phase) { return phase.layout.pipeline_parallel_size * phase.virtual_stages; }
-
 namespace {
 
+/// Without rows.
 StageMap stage_map_of(const Phase& phase) {
   return phase.virtual_stages == 1 ? StageMap::loop : schedule_traits(phase.schedule).stage_map;
 }
 
 }  // namespace
 
+int num_stages(const Phase& phase) {
+  return phase.schedule_rows.empty() ? phase.layout.pipeline_parallel_size * phase.virtual_stages
+                                     : static_cast<int>(phase.pipeline_rank_of_stage.size());
+}
+
 int pipeline_rank_of(const Phase& phase, int stage) {
   FROSTPIPE_CHECK(stage >= 0 && stage < num_stages(phase), "stages are those of the phase");
+  if (!phase.schedule_rows.empty()) return phase.pipeline_rank_of_stage[stage];
   return pipeline_rank_of(stage_map_of(phase), stage, phase.layout.pipeline_parallel_size);
 }
 
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank) {
   FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < phase.layout.pipeline_parallel_size,
                   "pipeline ranks are those of the layout");
-  const StageMap map = stage_map_of(phase);
+  const bool has_rows = !phase.schedule_rows.empty();
+  const StageMap map = has_rows ? StageMap::loop : stage_map_of(phase);
   std::vector<int> stages;
-  for (int stage = 0; stage < num_stages(phase); ++stage)
-    if (pipeline_rank_of(map, stage, phase.layout.pipeline_parallel_size) == pipeline_rank) stages.push_back(stage);
+  for (int stage = 0; stage < num_stages(phase); ++stage) {
+    const int at = has_rows ? phase.pipeline_rank_of_stage[stage]
+                            : pipeline_rank_of(map, stage, phase.layout.pipeline_parallel_size);
+    if (at == pipeline_rank) stages.push_back(stage);
+  }
   return stages;
 }
 
@@ -68,10 +80,22 @@ bool is_first_to_train(const Phase& phase, int stage) {
   return stage >= first;
 }
 
+bool has_one_stage_per_rank(const Phase& phase) { return phase.virtual_stages == 1 && phase.schedule_rows.empty(); }
+
+bool splits_backward(const Phase& phase) {
+  if (phase.schedule_rows.empty()) return splits_backward(phase.schedule);
+  const Schedule schedule = compute_of_rows(phase, 0);
+  return std::ranges::any_of(schedule.body, [](const std::vector<Action>& list) {
+    return std::ranges::any_of(list, [](const Action& action) { return action.kind == ActionKind::weight_gradient; });
+  });
+}
+
 std::string schedule_text(const Phase& phase) {
   if (!phase.token_slices.empty()) return fmt::format("{}, {} token slices", phase.schedule, num_slices(phase));
   if (phase.virtual_stages == 1) return phase.schedule;
-  return fmt::format("{}, {} stages per rank", phase.schedule, phase.virtual_stages);
+  const bool all_have_as_many = num_stages(phase) == phase.layout.pipeline_parallel_size * phase.virtual_stages;
+  return fmt::format("{}, {}{} stages per rank", phase.schedule, all_have_as_many ? "" : "up to ",
+                     phase.virtual_stages);
 }
 
 }  // namespace frostpipe

@@ -7,9 +7,10 @@
 namespace frostpipe {
 
 // The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages;
-// where each is, the schedule's StageMap says (as schedule_of's pipeline_rank_of_stage).
+// where each is, the schedule's StageMap says (as schedule_of's pipeline_rank_of_stage), or the rows of a phase that
+// has them, which may put any number of stages on a rank.
 
-/// Pipeline ranks times stages per rank; the size of a validated phase's partition.
+/// The size of a validated phase's partition.
 int num_stages(const Phase& phase);
 int pipeline_rank_of(const Phase& phase, int stage);
 /// Ascending.
@@ -28,6 +29,11 @@ int first_trainable_stage(const Phase& phase);
 std::vector<bool> trains(const Phase& phase);
 /// Whether it trains, and is the first of its pipeline rank that does.
 bool is_first_to_train(const Phase& phase, int stage);
+
+/// Stage s on pipeline rank s: a rank's stage has its number.
+bool has_one_stage_per_rank(const Phase& phase);
+/// Whether its schedule has I and W in place of some B.
+bool splits_backward(const Phase& phase);
 
 /// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
 std::string schedule_text(const Phase& phase);

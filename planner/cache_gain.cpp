@@ -14,7 +14,8 @@ const Continuation* best_candidate(const ReplanResult& result, bool with_cache) 
 
 bool same_layout_without_cache(const Phase& plain, const Phase& cached) {
   return !plain.cache.on && plain.partition == cached.partition && plain.virtual_stages == cached.virtual_stages &&
-         plain.num_micro_batches == cached.num_micro_batches && plain.schedule == cached.schedule;
+         plain.num_micro_batches == cached.num_micro_batches && plain.schedule == cached.schedule &&
+         plain.schedule_rows == cached.schedule_rows;
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ Phase RunPlanner::phase_of(int layout, int first_trainable_layer, const CacheUse
 
 Nanoseconds RunPlanner::bound_ns(int layout, int first_trainable_layer, const CacheUse& cache) {
   const Phase phase = phase_of(layout, first_trainable_layer, cache);
+  if (!phase.schedule_rows.empty()) return 0;  // stages may be anywhere
   try {
     return StageBound(phase, problem_, costs_).of(phase.partition);
   } catch (const InvalidInput&) {  // not measured at this size

@@ -58,7 +58,7 @@ class ProfileCostModel::Prices {
         cluster_(cluster),
         messages_(cluster, phase.layout.tensor_parallel_size),
         side_by_side_(reductions_side_by_side(cluster, phase.layout)),
-        splits_backward_(splits_backward(phase.schedule)),
+        splits_backward_(splits_backward(phase)),
         cache_reach_(phase.partition.front().end),
         speed_(cache_speed(phase, profile)) {
     const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plan/planned_work.h"
+#include "plan/schedule_rows.h"
 #include "planner/search/plan_options.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
@@ -49,6 +50,12 @@ Source load_source(std::string_view what, const std::string& named, const std::s
 
 TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_named_file(plan_path), plan_path); }
 
+TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file) {
+  TrainingPlan plan = load_plan(plan_path);
+  if (schedule_file.empty()) return plan;
+  return with_schedule_of_file(std::move(plan), read_named_file(schedule_file), schedule_file, plan_path);
+}
+
 Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides) {
   const Source source = load_source("profile", plan.provenance.profile_path, plan.provenance.profile_fingerprint,
                                     overrides.profile, plan_path);
@@ -78,7 +85,7 @@ Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, 
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
                             const std::string& plan_path, const SourceOverrides& overrides) {
   try {
-    for (const Phase& phase : phases) require_split_backward(phase.schedule, profile);
+    require_split_backward(phases, profile);
   } catch (const InvalidInput& error) {
     const std::string file =
         overrides.profile.empty() ? path_in_plan(plan.provenance.profile_path, plan_path).string() : overrides.profile;

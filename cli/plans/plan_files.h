@@ -19,6 +19,9 @@ struct SourceOverrides {
 
 TrainingPlan load_plan(const std::string& plan_path);
 
+/// The same, with the schedule of a CSV file in its phases; an empty path is none.
+TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file);
+
 /// The profile that the plan was made from, or the override. Checks that the file is still the one that the plan was
 /// made from (an override may be any), that plan and profile describe the same model, and that both mean the same type
 /// of frozen layers. Throws InvalidInput.

@@ -17,7 +17,7 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
   const StageBound bound(phase, {profile, cluster, options}, costs);
   const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   using enum Table::Align;
-  const bool has_one_each = phase.virtual_stages == 1;
+  const bool has_one_each = has_one_stage_per_rank(phase);
   Table table({{has_one_each ? "stage" : "pipeline rank", right},
                {"layers", left},
                {"before [ms]", right},

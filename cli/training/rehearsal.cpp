@@ -96,7 +96,7 @@ Emulation emulation_of(const RehearsalOptions& options, Profile profile, const T
           "profile: model",
           "must be a Transformer for an emulated run; what was imported can be simulated (frostpipe simulate)",
           layer.name);
-  for (const Phase& phase : plan.phases) require_split_backward(phase.schedule, profile);
+  require_split_backward(plan.phases, profile);
   int shrink = options.shrink;
   if (shrink > profile.model.hidden_size) {
     throw UsageError(fmt::format("--emulated-shrink: must be at most {}, the model's hidden size, is {}",

@@ -24,10 +24,6 @@ void require_micro_batches(std::string_view name, const ScheduleShape& shape, bo
 /// The rule of the interleaved schedules: with several stages per rank, m must be a multiple of m / p rounded down.
 void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages);
 
-/// Takes the backwards of frozen stages out of a schedule that was made as if every stage trained. What is left keeps
-/// its order, so it still makes progress.
-Schedule without_frozen_backwards(Schedule schedule);
-
 inline Action forward(int stage, int micro_batch) {
   return {.kind = ActionKind::forward, .stage = stage, .micro_batch = micro_batch};
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/schedule_rules.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -92,6 +93,13 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
                        std::to_string(token_slices_of(options)));
 }
 
+void require_split_backward(const std::string& schedule, bool splits, const Profile& profile) {
+  if (splits && !knows_split_backward(profile))
+    throw InvalidInput("profile of " + profile.model.name,
+                       fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
+                       "without them");
+}
+
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
@@ -125,7 +133,7 @@ void require_meaningful(const PlanningProblem& problem) {
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
     throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
                        profile.measurements.empty() ? "no measurements" : "none above 0");
-  require_split_backward(options.schedule, profile);
+  require_split_backward(options.schedule, splits_backward(options.schedule), profile);
   const int layers = static_cast<int>(profile.model.layers.size());
   constexpr int kMostLayers = 10'000;
   if (layers > kMostLayers)
@@ -247,11 +255,8 @@ bool knows_split_backward(const Profile& profile) {
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
 }
 
-void require_split_backward(const std::string& schedule, const Profile& profile) {
-  if (splits_backward(schedule) && !knows_split_backward(profile))
-    throw InvalidInput("profile of " + profile.model.name,
-                       fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
-                       "without them");
+void require_split_backward(const std::vector<Phase>& phases, const Profile& profile) {
+  for (const Phase& phase : phases) require_split_backward(phase.schedule, splits_backward(phase), profile);
 }
 
 bool replicates(const PlanOptions& options) { return options.method != PlanMethod::pipetransformer_without_replicas; }

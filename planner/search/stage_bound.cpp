@@ -29,7 +29,7 @@ LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const Meas
   const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
   LayerTime time{.forward = cost.forward_ns};
   const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
-  if (splits_backward(unpartitioned.schedule)) {
+  if (splits_backward(unpartitioned)) {
     const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has whole ones as well
     time.backward = std::min(whole, split.input_ns);
     time.weights = std::min(whole, split.input_ns + split.weight_ns) - time.backward;
@@ -246,7 +246,7 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
                                   static_cast<double>(work.least[layer]));
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
-  const bool splits = splits_backward(unpartitioned.schedule);
+  const bool splits = splits_backward(unpartitioned);
   if (unpartitioned.virtual_stages > 1 || splits) {
     const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
     // Rank k's first stage has k layers before it or more. Beside their backward there may be W of the rank's own.

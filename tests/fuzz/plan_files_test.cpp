@@ -6,6 +6,7 @@
 
 #include "plan/plan.h"
 #include "plan/schedule.h"
+#include "plan/schedule_rows.h"
 #include "plan/summary.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
@@ -37,14 +38,21 @@ TEST(Fuzz, Clusters) {
   });
 }
 
-TEST(Fuzz, PlansAndTheirValidation) {
-  const Model model = test::synthetic_model(2);
-  fuzz(to_json(small_plan()), [&](const std::string& text) {
-    const TrainingPlan plan = plan_from_json(text, "plan.json");
-    if (plan_from_json(to_json(plan), "again") != plan)
-      throw std::logic_error("read, written and read again is another plan");
-    validate(plan, model, "plan.json");
-  });
+void read_and_validate(const std::string& text) {
+  const TrainingPlan plan = plan_from_json(text, "plan.json");
+  if (plan_from_json(to_json(plan), "again") != plan)
+    throw std::logic_error("read, written and read again is another plan");
+  validate(plan, test::synthetic_model(2), "plan.json");
+}
+
+TEST(Fuzz, PlansAndTheirValidation) { fuzz(to_json(small_plan()), read_and_validate); }
+
+TEST(Fuzz, PlansWithRowsOfASchedule) {
+  TrainingPlan plan = small_plan();
+  plan.phases[0].num_micro_batches = 2;
+  set_schedule_rows(plan.phases[0], "mine.csv", {"0F0,0F1,0I0,0W0,0B1", "1F0,1B0,1F1,1I1,1W1"}, "");
+  validate(plan, test::synthetic_model(2), "plan.json");
+  fuzz(to_json(plan), read_and_validate);
 }
 
 TEST(Fuzz, Runs) {

@@ -258,6 +258,14 @@ TEST(ReceivesInSendOrder, MatchAndCannotDeadlock) {
   for (int i = 0; i < 100; ++i) require(test::random_order(random));
 }
 
+TEST(ReceivedOutOfOrder, IsNoBuildersButMayBeAList) {
+  for_each_shape({.pipeline_ranks = 4, .micro_batches = 9}, [](const Schedule& lowered) {
+    EXPECT_EQ(received_out_of_order(lowered), std::nullopt) << describe(lowered);
+  });
+  const Schedule crossed = lower(schedule_from_csv("0F0,0F1,0B1,0B0\n1F1,1B1,1F0,1B0\n", "crossed"));
+  EXPECT_EQ(received_out_of_order(crossed), parse_action("1RECV_F1", "a test"));
+}
+
 TEST(ReceivesInSendOrder, StandWherePyTorchPutsThem) {
   // What _add_send_recv of torch.distributed.pipelining 2.11 makes of the same compute actions.
   const Schedule lowered = lower(zero_bubble_v({.pipeline_parallel_size = 2, .num_micro_batches = 3}));

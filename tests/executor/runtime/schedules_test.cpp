@@ -1,16 +1,20 @@
-// Every schedule of plans with several stages per rank. Oracle: one process that knows no stages.
+// Every schedule of plans with several stages per rank, and lists that no builder makes. Oracle: one process that knows
+// no stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
+#include "tests/support/random_schedules.h"
 
 namespace frostpipe::test {
 namespace {
@@ -87,6 +91,38 @@ RANK_TEST(Schedules, GradientsThroughHostMemoryEqualOneProcess, 4) {
   for (const std::string schedule : {"Interleaved1F1B", "ZBVZeroBubble"})
     check_gradients(job, small_phase(2, 2, 4, schedule, 0, 2), DType::kFloat64, 11);
 }
+
+/// One iteration by this list of compute actions, whose stages may be anywhere, with all micro-batches and (of 4
+/// samples) some empty ones.
+void check_rows(Job& job, const Schedule& list, int d, int first_trainable_layer) {
+  const int stages = num_stages(list);
+  Phase phase = small_phase(num_pipeline_ranks(list), d, list.num_micro_batches, "", first_trainable_layer);
+  phase.partition.clear();
+  for (int stage = 0; stage < stages; ++stage)
+    phase.partition.push_back({8 * stage / stages, 8 * (stage + 1) / stages});
+  if (first_trainable_stage(phase) < list.first_trainable_stage)
+    phase.first_trainable_layer = phase.partition[list.first_trainable_stage].begin;
+  set_schedule_rows(phase, list.name, rows_of(to_csv(list)), "a test");
+  for (const int num_samples : {11, 4}) check_gradients(job, phase, DType::kFloat64, num_samples);
+}
+
+/// PyTorch's names and orders that nobody would think of: any that can run.
+void lists_of_all_kinds(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const int first_trainable_layer : {0, 3})
+    check_rows(job, zero_bubble_v({.pipeline_parallel_size = p, .num_micro_batches = 2 * p + 1}), d,
+               first_trainable_layer);
+  std::mt19937 random(17);
+  for (int lists = 0; lists < 12;) {
+    const Schedule list = random_order(random);
+    if (num_pipeline_ranks(list) != p) continue;
+    check_rows(job, lists % 2 == 0 ? list : compute_only(list), d, lists % 3 == 0 ? 4 : 0);
+    ++lists;
+  }
+}
+RANK_TEST(ScheduleRows, GradientsOnTwoRanksEqualOneProcess, 2) { lists_of_all_kinds(self, 2, 1); }
+RANK_TEST(ScheduleRows, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { lists_of_all_kinds(self, 2, 2); }
+RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_kinds(self, 4, 1); }
 
 /// Schedules x layouts x frozen layers (none, a third, a whole stage or more) x recomputing.
 void whole_grid(const RankEnvironment& self, int p, int d) {
