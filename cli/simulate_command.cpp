@@ -26,6 +26,7 @@ namespace {
 
 struct SimulateOptions {
   std::string plan;
+  std::string schedule_file;  // in place of the plan's schedules
   ScheduleWhatIf what_if;
   SourceOverrides sources;
   std::string timeline, memory;
@@ -245,11 +246,13 @@ Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPh
 int run_simulate(const SimulateOptions& options) {
   if (options.plan.empty() == options.what_if.choice.name.empty())
     throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
+  if (options.plan.empty() && !options.schedule_file.empty())
+    throw UsageError("--schedule-file: is for a PLAN; --schedule takes a file too");
   if (!options.what_if.choice.name.empty()) {
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
   }
-  const TrainingPlan given = load_plan(options.plan);
+  const TrainingPlan given = load_plan_by_file(options.plan, options.schedule_file);
   const Profile profile = load_profile_of(given, options.plan, options.sources);
   require_split_backward(given.phases, profile, given, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
@@ -275,6 +278,10 @@ Command add_simulate_command(CLI::App& app) {
   const auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
   command->add_option("PLAN", options->plan, "Plan to simulate")->type_name("");
+  command
+      ->add_option("--schedule-file", options->schedule_file,
+                   "As if the plan followed this CSV file, as with train --schedule-file")
+      ->type_name("FILE");
   command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
       ->type_name("FILE");
   command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")

@@ -15,8 +15,10 @@
 #include "cli/shared/usage_error.h"
 #include "cli/training/replanning.h"
 #include "cli/training/train_options.h"
+#include "plan/messages.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
+#include "planner/search/plan_options.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
@@ -79,7 +81,8 @@ void take_folder(TrainCommandOptions& options) {
 
 /// Every rank reads them for itself, which a pipe cannot give twice.
 void require_regular_files(const TrainCommandOptions& options) {
-  for (const std::string& file : {options.plan, options.sources.profile, options.sources.cluster})
+  for (const std::string& file :
+       {options.plan, options.schedule_file, options.sources.profile, options.sources.cluster})
     if (!file.empty()) open_regular_file(file);
 }
 
@@ -140,6 +143,14 @@ void note_large_micro_batches(const TrainOptions& train, const InputsFound& foun
     print_note(sentence + (train.group_by_length > 1 ? ", or train without --group-by-length" : ""));
 }
 
+void note_all(const TrainOptions& train, const InputsFound& found, int steps_per_epoch) {
+  for (const std::string& note : found.notes) print_note(note);
+  note_random_start(train, found.starts_at_random);
+  note_lengths_beyond_the_plan(train, found.longest_tokens);
+  note_large_micro_batches(train, found);
+  note_part_of_an_epoch(train.plan, steps_per_epoch);
+}
+
 /// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
 void require_unchanging(const TrainOptions& train) {
   const bool decides_later =
@@ -153,9 +164,15 @@ void require_unchanging(const TrainOptions& train) {
   }
 }
 
-TrainingPlan load_trainable_plan(const std::string& path) {
-  TrainingPlan plan = load_plan(path);
-  return plan;
+/// NCCL matches messages of two ranks by their order alone.
+void require_messages_in_order(const TrainingPlan& plan, const std::string& source) {
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const auto late = received_out_of_order(schedule_of(plan.phases[i]));
+    if (!late) continue;
+    throw InvalidInput(fmt::format("{}: phases[{}].schedule_rows", source, i),
+                       "must receive messages of two ranks in the order in which they are sent, on GPUs",
+                       fmt::format("other at {}", to_string(*late)));
+  }
 }
 
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
@@ -165,7 +182,7 @@ Answers prepare(TrainCommandOptions& options) {
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
   require_consistent(options.rehearsal, train, !options.data.empty());
   require_regular_files(options);
-  train.plan = load_trainable_plan(options.plan);
+  train.plan = load_plan_by_file(options.plan, options.schedule_file);
   adopt_planned_samples(options);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;
@@ -193,17 +210,12 @@ Answers prepare(TrainCommandOptions& options) {
   }
   require_unchanging(train);
   const InputsFound found = check_inputs(train);
+  if (train.device == "cuda") require_messages_in_order(train.plan, options.plan);
   require_planned_lengths(train.plan, found.longest_tokens, is_rehearsal ? "the profile's workload" : options.data,
                           options.plan);
   require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
   const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
-  if (!std::getenv("RANK")) {
-    for (const std::string& note : found.notes) print_note(note);
-    note_random_start(train, found.starts_at_random);
-    note_lengths_beyond_the_plan(train, found.longest_tokens);
-    note_large_micro_batches(train, found);
-    note_part_of_an_epoch(train.plan, per_epoch);
-  }
+  if (!std::getenv("RANK")) note_all(train, found, per_epoch);
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
   const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] {
     return load_profile_of(plan, path, sources);
@@ -216,7 +228,11 @@ Answers prepare(TrainCommandOptions& options) {
   };
   Answers answers{
       .inputs = found, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, per_epoch)};
-  if (replans(train)) answers.replan = make_replan(train, load_profile(), *train.cluster, per_epoch);
+  if (replans(train)) {
+    Profile profile = load_profile();
+    require_split_backward(train.plan.phases, profile);  // replanning prices what is running
+    answers.replan = make_replan(train, std::move(profile), *train.cluster, per_epoch);
+  }
   return answers;
 }
 

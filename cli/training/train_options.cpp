@@ -110,6 +110,11 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
                   "makes a plan of another length")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
+  command
+      .add_option("--schedule-file", options.schedule_file,
+                  "Follow this CSV file (any that schedule --check accepts) in place of the plan's schedules, whose "
+                  "ranks, stages and micro-batches it must have")
+      ->type_name("FILE");
   add_seed_option(command, options.train.seed);
 }
 
@@ -165,7 +170,8 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
   add_format_option(command, options.format);
   command.footer(
       "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"
-      "Example:\n  frostpipe train elastic.json --data my.tsv --freeze paper -o runs/mine");
+      "Example:\n  frostpipe train elastic.json --data my.tsv --freeze paper -o runs/mine\n"
+      "  frostpipe train static.json --data my.tsv --schedule-file my.csv -o runs/by-file");
 }
 
 }  // namespace frostpipe

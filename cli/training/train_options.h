@@ -13,6 +13,7 @@ namespace frostpipe {
 /// What `frostpipe train` is told, and what it makes of that before it starts ranks.
 struct TrainCommandOptions {
   std::string plan, data, model, output;
+  std::string schedule_file;  // in place of the plan's schedules; empty = none
   SourceOverrides sources;
   std::optional<int> epochs;  // none = whatever the plan's steps are
   int ranks_per_node = 0;     // 0 = what the plan's world size asks for

@@ -57,6 +57,24 @@ class PlanTest(CliTest):
         predicted = self.read("looped.json")["phases"][0]["predicted"]["peak_memory_bytes"]
         self.assertEqual([peaks[str(rank)] for rank in range(2)], predicted)
 
+    def test_a_plan_simulated_by_a_file(self):
+        self.plan("looped.json", "static", "--schedule", "Interleaved1F1B",
+                  "--fix", "pp=2", "--fix", "m=4", "--fix", "v=2")
+        looped = json.loads(self.run_tool("simulate", "looped.json", "--format", "json").stdout)["phases"][0]
+        for name, actions in (("Interleaved1F1B", "compute_only"), ("Interleaved1F1B", "compute_comms")):
+            self.write("mine.csv", self.run_tool("schedule", name, "--pp", 2, "--micro-batches", 4, "--actions",
+                                                 actions, "--format", "csv").stdout)
+            done = self.run_tool("simulate", "looped.json", "--schedule-file", "mine.csv", "--format", "json")
+            phase = json.loads(done.stdout)["phases"][0]
+            self.assertEqual(phase, {**looped, "schedule": "mine.csv"})
+        self.write("mine.csv", self.run_tool("schedule", "ZBVZeroBubble", "--pp", 2, "--micro-batches", 4, "--format",
+                                             "csv").stdout)
+        self.assert_refused("simulate", "looped.json", "--schedule-file", "mine.csv",
+                            says=["profile.json: ", "must have measured I and W, which mine.csv has"])
+        self.plan("flat.json", "static")
+        self.assert_refused("simulate", "flat.json", "--schedule-file", "mine.csv",
+                            says=["mine.csv: has 2 pipeline ranks, 4 stages and 4 micro-batches, but phases[0]"])
+
     def test_several_stages_per_rank_that_are_not_possible(self):
         for method, options, says in [
                 ("static", ("--fix", "v=2", "--schedule", "1F1B"),
