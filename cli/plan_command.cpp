@@ -19,6 +19,7 @@
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/run_length.h"
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/plan_request.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
@@ -186,7 +187,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
 /// The planner's answer, completed by what the files and the options say.
 AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, const Inputs& inputs,
                          const Cluster& cluster) {
-  if (options.plan.method != PlanMethod::automatic)
+  if (options.plan.method != PlanMethod::automatic && options.plan.schedule != kAutoZeroBubble)
     answer.lower_bound_ns = iteration_lower_bound_ns({inputs.profile, cluster, options.plan});
   answer.plan.workload = inputs.profile.workload;
   answer.plan.epochs = options.num_steps > 0 ? 0 : options.epochs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
 #include "simulator/simulate.h"
@@ -31,9 +32,22 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
   return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
 }
 
+/// Planned by ZB-H1, whose order each phase then changes for its own costs.
+PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& cluster, PlanRequest request) {
+  request.options.schedule = "ZB-H1";
+  PlannedRun planned = plan_run(profile, cluster, request);
+  if (auto* const answer = std::get_if<AutoPlan>(&planned.answer)) {
+    for (Phase& phase : answer->plan.phases)
+      if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
+    answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // of any order
+  }
+  return planned;
+}
+
 }  // namespace
 
 PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
+  if (request.options.schedule == kAutoZeroBubble) return plan_by_auto_zero_bubble(profile, cluster, request);
   if (request.deadline_ns) return plan_until_deadline(profile, cluster, request);
   if (request.options.method == PlanMethod::automatic)
     return {.answer = make_auto_plan({profile, cluster, request.options})};

@@ -6,11 +6,18 @@
 #include "cli/shared/common_options.h"
 #include "plan/recompute.h"
 #include "plan/schedule_rules.h"
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
 
 namespace frostpipe {
 namespace {
+
+std::vector<std::string> names_for_plans() {
+  std::vector<std::string> names = plan_schedule_names();
+  names.emplace_back(kAutoZeroBubble);
+  return names;
+}
 
 /// What is planned for.
 void add_sources(CLI::App& command, PlanCommandOptions& options) {
@@ -74,10 +81,10 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
   command
       .add_option(
           "--schedule", options.plan.schedule,
-          "The only schedule to use; default: the faster of 1F1B and GPipe. With several stages per rank "
+          "The only schedule to use; default: the fastest of those with whole samples. With several stages per rank "
           "(--fix v=2): Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV; with token "
-          "slices of a causal model (--fix slices=4): TeraPipe, Seq1F1B")
-      ->check(CLI::IsMember(plan_schedule_names()).description(""))
+          "slices of a causal model (--fix slices=4): TeraPipe, Seq1F1B. AutoZeroBubble is made for the phase's costs")
+      ->check(CLI::IsMember(names_for_plans()).description(""))
       ->type_name("NAME");
   command
       .add_option("--pp", options.plan.pipeline_parallel_size,

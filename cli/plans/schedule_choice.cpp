@@ -9,6 +9,8 @@
 
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
+#include "plan/schedule_rows.h"
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/published/auto_zero_bubble.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -17,7 +19,6 @@ namespace frostpipe {
 namespace {
 
 constexpr int kLargestShape = 4096;  // ranks, micro-batches: more is no picture
-constexpr const char* kAutoZeroBubble = "AutoZeroBubble";
 
 bool equal_ignoring_case(std::string a, std::string b) {
   return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));
@@ -84,9 +85,7 @@ Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs
 Schedule checked_schedule(const ScheduleChoice& file) {
   if (file.shape != ScheduleChoice{}.shape || file.max_in_flight > 0)
     throw UsageError(fmt::format("{}: says itself how many ranks, micro-batches and stages there are", file.name));
-  Schedule read = schedule_from_csv(read_named_file(file.name), file.name);
-  validate(has_messages(read) ? read : lower(compute_only(read)));
-  return read;
+  return valid_schedule_from_csv(read_named_file(file.name), file.name);
 }
 
 std::string sizes_text(const Schedule& schedule) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
+#include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 
 namespace frostpipe {
@@ -55,6 +57,37 @@ TEST(ThreadsToWeigh, AreAllThatWereMeasuredWhereNothingIsFixed) {
   EXPECT_THAT(threads_to_weigh({profile, cluster, fixed}), ElementsAre(1));
   EXPECT_THAT(threads_to_weigh({test::two_blocks(), cluster, test::options_for(PlanMethod::automatic)}),
               ElementsAre(1));
+}
+
+/// Of stages that are alike but for the embedding, with slow messages: ZB-H1 waits for them.
+TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
+  const Profile profile = test::synthetic_profile(3, {{.forward_ns = 1000,
+                                                       .input_gradient_ns = 1100,
+                                                       .weight_gradient_ns = 700,
+                                                       .saved_activation_bytes = 100,
+                                                       .split_backward = SplitBackward{1100, 700, 40}}});
+  PlanRequest request{.options = test::options_for(PlanMethod::static_pipeline)};
+  request.options.global_batch_size = request.options.num_micro_batches = 12;
+  request.options.pipeline_parallel_size = 4;
+  const auto planned = [&](const Cluster& cluster, const std::string& schedule) {
+    request.options.schedule = schedule;
+    return std::get<AutoPlan>(plan_run(profile, cluster, request).answer).plan;
+  };
+  Cluster cluster = test::free_cluster(4);
+  cluster.intra_node.point_to_point.latency_ns = 1500;
+  const Phase by_hand = planned(cluster, "ZB-H1").phases[0];
+  const TrainingPlan plan = planned(cluster, kAutoZeroBubble);
+  const Phase& phase = plan.phases[0];
+  validate(plan, profile.model, "plan");
+  EXPECT_EQ(plan_from_json(to_json(plan), "plan"), plan);
+  EXPECT_EQ(phase.schedule, kAutoZeroBubble);
+  EXPECT_EQ(phase.partition, by_hand.partition);
+  EXPECT_LT(phase.predicted.iteration_ns, by_hand.predicted.iteration_ns);
+  EXPECT_EQ(phase.predicted.iteration_ns, simulated_iteration_ns(phase, step_settings(plan), profile, cluster));
+  const Bytes most = *std::ranges::max_element(by_hand.predicted.peak_memory_bytes);
+  EXPECT_GT(*std::ranges::max_element(phase.predicted.peak_memory_bytes), most);  // the time is bought with memory
+  for (Device& device : cluster.devices) device.memory_limit_bytes = most;
+  EXPECT_LE(*std::ranges::max_element(planned(cluster, kAutoZeroBubble).phases[0].predicted.peak_memory_bytes), most);
 }
 
 TEST(BestGrouping, IsTheOneThatEndsFirst) {
