@@ -66,6 +66,7 @@ struct MemoryPart {
 };
 
 constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory::weights},
+                                       {"older weights", "older_weights_bytes", &RankMemory::older_weights},
                                        {"gradients", "gradients_bytes", &RankMemory::gradients},
                                        {"optimizer state", "optimizer_state_bytes", &RankMemory::optimizer_state},
                                        {"saved activations", "stash_bytes", &RankMemory::saved_activations},
@@ -119,14 +120,18 @@ std::string memory_file(const std::string& path, const std::vector<MemoryCurve>&
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
   using enum Table::Align;
   std::vector<Table::Column> columns = {{"from step", right}, {"pipeline rank", right}};
-  for (const MemoryPart& part : kMemoryParts) columns.push_back({fmt::format("{} [MiB]", part.heading), right});
+  const bool keeps_older = std::ranges::any_of(plan.phases, [](const Phase& phase) { return weight_delay(phase) > 0; });
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  if (!keeps_older)
+    std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == &RankMemory::older_weights; });
+  for (const MemoryPart& part : parts) columns.push_back({fmt::format("{} [MiB]", part.heading), right});
   columns.push_back({"peak [MiB]", right});
   Table table(std::move(columns));
   for (std::size_t i = 0; i < phases.size(); ++i) {
     for (std::size_t pipeline_rank = 0; pipeline_rank < phases[i].memory.size(); ++pipeline_rank) {
       const RankMemory& memory = phases[i].memory[pipeline_rank];
       std::vector<std::string> cells = {std::to_string(plan.phases[i].from_step), std::to_string(pipeline_rank)};
-      for (const MemoryPart& part : kMemoryParts) cells.push_back(in_mebibytes(memory.*part.bytes));
+      for (const MemoryPart& part : parts) cells.push_back(in_mebibytes(memory.*part.bytes));
       cells.push_back(in_mebibytes(memory.total()));
       table.add_row(std::move(cells));
     }

@@ -175,6 +175,27 @@ void require_messages_in_order(const TrainingPlan& plan, const std::string& sour
   }
 }
 
+/// Where updates are delayed by one, the step before which something is decided has begun with older weights.
+void require_no_delay_with_decisions(const TrainingPlan& plan, const TrainCommandOptions& options) {
+  const bool decides = options.train.freeze.rule != FreezePolicy::Rule::plan;
+  if (!decides && options.accuracy_tolerance < 0) return;
+  const auto delays = [](const Phase& phase) { return weight_delay(phase) > 0; };
+  const auto phase = std::ranges::find_if(plan.phases, delays);
+  if (phase == plan.phases.end()) return;
+  throw InvalidInput(fmt::format(
+      "{}: phases[{}].schedule: {} delays updates by a step, which {} does not allow; {}, or plan with another "
+      "--schedule",
+      options.plan, phase - plan.phases.begin(), phase->schedule,
+      decides ? "--freeze " + options.freeze : "--accuracy-guard",
+      decides ? "freeze as planned (--freeze plan)" : "train without it"));
+}
+
+TrainingPlan load_trainable_plan(const TrainCommandOptions& options) {
+  TrainingPlan plan = load_plan_by_file(options.plan, options.schedule_file);
+  require_no_delay_with_decisions(plan, options);
+  return plan;
+}
+
 /// Everything that can be wrong with the input is found here, once, before any rank is started.
 Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
@@ -182,7 +203,7 @@ Answers prepare(TrainCommandOptions& options) {
   train.freeze = freeze_policy(options.freeze, options.freeze_options);
   require_consistent(options.rehearsal, train, !options.data.empty());
   require_regular_files(options);
-  train.plan = load_plan_by_file(options.plan, options.schedule_file);
+  train.plan = load_trainable_plan(options);
   adopt_planned_samples(options);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;

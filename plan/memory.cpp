@@ -66,7 +66,8 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
       frozen_rounded_bytes_(profile.frozen_dtype ? bytes_per_value(*profile.frozen_dtype) : rounded_bytes_),
       moments_(optimizer_moments(optimizer)),
       exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)),
-      splits_backward_(splits_backward(unpartitioned)) {
+      splits_backward_(splits_backward(unpartitioned)),
+      keeps_older_weights_(weight_delay(unpartitioned) > 0) {
   for (const Layer& layer : profile.model.layers)
     recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
 }
@@ -91,8 +92,10 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) 
     const LayerCost& cost = layers[layer];
     const bool trains = layer >= unpartitioned_.first_trainable_layer;
     const Bytes rounded = count * (trains ? rounded_bytes_ : frozen_rounded_bytes_);
-    memory.weights += weights + rounded / unpartitioned_.layout.tensor_parallel_size;
+    const Bytes version = weights + rounded / unpartitioned_.layout.tensor_parallel_size;
+    memory.weights += version;
     if (trains) {
+      memory.older_weights += keeps_older_weights_ ? version : 0;
       memory.gradients += weights;
       memory.optimizer_state += weights * moments_;
     }
@@ -209,14 +212,15 @@ int enough_micro_batches(const Phase& phase) {
 }  // namespace
 
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
-  // Messages keep nothing in flight: the schedule need not be lowered.
+  // Messages keep nothing in flight: the schedule need not be lowered. Where iterations overlap one that begins takes
+  // the place of one that ends.
   const Schedule schedule =
       phase.schedule_rows.empty()
-          ? build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
-                                            .num_micro_batches = enough_micro_batches(phase),
-                                            .first_trainable_stage = first_trainable_stage,
-                                            .virtual_stages = phase.virtual_stages,
-                                            .token_slices = num_slices(phase)})
+          ? flushed(build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
+                                                    .num_micro_batches = enough_micro_batches(phase),
+                                                    .first_trainable_stage = first_trainable_stage,
+                                                    .virtual_stages = phase.virtual_stages,
+                                                    .token_slices = num_slices(phase)}))
           : compute_of_rows(phase, first_trainable_stage);
   const std::vector<std::int64_t> tokens =
       num_slices(phase) > 1 ? tokens_of_slices(phase, longest_sample(phase)) : std::vector<std::int64_t>{1};
@@ -231,6 +235,7 @@ RankMemory together(std::span<const RankMemory> stages, std::span<const StagesIn
   RankMemory sum;
   for (const RankMemory& stage : stages) {
     sum.weights += stage.weights;
+    sum.older_weights += stage.older_weights;
     sum.gradients += stage.gradients;
     sum.optimizer_state += stage.optimizer_state;
     sum.cache += stage.cache;
@@ -294,11 +299,13 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(
-          "{} {} needs {} (weights {}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
+          "{} {} needs {} (weights {}{}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
           "has {}",
           has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
-          format_bytes(need.weights), format_bytes(need.gradients), format_bytes(need.optimizer_state),
-          format_bytes(need.saved_activations), format_bytes(need.workspace),
+          format_bytes(need.weights),
+          need.older_weights > 0 ? fmt::format(", older weights {}", format_bytes(need.older_weights)) : "",
+          format_bytes(need.gradients), format_bytes(need.optimizer_state), format_bytes(need.saved_activations),
+          format_bytes(need.workspace),
           need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
           format_bytes(*limit));
     }

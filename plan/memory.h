@@ -14,6 +14,7 @@ namespace frostpipe {
 /// Live tensor bytes of one rank at its peak, by part.
 struct RankMemory {
   Bytes weights = 0;
+  Bytes older_weights = 0;      // trainable layers only, where updates are delayed: their second version
   Bytes gradients = 0;          // trainable layers only
   Bytes optimizer_state = 0;    // trainable layers only: two moments for AdamW, none for SGD
   Bytes saved_activations = 0;  // from forward until backward, peak over the schedule
@@ -26,7 +27,7 @@ struct RankMemory {
   /// With token slices: the keys and values of one micro-batch, from the first slice's F to the first slice's B.
   Bytes key_values = 0;
   Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
-  Bytes lasting() const { return weights + gradients + optimizer_state + cache; }
+  Bytes lasting() const { return weights + older_weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
   Bytes rising() const { return lasting() + saved_activations; }
   bool operator==(const RankMemory&) const = default;
@@ -106,6 +107,7 @@ class StageMemory {
   Bytes exchange_;
   std::vector<bool> recomputed_;  // by layer
   bool splits_backward_;
+  bool keeps_older_weights_;
 };
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are

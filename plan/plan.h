@@ -145,7 +145,13 @@ StepSettings step_settings(const TrainingPlan& plan);
 /// What a phase's schedule is built of.
 ScheduleShape shape_of(const Phase& phase);
 
-/// The lowered schedule of a phase.
+/// 1 where an iteration computes with the weights from before the last update (PipeDream-2BW), else 0. Iteration t of a
+/// phase that begins at t0 uses the weights W_max(t-1, t0), forward and backward on every stage. Its gradients, clipped
+/// by their own norm, update the newest weights: W_t+1 = update(W_t, g_t). So a change of phase begins with equal
+/// versions.
+int weight_delay(const Phase& phase);
+
+/// The lowered schedule of a phase. Iterations do not overlap, also where the schedule by its name would let them.
 Schedule schedule_of(const Phase& phase);
 
 /// Index of the phase that `step` belongs to.

@@ -32,6 +32,7 @@ constexpr ScheduleTraits kV{.is_for_plans = true,
                             .most_virtual_stages = 2,
                             .stage_map = StageMap::v};
 constexpr ScheduleTraits kSliced{.is_for_plans = true, .has_slices = true};
+constexpr ScheduleTraits kDelayed{.is_for_plans = true, .weight_delay = 1};
 constexpr ScheduleTraits kNotForPlans{};
 
 constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
@@ -43,7 +44,7 @@ constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
                                              {"InterleavedZeroBubble", interleaved_zero_bubble, kLoopSplit},
                                              {"ZBVZeroBubble", zero_bubble_v, kV},
                                              {"DualPipeV", dual_pipe_v, kV},
-                                             {"PipeDream-2BW", pipedream_2bw, kNotForPlans},
+                                             {"PipeDream-2BW", pipedream_2bw, kDelayed},
                                              {"TeraPipe", terapipe, kSliced},
                                              {"Seq1F1B", seq_one_f_one_b, kSliced}}};
 

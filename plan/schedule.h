@@ -98,6 +98,10 @@ Schedule seq_one_f_one_b(const ScheduleShape& shape);
 /// one before (double-buffered). Needs m >= p (Narayanan et al. 2021).
 Schedule pipedream_2bw(const ScheduleShape& shape);
 
+/// The same without overlap: the prologue and the epilogue as one body, so that each iteration ends before the next
+/// begins. Not lowered. Schedules with only a body stay as they are.
+Schedule flushed(Schedule schedule);
+
 /// `iterations` repetitions written out as one body: micro-batches count through, weight_version = max(iteration -
 /// weight_delay, 0), and of the actions of whole stages only the last iteration's stay. `schedule` may be lowered or
 /// not.
@@ -131,6 +135,7 @@ struct ScheduleTraits {
   bool has_slices = false;                                // may cut micro-batches into token slices
   int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank
   StageMap stage_map = StageMap::loop;
+  int weight_delay = 0;  // as Schedule's
 };
 /// An unknown name has none.
 ScheduleTraits schedule_traits(std::string_view name);

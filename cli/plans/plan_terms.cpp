@@ -36,6 +36,7 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
     const RankMemory& need = memory[rank];
     std::pair<Bytes, std::string> most = {need.weights, "weights"};
     for (const auto& [bytes, name] : {std::pair(need.gradients, "gradients"),
+                                      {need.older_weights, "older weights"},
                                       {need.optimizer_state, "optimizer"},
                                       {need.saved_activations, "saved activations"},
                                       {need.workspace, "workspace"},

@@ -49,6 +49,16 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
   return table.to_string();
 }
 
+std::string delay_sentence(const TrainingPlan& plan) {
+  const auto delays = [](const Phase& phase) { return weight_delay(phase) > 0; };
+  const auto phase = std::ranges::find_if(plan.phases, delays);
+  if (phase == plan.phases.end()) return "";
+  return fmt::format(
+      "{} changes what the optimizer does: an iteration's gradients are those at the weights from before the last "
+      "update\n",
+      phase->schedule);
+}
+
 }  // namespace
 
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,
@@ -57,13 +67,14 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
       "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
-      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}",
+      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
       path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
       ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, phases_text(plan, profile),
       memory_limits(cluster, plan.memory_limited), format_duration(total),
       total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
-      plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "");
+      plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "",
+      delay_sentence(plan));
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {

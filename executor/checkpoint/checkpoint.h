@@ -50,7 +50,8 @@ struct CheckpointFile {
 ///   plan.json                the phases as they were executed, the running one, and those decided but not begun
 ///   run.json                 the summary of the steps so far
 ///   layer-007.safetensors    a layer's flat weights and, unless the optimizer has none, first_moment and
-///                            second_moment: also of frozen layers, if they ever trained
+///                            second_moment: also of frozen layers, if they ever trained; and
+///                            older_weights where updates are delayed
 /// The folder gets its name, step-00000120, when all of it is written and has reached the disk. Nothing in it is ever
 /// executed.
 struct Checkpoint {

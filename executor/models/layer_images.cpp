@@ -35,6 +35,7 @@ LayerImage image_of(int layer, const LayerState& state) {
   const UncountedMemory outside_the_device;
   LayerImage image{.layer = layer, .frozen = !state.trains(), .tensors = {}};
   image.tensors.push_back(image_tensor("weights", state.weights.detach(), state.trains()));
+  if (state.older.weights.defined()) image.tensors.push_back(image_tensor("older_weights", state.older.weights, true));
   if (!state.first_moment.defined()) return image;
   image.tensors.push_back(image_tensor("first_moment", state.first_moment, true));
   image.tensors.push_back(image_tensor("second_moment", state.second_moment, true));
@@ -55,6 +56,10 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
   const SafetensorsFile file = open_layer(checkpoint, layer);
   const std::string place = (checkpoint.folder / layer_file_name(layer)).string();
   state.weights.copy_(stored(file, place, "weights", state.weights));
+  if (state.trains() && file.tensors().contains("older_weights")) {
+    keep_older_weights(state);
+    state.older.weights.copy_(stored(file, place, "older_weights", state.weights));
+  }
   const bool has_moments = file.tensors().contains("first_moment");
   if (num_moments == 0 || (!state.trains() && !has_moments)) return;
   if (state.trains()) {

@@ -11,8 +11,9 @@ namespace frostpipe {
 LayerImage image_of(int layer, const LayerState& state);
 LayerImage image_of(int layer, const OffloadedMoments& offloaded);
 
-/// Fills the layer's weights, and its moments where it trains; moments that it does not use now are offloaded.
-/// `num_moments`: optimizer_moments. Throws InvalidInput if the file lacks a tensor or has it in another size or type.
+/// Fills the layer's weights and, where it trains, its moments and the older weights that the file may have; moments
+/// that it does not use now are offloaded. `num_moments`: optimizer_moments. Throws InvalidInput if the file lacks a
+/// tensor or has it in another size or type.
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
                    std::map<int, OffloadedMoments>& offloaded);
 

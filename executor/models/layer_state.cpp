@@ -7,6 +7,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 #include "executor/device/memory_meter.h"
 #include "profiles/error.h"
 
@@ -41,6 +43,48 @@ void make_parameters(LayerState& state, const std::vector<ParameterSpec>& specs,
     if (!state.rounded.defined() || !specs[i].projects) continue;
     state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
     offset += specs[i].count();
+  }
+}
+
+/// Views of another version's buffers, in the shapes and types of the layer's parameters.
+std::vector<Parameter> parameters_of_version(const LayerState& state, const WeightVersion& version) {
+  std::vector<Parameter> parameters;
+  std::int64_t offset = 0, rounded_offset = 0;
+  for (const Parameter& parameter : state.parameters) {
+    const std::int64_t count = parameter.value.numel();
+    const bool is_rounded = state.rounded.defined() && parameter.value.scalar_type() == state.rounded.scalar_type();
+    const at::Tensor& flat = is_rounded ? version.rounded : version.weights;
+    at::Tensor value =
+        flat.narrow(0, is_rounded ? rounded_offset : offset, count).view(parameter.value.sizes()).detach();
+    value.requires_grad_(true);
+    if (!is_rounded) value.mutable_grad() = parameter.gradient;
+    parameters.push_back({.value = std::move(value), .gradient = parameter.gradient});
+    offset += count;
+    rounded_offset += is_rounded ? count : 0;
+  }
+  return parameters;
+}
+
+/// Makes the newest weights the older ones too, in the buffers that until now held those before them.
+void rotate_versions(LayerState& state) {
+  WeightVersion& older = state.older;
+  older.weights.copy_(state.weights);
+  std::swap(state.weights, older.weights);
+  std::swap(state.rounded, older.rounded);
+  std::swap(state.parameters, older.parameters);
+}
+
+void round_version(const at::Tensor& weights, const at::Tensor& rounded, const std::vector<Parameter>& parameters) {
+  if (!rounded.defined()) return;
+  const at::NoGradGuard no_grad;
+  std::int64_t kept = 0, to = 0;
+  for (const Parameter& parameter : parameters) {
+    const std::int64_t count = parameter.value.numel();
+    if (parameter.value.scalar_type() == rounded.scalar_type()) {
+      rounded.narrow(0, to, count).copy_(weights.narrow(0, kept, count));
+      to += count;
+    }
+    kept += count;
   }
 }
 
@@ -102,18 +146,16 @@ void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::
   round_weights(state);
 }
 
+void keep_older_weights(LayerState& state) {
+  FROSTPIPE_CHECK(state.trains(), "only what trains has two versions");
+  state.older.weights = state.weights.clone();
+  if (state.rounded.defined()) state.older.rounded = state.rounded.clone();
+  state.older.parameters = parameters_of_version(state, state.older);
+}
+
 void round_weights(LayerState& state) {
-  if (!state.rounded.defined()) return;
-  const at::NoGradGuard no_grad;
-  std::int64_t kept = 0, rounded = 0;
-  for (const Parameter& parameter : state.parameters) {
-    const std::int64_t count = parameter.value.numel();
-    if (parameter.value.scalar_type() == state.rounded.scalar_type()) {
-      state.rounded.narrow(0, rounded, count).copy_(state.weights.narrow(0, kept, count));
-      rounded += count;
-    }
-    kept += count;
-  }
+  round_version(state.weights, state.rounded, state.parameters);
+  round_version(state.older.weights, state.older.rounded, state.older.parameters);
 }
 
 std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) {
@@ -134,12 +176,14 @@ OffloadedMoments freeze(LayerState& state) {
     parameter.gradient = at::Tensor();
   }
   state.gradients = state.first_moment = state.second_moment = at::Tensor();
+  state.older = {};
   return offloaded;
 }
 
 void update(LayerState& state, const UpdateRule& rule) {
   FROSTPIPE_CHECK(state.trains(), "only trainable layers are updated");
   const at::NoGradGuard no_grad;
+  if (state.older.weights.defined()) rotate_versions(state);
   if (rule.optimizer == Optimizer::kSgd) {
     state.weights.add_(state.gradients, -rule.learning_rate * rule.gradient_scale);
   } else {
@@ -162,7 +206,7 @@ void update(LayerState& state, const UpdateRule& rule) {
     step_range(0, state.num_decayed, rule.weight_decay);
     step_range(state.num_decayed, count, 0);
   }
-  round_weights(state);
+  round_version(state.weights, state.rounded, state.parameters);
 }
 
 TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : rows_(std::move(rows)) {

@@ -10,6 +10,13 @@
 
 namespace frostpipe {
 
+/// Another version of a layer's weights, laid out as the layer's own.
+struct WeightVersion {
+  at::Tensor weights;  // [n]; undefined where there is no such version
+  at::Tensor rounded;
+  std::vector<Parameter> parameters;
+};
+
 /// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another
 /// rank is one operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices
 /// of projections where the layer computes in another type than its weights are kept in; while the layer trains, their
@@ -22,6 +29,9 @@ struct LayerState {
   at::Tensor rounded;  // projections' matrices in the compute type, see round_weights; undefined where that is the
                        // weights' own
   std::vector<Parameter> parameters;
+  /// Where updates are delayed by one: the version before the last update, which an iteration computes its gradients
+  /// with. They are views of the same `gradients`.
+  WeightVersion older;
   bool trains() const { return gradients.defined(); }
 };
 
@@ -49,13 +59,21 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
 /// From now on the projections of a frozen layer multiply in `type`, with matrices rounded now.
 void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type);
 
-/// Brings `rounded` up to date; whoever has changed weights calls it.
+/// From now on updates are delayed by one; both versions of the weights are equal at first.
+void keep_older_weights(LayerState& state);
+
+/// Brings `rounded` of both versions up to date; whoever has changed weights calls it.
 void round_weights(LayerState& state);
+
+/// What an iteration computes with: the older weights where there are such.
+inline const std::vector<Parameter>& used_parameters(const LayerState& state) {
+  return state.older.weights.defined() ? state.older.parameters : state.parameters;
+}
 
 /// Parameters as they are kept, in parameters_of's shapes.
 std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs);
 
-/// Drops gradients and returns the moments.
+/// Drops gradients and the older weights, and returns the moments.
 OffloadedMoments freeze(LayerState& state);
 
 struct UpdateRule {
@@ -67,7 +85,8 @@ struct UpdateRule {
   double gradient_scale = 1;  // applied to the gradients first: clipping
 };
 
-/// One optimizer step of a trainable layer. Its gradients stay for the caller to clear (TouchedGradients).
+/// One optimizer step of a trainable layer, from its newest weights; those it keeps as the older ones where there are
+/// such. Its gradients stay for the caller to clear (TouchedGradients).
 void update(LayerState& state, const UpdateRule& rule);
 
 /// What of a layer's gradients may differ from zero: everything, or of its first parameter, a table, these rows alone.

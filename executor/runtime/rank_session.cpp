@@ -23,6 +23,7 @@ void RankSession::start(const Phase& phase, int step,
       for (int layer = range.begin; layer < range.end; ++layer) {
         LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
         fill(layer, state, offloaded_);
+        if (weight_delay(phase) == 0) state.older = {};  // of a phase that is over
         layers_.emplace(layer, std::move(state));
       }
     }
@@ -39,6 +40,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   offloaded_ = std::move(held.offloaded);
   for (auto& [layer, state] : layers_) {
     if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
+    state.older = {};                             // moves bring the newest weights alone
   }
   // Their weights are those of the step at which the phase begins: what it freezes may have trained up to there.
   freeze_before(phase.first_trainable_layer, layers_, offloaded_);
@@ -62,6 +64,7 @@ void RankSession::enter(const Phase& phase) {
   whole_ = false;
   runner_.reset();
   stages_.clear();
+  for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   device_.release_kept_memory();
@@ -74,7 +77,13 @@ void RankSession::enter(const Phase& phase) {
 
 void RankSession::form_groups() { groups_ = communicator_.form(phase_); }
 
+void RankSession::keep_two_versions() {
+  for (auto& [layer, state] : layers_)
+    if (state.trains() && !state.older.weights.defined()) keep_older_weights(state);
+}
+
 void RankSession::make_runner() {
+  if (weight_delay(phase_) > 0) keep_two_versions();
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
     for (const int stage : stages_on(phase_, coordinate->pipeline_rank))
       stages_[stage] = factory_.make_stage(phase_, stage, layers_);

@@ -106,8 +106,7 @@ class TransformerStage final : public StageCompute {
     InFlight flight = std::move(in_flight_.extract(part).mapped());
     for (std::size_t i = segments_.size(); i-- > 0;) {
       InFlight::Segment now = std::move(flight.segments[i]);
-      if (segments_[i].recomputed)
-        now.output = run_range(segments_[i].range.begin, segments_[i].range.end, now.input, flight.batch);
+      if (segments_[i].recomputed) now.output = run_trained(segments_[i].range, now.input, flight.batch);
       torch::autograd::backward({now.output}, {std::move(gradient)});
       gradient = now.input.defined() ? now.input.grad() : at::Tensor();
     }
@@ -182,6 +181,13 @@ class TransformerStage final : public StageCompute {
     return activation;
   }
 
+  /// Layers that train, with the weights that the iteration uses.
+  at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
+    for (int layer = range.begin; layer < range.end; ++layer)
+      activation = forward_layer(config_, layer, used_parameters(layers_.at(layer)), activation, batch);
+    return activation;
+  }
+
   int frozen_end() const { return std::clamp(first_trainable_layer_, range_.begin, range_.end); }
 
   /// The batch as frozen layers see it: in evaluation mode, in their type.
@@ -211,7 +217,7 @@ class TransformerStage final : public StageCompute {
   /// Without a graph where the backward will make it.
   at::Tensor run_segment(const RecomputeSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
     const at::AutoGradMode with_graph(!segment.recomputed);
-    return run_range(segment.range.begin, segment.range.end, input, batch);
+    return run_trained(segment.range, input, batch);
   }
 
   /// Runs the frozen layers up to `end`, for each sample from where its cached row stands: samples join on the way, so

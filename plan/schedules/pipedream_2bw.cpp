@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "plan/schedules/schedule_builder.h"
 #include "profiles/error.h"
@@ -27,6 +29,18 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
     }
   }
   return without_frozen_backwards(std::move(schedule));
+}
+
+Schedule flushed(Schedule schedule) {
+  if (schedule.epilogue.empty()) return schedule;
+  schedule.body = std::move(schedule.prologue);
+  for (std::size_t pipeline_rank = 0; pipeline_rank < schedule.body.size(); ++pipeline_rank) {
+    std::vector<Action>& list = schedule.body[pipeline_rank];
+    list.insert(list.end(), schedule.epilogue[pipeline_rank].begin(), schedule.epilogue[pipeline_rank].end());
+  }
+  schedule.prologue.clear();
+  schedule.epilogue.clear();
+  return schedule;
 }
 
 constexpr int kMostIterations = 255;  // weight versions are bytes

@@ -195,7 +195,7 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningP
     const int rank = rank_of(phase.layout, k, 0);
     const auto& limit = cluster.devices[rank].memory_limit_bytes;
     const RankMemory& need = candidate.memory[k];
-    if (limit && !options.ignore_memory_limit && need.total() + need.weights > *limit) return std::nullopt;
+    if (limit && !options.ignore_memory_limit && need.total() > *limit) return std::nullopt;
     const auto& layers = costs.at(cluster.devices[rank].type, b, phase.tokens, phase.layout.tensor_parallel_size);
     Nanoseconds time = stage_ns(layers, profile.model, phase.partition[k], phase.recompute);
     if (k > 0) {
@@ -228,7 +228,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& probl
       for (const int m : maker.numbers_of_micro_batches()) {  // the largest micro-batch first
         if (m < depth) continue;
         try {
-          Phase phase = maker.unpartitioned_phase(way, {"1F1B"}, m);
+          Phase phase = maker.unpartitioned_phase(way, {"PipeDream-2BW"}, m);
           phase.partition = std::get<Partition>(split);
           const Candidate candidate = maker.with_memory(std::move(phase));
           const auto time = steady_ns(candidate, problem, costs);
@@ -237,7 +237,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& probl
             continue;
           }
           PlanOptions found = options;
-          found.schedule = "1F1B";
+          found.schedule = "PipeDream-2BW";
           found.recompute = way;
           found.num_micro_batches = m;
           const double samples =

@@ -47,7 +47,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem);
 /// Method pipedream-2bw, its search (Narayanan et al. 2021, appendix A): over depths d that divide the devices, w =
 /// devices / d, without and with recomputing, the largest micro-batch b that fits with two versions of the weights,
 /// equal split; objective: the most samples per second, b w / max over stages of max(compute + messages, reduction of
-/// the stage's gradients / m), which has no bubble. The plan runs the layout as 1F1B, which flushes.
+/// the stage's gradients / m), which has no bubble. The plan's schedule is PipeDream-2BW.
 std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem);
 
 /// Method pipedream: for every pipeline length that divides the devices pipedream_plan with as many replicas for all

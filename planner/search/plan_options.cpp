@@ -201,7 +201,7 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   if (options.schedule.empty()) names = {"1F1B", "GPipe"};  // where both take equally long, 1F1B needs less memory
   if (any)
     for (const std::string& name : plan_schedule_names())
-      if (name != "1F1B" && name != "GPipe") names.push_back(name);
+      if (name != "1F1B" && name != "GPipe" && schedule_traits(name).weight_delay == 0) names.push_back(name);
   constexpr int kMost = 4;
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
   const int most = options.virtual_stages > 0 ? options.virtual_stages : std::clamp(layers_per_rank, 2, kMost);

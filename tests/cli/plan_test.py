@@ -193,6 +193,23 @@ class MethodTest(CliTest):
                 self.run_tool("simulate", "plan.json")
         self.assertIn("weight gradients left out", done.stdout)
 
+    def test_delayed_updates_only_when_asked_for(self):
+        sentence = "PipeDream-2BW changes what the optimizer does"
+        for method, options in (("pipedream-2bw", ()), ("static", ("--schedule", "PipeDream-2BW"))):
+            with self.subTest(method=method):
+                self.assertIn(sentence, self.plan("delayed.json", method, "--fix", "pp=2", *options).stdout)
+                phase = self.read("delayed.json")["phases"][0]
+                self.assertEqual(phase["schedule"], "PipeDream-2BW")
+                done = self.run_tool("simulate", "delayed.json", "--format", "json")
+                simulated = json.loads(done.stdout)["phases"][0]
+                self.assertEqual(simulated["peak_memory_bytes"], phase["predicted"]["peak_memory_bytes"])
+                for parts in simulated["memory_of_positions"]:  # nothing is frozen
+                    self.assertEqual(parts["older_weights_bytes"], parts["weights_bytes"])
+        self.assertIn("older weights [MiB]", self.run_tool("simulate", "delayed.json").stdout)
+        for method in ("auto", "static", "pipetransformer"):
+            self.assertNotIn(sentence, self.plan("other.json", method).stdout)
+        self.assertNotIn("older weights", self.run_tool("simulate", "other.json").stdout)
+
     def test_pins_and_fixed_settings(self):
         self.plan("pinned.json", "auto", "--pin", "block.4.attention=1", "--pin", "8=0", "--fix", "pp=2",
                   "--fix", "m=4")

@@ -267,6 +267,13 @@ class BadOptionsTest(BadInputTest):
     def test_more_frozen_layers_than_there_are(self):
         self.assert_train_refused(["--freeze", "4 layers", "9"], "--freeze", "fixed:2,9")
 
+    def test_delayed_updates_with_what_decides_on_the_way(self):
+        self.edit("static.json", lambda plan: plan["phases"][0].update(schedule="PipeDream-2BW"))
+        where = "static.json: phases[0].schedule: PipeDream-2BW delays updates"
+        for options in (["--accuracy-guard", 1], ["--freeze", "paper"], ["--freeze", "fixed:1,2"]):
+            with self.subTest(options=options):
+                self.assert_train_refused([where, str(options[0])], *options)
+
     def test_a_world_of_another_size(self):
         self.assert_train_refused(["--nproc-per-node", "must be 2", "static.json", "is 3"], "--nproc-per-node", 3)
         self.edit("cluster.json", lambda cluster: cluster["devices"].append(dict(cluster["devices"][0])))

@@ -45,6 +45,11 @@ class ResumeTest(InterruptedCase):
     def test_the_next_start_goes_on_to_the_bit(self):
         self.go_on_to_the_bit("static.json", "pipetransformer.json")
 
+    def test_delayed_updates_go_on_with_both_versions_of_the_weights(self):
+        self.edit("static.json", lambda plan: plan["phases"][0].update(schedule="PipeDream-2BW"))
+        shutil.copy(self.folder / "static.json", self.folder / "delayed.json")
+        self.go_on_to_the_bit("delayed.json")
+
     def test_one_run_at_a_time_writes_into_a_folder(self):
         """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
         long = ("--epochs", 100 * EPOCHS)

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <utility>
 
 #include "executor/models/layer_state.h"
 #include "tests/executor/random_weights.h"
@@ -36,7 +37,7 @@ ReferenceModel::ReferenceModel(const TransformerConfig& config, std::uint64_t se
     std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const at::Tensor value = state.parameters[i].value.clone();
-      tensors.push_back({value, at::zeros_like(value), at::zeros_like(value), specs[i].matrix});
+      tensors.push_back({value, {}, at::zeros_like(value), at::zeros_like(value), specs[i].matrix});
     }
     layers_.push_back(std::move(tensors));
   }
@@ -49,6 +50,18 @@ void ReferenceModel::cut_tie() {
   layers_.back()[0].value = layers_[0][0].value.detach().clone();
   layers_.back()[0].first_moment = layers_[0][0].first_moment.clone();
   layers_.back()[0].second_moment = layers_[0][0].second_moment.clone();
+}
+
+void ReferenceModel::delay_updates() {
+  delays_updates_ = true;
+  for (std::vector<Tensor>& layer : layers_)
+    for (Tensor& tensor : layer) tensor.older = tensor.value.detach().clone();
+}
+
+void ReferenceModel::swap_versions() {
+  if (!delays_updates_) return;
+  for (std::vector<Tensor>& layer : layers_)
+    for (Tensor& tensor : layer) std::swap(tensor.value, tensor.older);
 }
 
 at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, int scale) const {
@@ -129,7 +142,9 @@ at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_
 
 double ReferenceModel::loss_and_gradients(const MicroBatch& packed, int first_trainable_layer) {
   const PaddedBatch batch(packed);
+  swap_versions();
   const at::Tensor said = logits(batch, first_trainable_layer);
+  swap_versions();
   at::Tensor loss;
   if (config_.task == Task::question_answering) {
     const at::Tensor ends = said.masked_fill((batch.mask == 0).unsqueeze(2), -1e30);
@@ -155,7 +170,7 @@ double ReferenceModel::loss_and_gradients(const MicroBatch& packed, int first_tr
 at::Tensor ReferenceModel::gradient(int layer) const {
   std::vector<at::Tensor> parts;
   for (const Tensor& tensor : layers_[layer]) {
-    const at::Tensor gradient = tensor.value.grad();
+    const at::Tensor gradient = used(tensor).grad();
     parts.push_back(gradient.defined() ? gradient.reshape(-1)
                                        : at::zeros({tensor.value.numel()}, tensor.value.options()));
   }
@@ -175,8 +190,8 @@ void ReferenceModel::step(Optimizer optimizer, double learning_rate, double weig
   const auto is_second_of_tie = [&](std::size_t layer, std::size_t i) {
     return embeddings_are_tied_ && layer + 1 == layers_.size() && i == 0;
   };
-  const auto gradient_of = [](const Tensor& tensor) {
-    return tensor.value.grad().defined() ? tensor.value.grad() : at::zeros_like(tensor.value);
+  const auto gradient_of = [&](const Tensor& tensor) {
+    return used(tensor).grad().defined() ? used(tensor).grad() : at::zeros_like(tensor.value);
   };
   double square_sum = 0;
   for (std::size_t layer = first_trainable_layer; layer < layers_.size(); ++layer) {
@@ -192,6 +207,7 @@ void ReferenceModel::step(Optimizer optimizer, double learning_rate, double weig
       Tensor& tensor = layers_[layer][i];
       const at::Tensor g = gradient_of(tensor) * scale;
       at::Tensor value = tensor.value.detach();
+      if (delays_updates_) tensor.older = value.clone();
       if (optimizer == Optimizer::kSgd) {
         value.sub_(g * learning_rate);
         continue;

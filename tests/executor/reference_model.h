@@ -24,12 +24,19 @@ class ReferenceModel {
   void step(Optimizer optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer);
   /// The head's matrix goes its own way from now on.
   void cut_tie();
+  /// From now on gradients are those at the weights from before the last step, of which there is none yet.
+  void delay_updates();
+  /// Gradients are those at the newest weights again.
+  void delay_no_updates() { delays_updates_ = false; }
 
  private:
   struct Tensor {
-    at::Tensor value, first_moment, second_moment;
+    at::Tensor value, older, first_moment, second_moment;
     bool matrix;
   };
+  void swap_versions();
+  /// The version that the gradients are of.
+  const at::Tensor& used(const Tensor& tensor) const { return delays_updates_ ? tensor.older : tensor.value; }
   at::Tensor logits(const PaddedBatch& batch, int first_trainable_layer);
   at::Tensor normed(const at::Tensor& x, int layer, int scale) const;
   at::Tensor attended(const at::Tensor& qkv, const PaddedBatch& batch) const;
@@ -41,6 +48,7 @@ class ReferenceModel {
   TransformerConfig config_;
   std::vector<std::vector<Tensor>> layers_;
   bool embeddings_are_tied_;
+  bool delays_updates_ = false;
   int steps_ = 0;
 };
 

@@ -95,7 +95,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
           } catch (const InvalidInput&) {
             continue;
           }
-          const Schedule schedule = build_schedule(name, shape);
+          const Schedule schedule = flushed(build_schedule(name, shape));
           const auto peaks = most_in_flight(phase, first);
           for (int rank = 0; rank < p; ++rank) {
             for (const auto& [kept, weights] : {std::pair(5, 0), {5, 2}, {5, 5}, {1, 7}}) {

@@ -102,7 +102,7 @@ TEST(MakePlan, SaysWhyAScheduleThatSplitsTheBackwardIsNotPlanned) {
 
 TEST(MakePlan, RefusesAScheduleThatThePublishedMethodDoesNotHave) {
   using enum PlanMethod;
-  for (const auto& [method, only] : {std::pair{pipedream, "1F1B"}, std::pair{pipedream_2bw, "1F1B"},
+  for (const auto& [method, only] : {std::pair{pipedream, "1F1B"}, std::pair{pipedream_2bw, "PipeDream-2BW"},
                                      std::pair{ptd_p, "1F1B"}, std::pair{pipetransformer_published, "GPipe"}}) {
     PlanOptions options = options_for(method);
     options.schedule = only;

@@ -66,6 +66,22 @@ TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
   EXPECT_TRUE(offloaded.empty());
 }
 
+TEST_F(LayerImagesTest, BothVersionsOfTheWeightsComeBack) {
+  LayerState delayed = layer(true);
+  keep_older_weights(delayed);
+  delayed.older.weights.copy_(times(0.5));
+  const Checkpoint checkpoint = written(image_of(kLayer, delayed));
+  std::map<int, OffloadedMoments> offloaded;
+  for (const bool trains : {true, false}) {
+    LayerState restored = layer(trains);
+    restored.weights.detach().zero_();
+    restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
+    EXPECT_TRUE(at::equal(restored.weights, times(1)));
+    EXPECT_EQ(restored.older.weights.defined(), trains);
+    EXPECT_TRUE(!trains || at::equal(restored.older.weights, times(0.5)));
+  }
+}
+
 TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
   const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
   LayerState restored = layer(/*trains=*/false);

@@ -36,5 +36,46 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
 }
 
+/// One projection of 2 x 2 and 3 other parameters, computed in bfloat16. Its gradients: 1.
+LayerState rounded_layer() {
+  LayerState state =
+      make_layer_state({{.names = {}, .shape = {2, 2}, .matrix = true, .projects = true}, {.names = {}, .shape = {3}}},
+                       layer_types_of(DType::kBFloat16), at::kCPU, /*trains=*/true, /*num_moments=*/0);
+  state.weights.copy_(at::arange(7, at::kFloat) + 0.01);
+  state.gradients.fill_(1);
+  round_weights(state);
+  return state;
+}
+
+/// Oracle: W - 1, W - 2, ... by hand. The older version is the one before, and each has its rounded matrix.
+TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
+  LayerState state = rounded_layer();
+  const at::Tensor first = state.weights.clone();
+  keep_older_weights(state);
+  EXPECT_TRUE(at::equal(state.older.weights, first));
+  for (int step = 0; step < 3; ++step) {
+    update(state, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
+    EXPECT_TRUE(at::allclose(state.weights, first - (step + 1), 0, 1e-6)) << step;
+    EXPECT_TRUE(at::allclose(state.older.weights, first - step, 0, 1e-6)) << step;
+    for (const auto& [weights, parameters] :
+         {std::pair(state.weights, state.parameters), {state.older.weights, state.older.parameters}}) {
+      const at::Tensor projection = parameters[0].value, other = parameters[1].value;
+      EXPECT_EQ(projection.scalar_type(), at::kBFloat16);
+      EXPECT_TRUE(at::equal(projection.view(-1), weights.narrow(0, 0, 4).to(at::kBFloat16))) << step;
+      EXPECT_TRUE(at::equal(other, weights.narrow(0, 4, 3))) << step;
+      EXPECT_TRUE(projection.requires_grad() && other.grad().is_alias_of(state.gradients)) << step;
+    }
+  }
+}
+
+TEST(LayerState, FreezingLeavesTheNewestVersion) {
+  LayerState state = rounded_layer();
+  keep_older_weights(state);
+  update(state, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
+  freeze(state);
+  EXPECT_FALSE(state.older.weights.defined());
+  EXPECT_NEAR(state.weights[2].item<float>(), 1.01, 1e-6);
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -1,0 +1,146 @@
+// PipeDream-2BW: an iteration computes with the weights from before the last update. Oracle: one process with two
+// versions of the weights (twin_run.h); to the bit, the run that nothing interrupts.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "tests/executor/ranks.h"
+#include "tests/executor/runtime/job.h"
+#include "tests/executor/runtime/twin_run.h"
+#include "tests/executor/small_model.h"
+
+namespace frostpipe::test {
+namespace {
+
+Segment delayed(int p, int d, int m, int first_trainable, int steps, const Recompute& recompute = std::nullopt) {
+  return {p, d, m, first_trainable, steps, "PipeDream-2BW", 1, {}, recompute};
+}
+
+/// 13 samples, which nothing divides; with the first `p` layers of a stage frozen, a whole stage, all blocks.
+void four_steps_equal_single_process(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const int first_trainable : {0, 1, 3, 7})
+    for (const Recompute& recompute : {Recompute(), Recompute(RecomputeMode::layers)})
+      for (const int m : {p, 2 * p + 1})
+        elastic_run_equals_single_process(job, Optimizer::kSgd, {delayed(p, d, m, first_trainable, 4, recompute)});
+  elastic_run_equals_single_process(job, Optimizer::kAdamW, {delayed(p, d, 2 * p, 0, 6)});
+}
+RANK_TEST(WeightDelay, FourStepsOn1StageEqualOneProcess, 1) { four_steps_equal_single_process(self, 1, 1); }
+RANK_TEST(WeightDelay, FourStepsOn2StagesEqualOneProcess, 2) { four_steps_equal_single_process(self, 2, 1); }
+RANK_TEST(WeightDelay, FourStepsOn2StagesX2ReplicasEqualOneProcess, 4) { four_steps_equal_single_process(self, 2, 2); }
+RANK_TEST(WeightDelay, FourStepsOn4StagesEqualOneProcess, 4) { four_steps_equal_single_process(self, 4, 1); }
+
+/// Tied embeddings among them, which are tied in both versions.
+RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    for (const int first_trainable : {0, 3})
+      elastic_run_equals_single_process(job, Optimizer::kSgd, {delayed(2, 1, 3, first_trainable, 4)});
+  }
+}
+
+/// A change of layout, of what is frozen or of the schedule begins with one version.
+RANK_TEST(WeightDelay, AChangeBeginsWithEqualVersions, 4) {
+  Job job(self);
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
+    elastic_run_equals_single_process(job, optimizer,
+                                      {{2, 2, 2, 0, 2},
+                                       delayed(4, 1, 5, 0, 3),
+                                       delayed(2, 2, 2, 0, 3),
+                                       delayed(2, 2, 2, 3, 3),
+                                       {2, 1, 4, 3, 2, "ZBVZeroBubble", 2},
+                                       delayed(2, 2, 3, 5, 3)});
+}
+
+void use(LayerState& state, const LayerState& from) {
+  const at::NoGradGuard no_grad;
+  state.weights.copy_(from.weights);
+  if (!state.trains()) return;
+  state.first_moment.copy_(from.first_moment);
+  state.second_moment.copy_(from.second_moment);
+}
+
+struct OneRank {
+  explicit OneRank(DType with_dtype) : dtype(with_dtype), data(small_samples(job.config, 9)), order(9) {
+    std::iota(order.begin(), order.end(), 0);
+    batch = mini_batch(*data, order, 9, 0);
+  }
+  RankSession session() { return job.session(*data, Optimizer::kAdamW, dtype); }
+  double train(RankSession& session, int step) {
+    Trace trace;
+    const UpdateRule rule{.learning_rate = 0.01, .step = step + 1};
+    return session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace).loss;
+  }
+  void begin(RankSession& session, int num_steps) {
+    session.start(small_phase(1, 1, 3, "PipeDream-2BW", 3), 0,
+                  [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                    randomise_layer(job.config, layer, kSeed, state);
+                  });
+    for (int step = 0; step < num_steps; ++step) train(session, step);
+  }
+  DType dtype;
+  Job job{RankEnvironment{}};
+  std::unique_ptr<Samples> data;
+  std::vector<int> order;
+  MiniBatch batch;
+};
+
+bool have_equal_weights(RankSession& a, RankSession& b) {
+  for (const auto& [layer, state] : a.layers())
+    if (!at::equal(state.weights, b.layers().at(layer).weights)) return false;
+  return true;
+}
+
+TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    OneRank rank(dtype);
+    RankSession undisturbed = rank.session(), resumed = rank.session();
+    rank.begin(undisturbed, 3);
+    Phase phase = undisturbed.phase();
+    phase.from_step = 3;
+    resumed.start(phase, 3, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+      const LayerState& from = undisturbed.layers().at(layer);
+      use(state, from);
+      if (!state.trains()) return;
+      keep_older_weights(state);
+      state.older.weights.copy_(from.older.weights);
+    });
+    for (int step = 3; step < 6; ++step) EXPECT_EQ(rank.train(resumed, step), rank.train(undisturbed, step));
+    EXPECT_TRUE(have_equal_weights(resumed, undisturbed));
+  }
+}
+
+/// Of a start at the step at which the phase begins.
+TEST(WeightDelay, ALostRankTakesTheOlderVersionAlong) {
+  OneRank rank(DType::kFloat32);
+  RankSession lost = rank.session(), recovered = rank.session(), fresh = rank.session();
+  rank.begin(lost, 3);
+  Phase anew = lost.phase();
+  anew.from_step = 3;
+  fresh.start(anew, 3, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    use(state, lost.layers().at(layer));
+  });
+  const Phase phase = lost.phase();
+  recovered.start_with(phase, 3, *lost.release(), {});
+  for (int step = 3; step < 6; ++step) EXPECT_EQ(rank.train(recovered, step), rank.train(fresh, step));
+  EXPECT_TRUE(have_equal_weights(recovered, fresh));
+}
+
+/// What answers is the newest version.
+TEST(WeightDelay, AnEvaluationAsksTheNewestWeights) {
+  OneRank rank(DType::kFloat32);
+  RankSession delayed = rank.session(), plain = rank.session();
+  rank.begin(delayed, 3);
+  plain.start(small_phase(1, 1, 3, "1F1B", 3), 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    use(state, delayed.layers().at(layer));
+  });
+  EXPECT_EQ(delayed.runner()->answers(*rank.data, rank.order, 4), plain.runner()->answers(*rank.data, rank.order, 4));
+}
+
+}  // namespace
+}  // namespace frostpipe::test
