@@ -111,6 +111,9 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) 
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
+  // Of the next iteration, whose forwards have begun where iterations overlap.
+  if (stage.begin == 0 && keeps_older_weights_ && exchange_ > 0)
+    memory.exchange += (unpartitioned_.layout.pipeline_parallel_size - 1) * memory.until_backward;
   if (stage.begin == 0 && unpartitioned_.cache.on)
     memory.cache = 2 * unpartitioned_.num_micro_batches * output_bytes_of(unpartitioned_.first_trainable_layer - 1);
   if (num_slices(unpartitioned_) > 1) cut_into_slices(memory, stage, layers);

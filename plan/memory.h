@@ -19,7 +19,7 @@ struct RankMemory {
   Bytes optimizer_state = 0;    // trainable layers only: two moments for AdamW, none for SGD
   Bytes saved_activations = 0;  // from forward until backward, peak over the schedule
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
-  Bytes exchange = 0;           // tied gradients as they come from the pipeline's other end, when nothing is in flight
+  Bytes exchange = 0;           // tied gradients as they come from the other end, and what is in flight then
   Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
   /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W. With token slices the
   /// former is of one token of each sample.

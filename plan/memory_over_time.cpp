@@ -13,7 +13,7 @@ std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, cons
     if (span.rank != rank) continue;
     const ActionKind kind = span.action.kind;
     if (kind == ActionKind::reduce_gradient && peak.exchange > 0) {
-      changes.push_back({.at_ns = span.begin_ns, .bytes = held + peak.exchange, .action = span.action});
+      changes.push_back({.at_ns = span.begin_ns, .bytes = peak.lasting() + peak.exchange, .action = span.action});
       changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
     }
     if (!is_compute(kind)) continue;

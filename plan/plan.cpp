@@ -259,7 +259,7 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 int weight_delay(const Phase& phase) { return schedule_traits(phase.schedule).weight_delay; }
 
 Schedule schedule_of(const Phase& phase) {
-  Schedule schedule = phase.schedule_rows.empty() ? flushed(build_schedule(phase.schedule, shape_of(phase)))
+  Schedule schedule = phase.schedule_rows.empty() ? build_schedule(phase.schedule, shape_of(phase))
                                                   : compute_of_rows(phase, first_trainable_stage(phase));
   for (std::vector<Action>& list : schedule.body)
     for (Action& action : list) action.overlaps_next = false;  // pairs run one after the other

@@ -151,7 +151,7 @@ ScheduleShape shape_of(const Phase& phase);
 /// versions.
 int weight_delay(const Phase& phase);
 
-/// The lowered schedule of a phase. Iterations do not overlap, also where the schedule by its name would let them.
+/// The lowered schedule of a phase.
 Schedule schedule_of(const Phase& phase);
 
 /// Index of the phase that `step` belongs to.

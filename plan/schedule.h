@@ -99,7 +99,7 @@ Schedule seq_one_f_one_b(const ScheduleShape& shape);
 Schedule pipedream_2bw(const ScheduleShape& shape);
 
 /// The same without overlap: the prologue and the epilogue as one body, so that each iteration ends before the next
-/// begins. Not lowered. Schedules with only a body stay as they are.
+/// begins. Schedules with only a body stay as they are.
 Schedule flushed(Schedule schedule);
 
 /// `iterations` repetitions written out as one body: micro-batches count through, weight_version = max(iteration -

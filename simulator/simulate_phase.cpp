@@ -10,7 +10,15 @@ namespace {
 /// A flush schedule starts every iteration from the same state, namely after the meeting at the optimizer step: the
 /// second iteration's period is the period. Pipeline ranks that are frozen as a whole do not meet and run ahead, so
 /// that the first iterations are a transient.
-int iterations_until_steady(const Schedule& schedule) { return schedule.first_trainable_stage == 0 ? 2 : 5; }
+/// So are they where iterations overlap; the epilogue then counts as part of the last one.
+int iterations_until_steady(const Schedule& schedule) {
+  return schedule.first_trainable_stage == 0 && schedule.epilogue.empty() ? 2 : 5;
+}
+
+/// The last iteration that ends as all do.
+int last_whole_iteration(const Schedule& schedule, int iterations) {
+  return schedule.epilogue.empty() ? iterations - 1 : iterations - 2;
+}
 
 Nanoseconds end_of_step(const Trace& trace, int step) {
   Nanoseconds end = 0;
@@ -32,7 +40,8 @@ SeveralIterations simulate_until_steady(const Phase& phase, const StepSettings& 
   const ProfileCostModel costs(phase, settings, profile, cluster);
   const int iterations = iterations_until_steady(result.schedule);
   result.trace = simulate(result.schedule, phase.layout, costs, iterations);
-  result.period_ns = end_of_step(result.trace, iterations - 1) - end_of_step(result.trace, iterations - 2);
+  const int last = last_whole_iteration(result.schedule, iterations);
+  result.period_ns = end_of_step(result.trace, last) - end_of_step(result.trace, last - 1);
   return result;
 }
 
@@ -79,7 +88,8 @@ Nanoseconds period_ns(const Phase& phase, const CostModel& costs) {
   const Schedule schedule = schedule_of(phase);
   const int iterations = iterations_until_steady(schedule);
   const auto ends = simulate_timing(schedule, phase.layout, costs, iterations).iteration_end_ns;
-  return ends[iterations - 1] - ends[iterations - 2];
+  const int last = last_whole_iteration(schedule, iterations);
+  return ends[last] - ends[last - 1];
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
                         .num_micro_batches = lowered.num_micro_batches,
                         .num_slices = lowered.num_slices,
                         .first_trainable_stage = lowered.first_trainable_stage,
+                        .first_tag = 0,
                         .queues = {},
                         .arrived_before = {}};
   for (ReceiveQueue& queue : receive_queues(lowered))
@@ -66,7 +67,8 @@ int MessageExchange::peer_of(const Action& message) const {
 int MessageExchange::tag_of(const Action& message) const {
   const int sender = is_send(message.kind) ? message.stage : other_stage(message);
   const Part part = part_of(message);
-  return (sender * messages_.num_micro_batches + part.micro_batch) * messages_.num_slices + part.slice;
+  return messages_.first_tag + (sender * messages_.num_micro_batches + part.micro_batch) * messages_.num_slices +
+         part.slice;
 }
 
 Group& MessageExchange::group_of(const Action& message) const {

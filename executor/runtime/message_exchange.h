@@ -20,6 +20,7 @@ struct RankMessages {
   std::vector<int> pipeline_rank_of_stage;
   int num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
+  int first_tag = 0;  // where iterations overlap, every other one has tags of its own
   std::vector<ReceiveQueue> queues;
   /// By receive: the sends that have arrived when it has, for its sender has received them before.
   std::map<Action, std::vector<Action>> arrived_before;

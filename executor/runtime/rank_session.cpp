@@ -53,6 +53,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
 std::optional<HeldLayers> RankSession::release() {
   runner_.reset();
   stages_.clear();
+  other_stages_.clear();
   groups_ = {};
   if (!whole_) return std::nullopt;
   return HeldLayers{std::move(layers_), std::move(offloaded_)};
@@ -61,9 +62,11 @@ std::optional<HeldLayers> RankSession::release() {
 void RankSession::enter(const Phase& phase) {
   FROSTPIPE_CHECK(phase_.first_trainable_layer <= phase.first_trainable_layer,
                   "within a session frozen layers are never unfrozen");
+  FROSTPIPE_CHECK(!runner_ || !runner_->has_begun(), "a phase ends with an iteration that drains the pipeline");
   whole_ = false;
   runner_.reset();
   stages_.clear();
+  other_stages_.clear();
   for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
@@ -85,11 +88,13 @@ void RankSession::keep_two_versions() {
 void RankSession::make_runner() {
   if (weight_delay(phase_) > 0) keep_two_versions();
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
-    for (const int stage : stages_on(phase_, coordinate->pipeline_rank))
+    for (const int stage : stages_on(phase_, coordinate->pipeline_rank)) {
       stages_[stage] = factory_.make_stage(phase_, stage, layers_);
-    runner_.emplace(
-        phase_, communicator_.rank(),
-        RankParts{model_, layers_, stages_, groups_, device_, phase_.first_trainable_layer == 0 ? tied_values_ : 0});
+      if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_);
+    }
+    runner_.emplace(phase_, communicator_.rank(),
+                    RankParts{model_, layers_, stages_, other_stages_, groups_, device_,
+                              phase_.first_trainable_layer == 0 ? tied_values_ : 0});
   }
 }
 

@@ -75,7 +75,7 @@ class RankSession {
   std::map<int, LayerState> layers_;
   std::map<int, OffloadedMoments> offloaded_;
   ActiveGroups groups_;
-  std::map<int, std::unique_ptr<StageCompute>> stages_;
+  std::map<int, std::unique_ptr<StageCompute>> stages_, other_stages_;
   std::optional<ScheduleRunner> runner_;
 };
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "executor/runtime/schedule_runner.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -20,6 +21,7 @@ std::vector<SampleRange> share_of_replica(const std::vector<SampleRange>& batche
 
 std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
                                             std::int64_t most_tokens) {
+  FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
   const auto size = static_cast<std::size_t>(parts_.stages.begin()->second->answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   // Samples of one length together: see attention.h.
@@ -51,7 +53,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
     if (action.kind == ActionKind::send_forward) exchange.send(action, outputs.extract(place).mapped());
     if (action.kind != ActionKind::forward) continue;
     const MiniBatch batch = batch_of(action);
-    at::Tensor output = compute(action.stage).evaluate(batch, std::move(inputs[place]));
+    at::Tensor output = parts_.stages.at(action.stage)->evaluate(batch, std::move(inputs[place]));
     inputs.erase(place);
     if (action.stage + 1 < num_stages(schedule)) {
       (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);

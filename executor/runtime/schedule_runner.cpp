@@ -37,27 +37,45 @@ SampleRange share_of(const std::vector<SampleRange>& micro_batches) {
 
 }  // namespace
 
-/// What lives for one repetition of the body.
+/// What lives from the first action of an iteration to its last.
 struct ScheduleRunner::Iteration {
   int step = 0;
-  const std::vector<SampleRange>& micro_batches;  // this replica's
-  MessageExchange exchange;
-  GradientStep gradient_step;
-  StageTensors inputs{}, output_gradients{};  // of a stage, from RECV or the neighbour on this rank to its use
-  StageTensors outputs{}, input_gradients{};  // of a stage, until they are sent
+  MiniBatch batch;
+  bool uses_other_stages = false;
+  const RankParts& parts;
+  std::vector<SampleRange> micro_batches;  // this replica's
+  std::optional<MessageExchange> exchange{};
+  std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
+  StageTensors inputs{}, output_gradients{};    // of a stage, from RECV or the neighbour on this rank to its use
+  StageTensors outputs{}, input_gradients{};    // of a stage, until they are sent
 
   SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }
+  StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
 };
 
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
-    : phase_(phase), rank_(rank), parts_(parts) {
+    : phase_(phase), rank_(rank), parts_(parts), other_parts_{parts.model,        parts.layers, parts.other_stages,
+                                                              parts.other_stages, parts.groups, parts.device,
+                                                              parts.tied_values} {
   const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
   FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
   coordinate_ = *coordinate;
+  const int pipeline_rank = coordinate_.pipeline_rank;
   const Schedule schedule = schedule_of(phase);
-  body_ = schedule.body[coordinate_.pipeline_rank];
-  messages_ = messages_of(schedule, coordinate_.pipeline_rank, pipeline());
+  body_ = schedule.body[pipeline_rank];
+  overlaps_ = !schedule.epilogue.empty();
+  if (overlaps_) {
+    prologue_ = schedule.prologue[pipeline_rank];
+    epilogue_ = schedule.epilogue[pipeline_rank];
+  }
+  // An iteration's own actions have the same order whether another overlaps it or not.
+  messages_ = messages_of(flushed(schedule), pipeline_rank, pipeline());
+  other_messages_ = messages_;
+  other_messages_.first_tag = num_stages(schedule) * schedule.num_micro_batches * schedule.num_slices;
 }
+
+ScheduleRunner::ScheduleRunner(ScheduleRunner&&) noexcept = default;
+ScheduleRunner::~ScheduleRunner() = default;
 
 std::vector<int> ScheduleRunner::pipeline() const {
   std::vector<int> ranks;
@@ -86,7 +104,8 @@ std::int64_t ScheduleRunner::tokens_of(const Action& action, const MiniBatch& ba
 void ScheduleRunner::forward(Iteration& iteration, const Action& action) {
   const int stage = action.stage;
   const Part part = part_of(action);
-  at::Tensor output = compute(stage).forward(part, iteration.range_of(action), take(iteration.inputs, stage, part));
+  at::Tensor output =
+      iteration.compute(stage).forward(part, iteration.range_of(action), take(iteration.inputs, stage, part));
   if (!output.defined()) return;
   if (has_stage(stage + 1))
     iteration.inputs[{stage + 1, part}] = std::move(output);
@@ -98,8 +117,9 @@ void ScheduleRunner::backward(Iteration& iteration, const Action& action) {
   const int stage = action.stage;
   const Part part = part_of(action);
   at::Tensor received = take(iteration.output_gradients, stage, part);
-  at::Tensor gradient = action.kind == ActionKind::backward ? compute(stage).backward(part, std::move(received))
-                                                            : compute(stage).input_gradient(part, std::move(received));
+  at::Tensor gradient = action.kind == ActionKind::backward
+                            ? iteration.compute(stage).backward(part, std::move(received))
+                            : iteration.compute(stage).input_gradient(part, std::move(received));
   if (!gradient.defined()) return;
   if (has_stage(stage - 1))
     iteration.output_gradients[{stage - 1, part}] = std::move(gradient);
@@ -115,26 +135,26 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::input_gradient:
       return backward(iteration, action);
     case ActionKind::weight_gradient:
-      return compute(action.stage).weight_gradient(part_of(action));
+      return iteration.compute(action.stage).weight_gradient(part_of(action));
     case ActionKind::cache_read:
-      return compute(action.stage).cache_read(*action.micro_batch, iteration.range_of(action));
+      return iteration.compute(action.stage).cache_read(*action.micro_batch, iteration.range_of(action));
     case ActionKind::cache_write:
-      return compute(action.stage).cache_write(*action.micro_batch, iteration.range_of(action));
+      return iteration.compute(action.stage).cache_write(*action.micro_batch, iteration.range_of(action));
     case ActionKind::send_forward:
-      return iteration.exchange.send(action, take(iteration.outputs, action.stage, part_of(action)));
+      return iteration.exchange->send(action, take(iteration.outputs, action.stage, part_of(action)));
     case ActionKind::send_backward:
-      return iteration.exchange.send(action, take(iteration.input_gradients, action.stage, part_of(action)));
+      return iteration.exchange->send(action, take(iteration.input_gradients, action.stage, part_of(action)));
     case ActionKind::recv_forward:
-      iteration.inputs[{action.stage, part_of(action)}] = iteration.exchange.receive(action);
+      iteration.inputs[{action.stage, part_of(action)}] = iteration.exchange->receive(action);
       return;
     case ActionKind::recv_backward:
-      iteration.output_gradients[{action.stage, part_of(action)}] = iteration.exchange.receive(action);
+      iteration.output_gradients[{action.stage, part_of(action)}] = iteration.exchange->receive(action);
       return;
     case ActionKind::reduce_gradient:
-      return iteration.gradient_step.reduce(action.stage);
+      return iteration.gradient_step->reduce(action.stage);
     case ActionKind::optimizer_step:
-      iteration.gradient_step.update(action.stage);
-      if (iteration.gradient_step.is_done()) updates_ = iteration.step + 1;
+      iteration.gradient_step->update(action.stage);
+      if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
       return;
     default:
       FROSTPIPE_CHECK(false, "schedules of plans have no other actions");
@@ -144,40 +164,66 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
                        error.what_without_backtrace());
 }
 
-IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
-                                              const IterationUpdate& update, Trace& trace) {
-  const std::vector<SampleRange> micro_batches = micro_batches_of(batch);
-  const auto tokens = [&](const Action& action) {
-    return tokens_of(action, batch, micro_batches[*action.micro_batch]);
+std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch& batch, const MiniBatch* next,
+                                                                 int step, bool with_other_stages) {
+  auto iteration = std::make_unique<Iteration>(Iteration{.step = step,
+                                                         .batch = batch,
+                                                         .uses_other_stages = with_other_stages,
+                                                         .parts = with_other_stages ? other_parts_ : parts_,
+                                                         .micro_batches = micro_batches_of(batch)});
+  const auto tokens = [this, of = iteration.get()](const Action& action) {
+    return tokens_of(action, of->batch, of->range_of(action));
   };
   const auto is_left_out = [&](const Action& action) { return action.micro_batch && tokens(action) == 0; };
-  const auto make = [&](const Action& receive) { return make_activation(tokens(receive)); };
+  const auto make = [this, tokens](const Action& receive) { return make_activation(tokens(receive)); };
   // The queues are known to suffice for all micro-batches and slices.
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;
-  Iteration iteration{.step = step,
-                      .micro_batches = micro_batches,
-                      .exchange = {messages_, parts_.groups, posted, is_left_out, make},
-                      .gradient_step = {phase_, rank_, parts_, update}};
+  iteration->exchange.emplace(with_other_stages ? other_messages_ : messages_, parts_.groups, posted, is_left_out,
+                              make);
   const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
-  for (auto& [stage, compute] : parts_.stages)
-    compute->begin_iteration(batch, share_of(micro_batches), next, next_share);
+  for (auto& [stage, compute] : iteration->parts.stages)
+    compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
+  return iteration;
+}
+
+IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
+                                              const IterationUpdate& update, Trace& trace, bool drains) {
+  std::unique_ptr<Iteration> now = std::move(begun_), coming;
+  std::vector<Action> actions;
+  if (!now) {
+    now = begin(batch, overlaps_ ? nullptr : next, step, false);
+    actions = prologue_;
+  }
+  FROSTPIPE_CHECK(now->step == step, "iterations follow each other");
+  const bool goes_on = overlaps_ && next && !drains;
+  if (goes_on) {
+    coming = begin(*next, nullptr, step + 1, !now->uses_other_stages);
+    for (auto& [stage, compute] : coming->parts.stages) compute->use_newest_weights();
+  }
+  now->gradient_step.emplace(phase_, rank_, now->parts, update);
+  const std::vector<Action>& others = overlaps_ && !goes_on ? epilogue_ : body_;
+  actions.insert(actions.end(), others.begin(), others.end());
   std::vector<Action> performed;
   parts_.device.first_mark();
-  for (const Action& action : body_) {
-    if (is_left_out(action)) continue;
+  for (const Action& action : actions) {
+    Iteration& iteration = action.iteration_offset == 0 ? *now : *coming;
+    if (action.micro_batch && tokens_of(action, iteration.batch, iteration.range_of(action)) == 0) continue;
     const NamedAction named(action);
-    perform(iteration, action);
+    Action of_iteration = action;
+    of_iteration.iteration_offset = 0;
+    perform(iteration, of_iteration);
     parts_.device.mark();
     performed.push_back(action);
   }
-  iteration.exchange.finish();
+  now->exchange->finish();
+  begun_ = std::move(coming);
   parts_.device.synchronize();
   const std::vector<Nanoseconds> marks = parts_.device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
-  return std::move(iteration.gradient_step.result());
+  return std::move(now->gradient_step->result());
 }
 
 }  // namespace frostpipe

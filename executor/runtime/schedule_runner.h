@@ -1,5 +1,6 @@
 #pragma once
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,10 +22,16 @@ class ScheduleRunner {
  public:
   /// The parts must outlive the runner.
   ScheduleRunner(const Phase& phase, int rank, const RankParts& parts);
+  ScheduleRunner(ScheduleRunner&&) noexcept;  // before its first iteration
+  ~ScheduleRunner();
 
-  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run.
+  /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. Where
+  /// iterations overlap, the next one begins in it, unless `drains` or there is none: then nothing is left under way.
+  /// All ranks of the phase decide alike.
   IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
-                                Trace& trace);
+                                Trace& trace, bool drains = false);
+  /// The next iteration has.
+  bool has_begun() const { return begun_ != nullptr; }
 
   /// Optimizer steps that this rank's stages have done, if they did any: a step that ends with the loss of a peer may
   /// have been done all the same.
@@ -41,7 +48,8 @@ class ScheduleRunner {
   void perform(Iteration& iteration, const Action& action);
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
-  StageCompute& compute(int stage) { return *parts_.stages.at(stage); }
+  /// An iteration from its first action on. `next`: to read ahead.
+  std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step, bool with_other_stages);
   bool has_stage(int stage) const { return parts_.stages.contains(stage); }
   at::Tensor make_activation(std::int64_t tokens) { return parts_.stages.begin()->second->make_activation(tokens); }
   /// Of what an action works on, `range` of the mini-batch: of its token slice, if it has one.
@@ -54,10 +62,12 @@ class ScheduleRunner {
 
   Phase phase_;
   int rank_;
-  RankParts parts_;
+  RankParts parts_, other_parts_;
   MeshCoordinate coordinate_;
-  std::vector<Action> body_;
-  RankMessages messages_;
+  bool overlaps_ = false;  // iterations do; the last rank's prologue is empty all the same
+  std::vector<Action> prologue_, body_, epilogue_;
+  RankMessages messages_, other_messages_;  // of one iteration
+  std::unique_ptr<Iteration> begun_;
   std::optional<int> updates_;
 };
 

@@ -28,6 +28,9 @@ class StageCompute {
   /// mini-batch after it, to read ahead (none at the end of the run). Both outlive the iteration.
   virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                                SampleRange next_share) = 0;
+  /// After begin_iteration: another iteration is still under way, so the newest weights are those of this one, which
+  /// will be the older ones when that has ended.
+  virtual void use_newest_weights() {}
 
   /// Waits for what the cache has of the micro-batch.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;

@@ -66,8 +66,14 @@ class TransformerStage final : public StageCompute {
                        SampleRange next_share) override {
     batch_ = &batch;
     loss_ = at::Tensor();
+    used_.clear();
+    for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
     cached_share_.begin_iteration(batch, share, next, next_share);
+  }
+
+  void use_newest_weights() override {
+    for (auto& [layer, parameters] : used_) parameters = layers_.at(layer).parameters;
   }
 
   void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
@@ -184,7 +190,7 @@ class TransformerStage final : public StageCompute {
   /// Layers that train, with the weights that the iteration uses.
   at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = range.begin; layer < range.end; ++layer)
-      activation = forward_layer(config_, layer, used_parameters(layers_.at(layer)), activation, batch);
+      activation = forward_layer(config_, layer, used_.at(layer), activation, batch);
     return activation;
   }
 
@@ -259,6 +265,7 @@ class TransformerStage final : public StageCompute {
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
+  std::map<int, std::vector<Parameter>> used_;      // of this iteration, by layer that trains
   std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to F
   std::map<int, at::Tensor> at_boundary_;           // by micro-batch, from F to CACHE_WRITE
   std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices

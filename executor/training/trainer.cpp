@@ -40,12 +40,13 @@ void Trainer::run_round(const RendezvousInfo& info) {
   catch_up_on_baseline();
   while (state_.step < run_.num_steps) {
     round_.checkpoints().report();
-    if (membership_.is_to_end()) return end_early();
+    const bool ends = membership_.is_to_end();
+    if (ends && !has_begun_) return end_early();  // else what has begun is finished first
     if (round_.checkpoints().is_due(state_.step)) write_checkpoint();
     change_phase_if_due();
-    train_step();
+    train_step(ends);
     ++state_.step;
-    if (is_tested_now()) evaluate_and_judge();
+    if (is_tested_after(state_.step)) evaluate_and_judge();
   }
   finish();
 }
@@ -65,6 +66,7 @@ void Trainer::join(const RendezvousInfo& info) {
 
 /// After a loss: gives up every connection of the round, and keeps what is whole.
 void Trainer::leave() {
+  has_begun_ = false;
   round_.sever();
   state_.undo_decision();
   recovery_.keep_layers();
@@ -107,7 +109,13 @@ void Trainer::enter(const Phase& phase) {
   state_.clock.restart_step(steady_now_ns());
 }
 
-void Trainer::train_step() {
+/// Whether the next step may not begin in this one: nobody evaluates or changes the phase with half a step under way.
+bool Trainer::drains_pipeline(bool is_last) const {
+  const int next = state_.step + 1;
+  return is_last || is_tested_after(next) || state_.phases.may_change_at(next);
+}
+
+void Trainer::train_step(bool is_last) {
   const int step = state_.step;
   state_.clock.begin_step(steady_now_ns());
   const MiniBatch batch = batches_->at(step);
@@ -119,10 +127,12 @@ void Trainer::train_step() {
                         .weight_decay = run_.options.weight_decay,
                         .step = step + 1};
   IterationResult result;
+  const bool drains = drains_pipeline(is_last);
+  has_begun_ = weight_delay(round_.session().phase()) > 0 && !drains;
   if (ScheduleRunner* const runner = round_.session().runner()) {
-    result =
-        runner->run_iteration(batch, next ? &*next : nullptr, step,
-                              {.rule = rule, .gradient_clip = run_.options.gradient_clip}, state_.recorder.trace());
+    result = runner->run_iteration(batch, next ? &*next : nullptr, step,
+                                   {.rule = rule, .gradient_clip = run_.options.gradient_clip}, state_.recorder.trace(),
+                                   drains);
   }
   state_.phases.record(result.block_square_sums);
   record_step({.step = step,
@@ -193,7 +203,9 @@ void Trainer::finish() {
 }
 
 /// After each epoch, and at the run's end, which may be in the middle of one.
-bool Trainer::is_tested_now() const { return state_.step % run_.steps_per_epoch == 0 || state_.step == run_.num_steps; }
+bool Trainer::is_tested_after(int num_steps) const {
+  return num_steps % run_.steps_per_epoch == 0 || num_steps == run_.num_steps;
+}
 
 /// A loss in the middle of an evaluation has lost the evaluation.
 bool Trainer::is_evaluated() const {
@@ -203,7 +215,7 @@ bool Trainer::is_evaluated() const {
 
 /// At the beginning of a round: what a loss has prevented of the evaluation at this step, or of the verdict after it.
 void Trainer::catch_up_on_evaluation() {
-  if (!is_tested_now()) return;
+  if (!is_tested_after(state_.step)) return;
   if (!is_evaluated()) return evaluate_and_judge();
   if (state_.gate.is_to_judge_at(state_.step)) confirm_or_take_back_freeze(state_.summary.evaluations.back().accuracy);
 }

@@ -30,13 +30,14 @@ class Trainer {
   void write_checkpoint();
   void change_phase_if_due();
   void enter(const Phase& phase);
-  void train_step();
+  void train_step(bool is_last);
   void record_step(const StepRecord& step);
   void report_progress();
   void end_early();
   void finish();
 
-  bool is_tested_now() const;
+  bool is_tested_after(int num_steps) const;
+  bool drains_pipeline(bool is_last) const;
   bool is_evaluated() const;
   void catch_up_on_evaluation();
   void evaluate_and_judge();
@@ -56,6 +57,7 @@ class Trainer {
   double recent_loss_ = 0;  // sum over the steps since the last report
   int recent_steps_ = 0;
   bool has_said_unrecorded_ = false;
+  bool has_begun_ = false;  // the next step, on the ranks of this round: iterations overlap
 };
 
 }  // namespace frostpipe

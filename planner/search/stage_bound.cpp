@@ -128,6 +128,7 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
 StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs)
     : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
       virtual_stages_(unpartitioned.virtual_stages),
+      overlaps_(weight_delay(unpartitioned) > 0),
       first_trainable_layer_(unpartitioned.first_trainable_layer) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
@@ -204,6 +205,7 @@ StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
   terms.through_ns = after(chain_forward_) + after(chain_backward_) +
                      2 * (messages_.back() - messages_[pipeline_rank]) +
                      std::max(forwards + of_stage(chain_backward_), of_stage(chain_forward_) + backwards);
+  if (overlaps_) terms.to_ns = terms.back_ns = terms.through_ns = 0;
   return terms;
 }
 
@@ -246,6 +248,7 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
                                   static_cast<double>(work.least[layer]));
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
+  if (weight_delay(unpartitioned) > 0) return std::max(sum / p, largest_layer);
   const bool splits = splits_backward(unpartitioned);
   if (unpartitioned.virtual_stages > 1 || splits) {
     const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);

@@ -45,6 +45,7 @@ struct WorkByLayer {
 /// later stage comes after the former and before the latter of the same micro-batch. The second term does not hold of
 /// them; in its place one micro-batch goes through all layers and back, after the update of layer 0 and before the
 /// norm.
+/// Where iterations overlap, nothing but its own list holds up a rank: to and back are 0, and so is the second term.
 class StageBound {
  public:
   /// For the layout, micro-batches, frozen layers, cache and recomputing of `unpartitioned`, whose partition is not
@@ -79,6 +80,7 @@ class StageBound {
  private:
   int pipeline_ranks_ = 1;
   int virtual_stages_ = 1;
+  bool overlaps_ = false;                    // iterations do
   std::vector<std::vector<int>> stages_on_;  // by pipeline rank
   int first_trainable_layer_ = 0;
   std::map<std::string, WorkByLayer> work_;                           // by device type; sums before each layer
@@ -95,7 +97,7 @@ class StageBound {
 /// to k and r the least share that the smaller micro-batch's time is of the mean one's; so a(p) <= T / r (1 - (1 - r /
 /// m)^p). And a layer is on one pipeline rank. With several stages per rank, or where the backward is split, an even
 /// share of all work and of what ranks wait before and after theirs (rank k's first stage has k layers before it or
-/// more), and one micro-batch through all layers and back.
+/// more), and one micro-batch through all layers and back. Where iterations overlap, an even share of all work alone.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe

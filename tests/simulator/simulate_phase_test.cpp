@@ -72,6 +72,31 @@ TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
   EXPECT_EQ(result.summary.iteration_ns, 2000);
 }
 
+// F = 10, B = 20, no messages. A flush costs (p - 1)(F + B). Where iterations overlap, all ranks still meet for the
+// norm: rank 0's last backward ends (p - 1) B after that of rank p - 1.
+TEST(SimulatePhase, IterationsThatOverlapStillMeet) {
+  const Profile profile =
+      synthetic_profile(3, {{.forward_ns = 10, .input_gradient_ns = 0, .weight_gradient_ns = 20, .update_ns = 0}});
+  const Cluster cluster = free_cluster(8);
+  for (const int p : {1, 2, 4, 8}) {
+    Partition partition;
+    for (int stage = 0; stage < p; ++stage) partition.push_back({8 * stage / p, 8 * (stage + 1) / p});
+    const Nanoseconds forward = 80 / p, backward = 160 / p;
+    for (const int m : {8, 9, 16}) {
+      Phase phase = phase_of(partition, 1, m, 0);
+      const auto iteration_ns = [&] {
+        const StepSettings settings{m, kOptimizer, kDtype};
+        const Nanoseconds found = simulate_phase(phase, settings, profile, cluster).summary.iteration_ns;
+        EXPECT_EQ(simulated_iteration_ns(phase, settings, profile, cluster), found);
+        return found;
+      };
+      EXPECT_EQ(iteration_ns(), (m + p - 1) * (forward + backward)) << p << " " << m;
+      phase.schedule = "PipeDream-2BW";
+      EXPECT_EQ(iteration_ns(), m * (forward + backward) + (p - 1) * backward) << p << " " << m;
+    }
+  }
+}
+
 /// Equal layers, one per stage, whose forward takes 12 / v and backward 24 / v of a micro-batch: 12 and 24 a rank.
 Phase looped_phase(const std::string& schedule, int p, int v, int m) {
   Partition partition;

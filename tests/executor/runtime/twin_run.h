@@ -49,22 +49,20 @@ struct TwinRun {
   TwinRun(Job& with_job, Optimizer with_optimizer)
       : job(with_job),
         optimizer(with_optimizer),
-        data(small_samples(job.config, kSamples)),
-        order(kSamples),
+        data(small_samples(job.config, kAllSamples)),
         session(job.session(*data, optimizer, kDtype)),
         reference(job.config, kSeed, layer_types_of(kDtype).kept) {
-    std::iota(order.begin(), order.end(), 0);
-    batch = mini_batch(*data, order, kSamples, 0);
-    whole = job.whole(*data, batch, kDtype);
+    for (int begin = 0; begin < kAllSamples; begin += 5) {
+      std::vector<int>& order = orders.emplace_back();
+      for (int i = 0; i < kSamples; ++i) order.push_back((begin + i) % kAllSamples);
+    }
   }
-  static constexpr int kSamples = 13;
+  static constexpr int kSamples = 13, kAllSamples = 20;
   static constexpr DType kDtype = DType::kFloat64;
   Job& job;
   Optimizer optimizer;
   std::unique_ptr<Samples> data;
-  std::vector<int> order;
-  MiniBatch batch;
-  MicroBatch whole;
+  std::vector<std::vector<int>> orders;  // other samples in each step
   RankSession session;
   ReferenceModel reference;
   int step = 0;
@@ -88,14 +86,18 @@ struct TwinRun {
     weight_delay(phase) > 0 ? reference.delay_updates() : reference.delay_no_updates();
   }
 
-  void train_one_step(int first_trainable) {
+  MiniBatch batch_of(int of_step) const { return mini_batch(*data, orders[of_step % orders.size()], kSamples, 0); }
+
+  /// `drains`: the pipeline, since a reconfiguration follows.
+  void train_one_step(int first_trainable, bool drains) {
     const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
     Trace trace;
     IterationResult result;
+    const MiniBatch batch = batch_of(step), next = batch_of(step + 1);
     if (session.runner())
-      result = session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace);
+      result = session.runner()->run_iteration(batch, &next, step, {.rule = rule, .gradient_clip = 1}, trace, drains);
     const double loss = agreed_loss(*job.communicator, result);
-    const double expected = reference.loss_and_gradients(whole, first_trainable);
+    const double expected = reference.loss_and_gradients(job.whole(*data, batch, kDtype), first_trainable);
     CHECK_RANK(std::abs(loss - expected) <= 1e-9 * (1 + std::abs(expected)),
                fmt::format("step {}: loss {} instead of {}", step, loss, expected));
     reference.step(optimizer, 0.01, 0.1, 1.0, first_trainable);
@@ -134,7 +136,7 @@ inline void elastic_run_equals_single_process(Job& job, Optimizer optimizer, con
   TwinRun run(job, optimizer);
   for (const Segment& segment : segments) {
     run.enter(segment);
-    for (int i = 0; i < segment.steps; ++i) run.train_one_step(segment.first_trainable);
+    for (int i = 0; i < segment.steps; ++i) run.train_one_step(segment.first_trainable, i + 1 == segment.steps);
     run.check_that_replicas_hold_the_same_bits(segment.d);
   }
   if (optimizer == Optimizer::kAdamW) run.check_offloaded_moments(segments.back().first_trainable);

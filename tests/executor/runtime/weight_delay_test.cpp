@@ -115,6 +115,35 @@ TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
   }
 }
 
+/// Where the next iteration begins in each, and where none does.
+RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
+  Job job(self);
+  const std::unique_ptr<Samples> data = small_samples(job.config, 9);
+  std::vector<int> order(9);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(*data, order, 9, 0);
+  const auto train = [&](RankSession& session, const std::vector<bool>& drains) {
+    session.start(small_phase(2, 1, 3, "PipeDream-2BW", 0), 0,
+                  [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                    randomise_layer(job.config, layer, kSeed, state);
+                  });
+    for (std::size_t i = 0; i < drains.size(); ++i) {
+      Trace trace;
+      const int step = static_cast<int>(i);
+      session.runner()->run_iteration(batch, &batch, step,
+                                      {.rule = {.learning_rate = 0.01, .step = step + 1}, .gradient_clip = 1}, trace,
+                                      drains[i]);
+      CHECK_RANK(session.runner()->has_begun() == !drains[i], "the next iteration");
+    }
+  };
+  RankSession flushed = job.session(*data, Optimizer::kAdamW, DType::kFloat32),
+              overlapped = job.session(*data, Optimizer::kAdamW, DType::kFloat32);
+  train(flushed, {true, true, true, true, true});
+  train(overlapped, {false, false, true, false, true});
+  for (const auto& [layer, state] : flushed.layers())
+    CHECK_RANK(at::equal(state.weights, overlapped.layers().at(layer).weights), fmt::format("layer {}", layer));
+}
+
 /// Of a start at the step at which the phase begins.
 TEST(WeightDelay, ALostRankTakesTheOlderVersionAlong) {
   OneRank rank(DType::kFloat32);
