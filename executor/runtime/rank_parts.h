@@ -16,11 +16,11 @@ struct RankParts {
   const Model& model;
   std::map<int, LayerState>& layers;                     // at least those of the stages
   std::map<int, std::unique_ptr<StageCompute>>& stages;  // those of the rank
-  /// The same again for every other iteration, where iterations overlap; else empty.
-  std::map<int, std::unique_ptr<StageCompute>>& other_stages;
   ActiveGroups& groups;
   ComputeDevice& device;
   std::int64_t tied_values = 0;  // see RankSession::tie_embeddings
+  /// The stages again for every other iteration, where iterations overlap; else null.
+  std::map<int, std::unique_ptr<StageCompute>>* other_stages = nullptr;
 };
 
 }  // namespace frostpipe

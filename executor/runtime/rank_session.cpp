@@ -93,8 +93,8 @@ void RankSession::make_runner() {
       if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_);
     }
     runner_.emplace(phase_, communicator_.rank(),
-                    RankParts{model_, layers_, stages_, other_stages_, groups_, device_,
-                              phase_.first_trainable_layer == 0 ? tied_values_ : 0});
+                    RankParts{model_, layers_, stages_, groups_, device_,
+                              phase_.first_trainable_layer == 0 ? tied_values_ : 0, &other_stages_});
   }
 }
 

@@ -54,9 +54,7 @@ struct ScheduleRunner::Iteration {
 };
 
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
-    : phase_(phase), rank_(rank), parts_(parts), other_parts_{parts.model,        parts.layers, parts.other_stages,
-                                                              parts.other_stages, parts.groups, parts.device,
-                                                              parts.tied_values} {
+    : phase_(phase), rank_(rank), parts_(parts) {
   const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
   FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
   coordinate_ = *coordinate;
@@ -65,6 +63,9 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   body_ = schedule.body[pipeline_rank];
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
+    FROSTPIPE_CHECK(parts.other_stages, "iterations that overlap need stages each");
+    other_parts_.emplace(
+        RankParts{parts.model, parts.layers, *parts.other_stages, parts.groups, parts.device, parts.tied_values});
     prologue_ = schedule.prologue[pipeline_rank];
     epilogue_ = schedule.epilogue[pipeline_rank];
   }
@@ -169,7 +170,7 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   auto iteration = std::make_unique<Iteration>(Iteration{.step = step,
                                                          .batch = batch,
                                                          .uses_other_stages = with_other_stages,
-                                                         .parts = with_other_stages ? other_parts_ : parts_,
+                                                         .parts = with_other_stages ? *other_parts_ : parts_,
                                                          .micro_batches = micro_batches_of(batch)});
   const auto tokens = [this, of = iteration.get()](const Action& action) {
     return tokens_of(action, of->batch, of->range_of(action));

@@ -62,7 +62,8 @@ class ScheduleRunner {
 
   Phase phase_;
   int rank_;
-  RankParts parts_, other_parts_;
+  RankParts parts_;
+  std::optional<RankParts> other_parts_;  // where iterations overlap
   MeshCoordinate coordinate_;
   bool overlaps_ = false;  // iterations do; the last rank's prologue is empty all the same
   std::vector<Action> prologue_, body_, epilogue_;
