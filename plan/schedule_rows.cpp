@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plan/stages.h"
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 #include "profiles/separated_values.h"
 
@@ -38,22 +39,24 @@ bool names_a_builder(const std::string& schedule) {
 }
 
 bool belongs_to_one_iteration(const Action& action) {
-  return action.iteration_offset == 0 && action.weight_version == 0 && !action.slice;
+  return action.iteration_offset == 0 && action.weight_version == 0;
 }
 
-std::string shape_text(int ranks, int stages, int micro_batches) {
-  return fmt::format("{} pipeline rank{}, {} stage{} and {} micro-batch{}", ranks, ranks == 1 ? "" : "s", stages,
-                     stages == 1 ? "" : "s", micro_batches, micro_batches == 1 ? "" : "es");
+std::string shape_text(int ranks, int stages, int micro_batches, int slices) {
+  return fmt::format("{} pipeline rank{}, {} stage{} and {} micro-batch{}{}", ranks, ranks == 1 ? "" : "s", stages,
+                     stages == 1 ? "" : "s", micro_batches, micro_batches == 1 ? "" : "es",
+                     slices == 1 ? "" : fmt::format(" of {} token slices", slices));
 }
 
 std::string shape_text(const Schedule& schedule) {
-  return shape_text(num_pipeline_ranks(schedule), num_stages(schedule), schedule.num_micro_batches);
+  return shape_text(num_pipeline_ranks(schedule), num_stages(schedule), schedule.num_micro_batches,
+                    schedule.num_slices);
 }
 
 /// The partition says how many stages there are: the phase may have another schedule now.
 std::string shape_text(const Phase& phase) {
   return shape_text(phase.layout.pipeline_parallel_size, static_cast<int>(phase.partition.size()),
-                    phase.num_micro_batches);
+                    phase.num_micro_batches, num_slices(phase));
 }
 
 }  // namespace
@@ -112,7 +115,7 @@ void require_schedule_rows(const Phase& phase, const std::string& place) {
   for (const std::vector<Action>& list : read.body) {
     const auto other = std::ranges::find_if_not(list, belongs_to_one_iteration);
     if (other != list.end())
-      throw InvalidInput(at, "must have no token slices, later iterations or weight versions, which plans do not have",
+      throw InvalidInput(at, "must have no later iterations or weight versions, which plans do not have",
                          to_string(*other));
   }
   if (const int first = first_trainable_stage(phase); first < read.first_trainable_stage)
@@ -131,9 +134,9 @@ TrainingPlan with_schedule_of_file(TrainingPlan plan, std::string_view csv, cons
     if (shape_text(schedule) != shape_text(phase))
       throw InvalidInput(
           fmt::format("{}: has {}, but phases[{}] of {} has {}; plan with --fix pp={} --fix m={} and a --schedule of "
-                      "as many stages",
+                      "as many stages{}",
                       file, shape_text(schedule), i, plan_source, shape_text(phase), num_pipeline_ranks(schedule),
-                      schedule.num_micro_batches));
+                      schedule.num_micro_batches, schedule.num_slices > 1 ? " and token slices" : ""));
     set_schedule_rows(phase, file.substr(file.rfind('/') + 1), rows_of(csv), file);
   }
   return plan;

@@ -40,7 +40,7 @@ std::vector<int> equal_slices(int length, int slices) {
 
 void require_token_slices(const Phase& phase, const Model& model, const std::string& place) {
   if (phase.token_slices.empty()) return;
-  if (!schedule_traits(phase.schedule).has_slices)
+  if (phase.schedule_rows.empty() && !schedule_traits(phase.schedule).has_slices)
     throw InvalidInput(place + ".token_slices", "must be empty unless the schedule is TeraPipe or Seq1F1B",
                        fmt::format("{} slices with {}", phase.token_slices.size(), phase.schedule));
   if (!model.is_causal) throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2)", model.name);

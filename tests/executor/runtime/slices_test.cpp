@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/schedule.h"
+#include "plan/schedule_rows.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"
@@ -51,6 +53,65 @@ RANK_TEST(Slices, GradientsOn1StageEqualOneProcess, 1) { some_slices_equal_one_p
 RANK_TEST(Slices, GradientsOn2StagesEqualOneProcess, 2) { some_slices_equal_one_process(self, 2, 1); }
 RANK_TEST(Slices, GradientsOn4StagesEqualOneProcess, 4) { some_slices_equal_one_process(self, 4, 1); }
 RANK_TEST(Slices, GradientsOn2StagesWith2ReplicasEqualOneProcess, 4) { some_slices_equal_one_process(self, 2, 2); }
+
+/// The schedule with every backward split: I in the place of B, and the W's last.
+Schedule split(Schedule schedule) {
+  for (std::vector<Action>& list : schedule.body) {
+    std::vector<Action> later;
+    for (Action& action : list) {
+      if (action.kind != ActionKind::backward) continue;
+      action.kind = ActionKind::weight_gradient;
+      later.push_back(action);
+      action.kind = ActionKind::input_gradient;
+    }
+    list.insert(list.end(), later.begin(), later.end());
+  }
+  return schedule;
+}
+
+/// Two stages per rank: the forwards of all slices of all stages, then their backwards in the opposite order.
+Schedule all_forwards_first(int p, int m, int slices) {
+  Schedule schedule{.name = "all", .num_micro_batches = m, .num_slices = slices};
+  for (int stage = 0; stage < 2 * p; ++stage) schedule.pipeline_rank_of_stage.push_back(stage % p);
+  for (int rank = 0; rank < p; ++rank) {
+    std::vector<Action> list;
+    for (int stage = rank; stage < 2 * p; stage += p)
+      for (int unit = 0; unit < m * slices; ++unit)
+        list.push_back({.kind = ActionKind::forward,
+                        .stage = stage,
+                        .micro_batch = OptionalIndex(unit / slices),
+                        .slice = OptionalIndex(unit % slices)});
+    for (std::size_t i = list.size(); i-- > 0;) {
+      Action backward = list[i];
+      backward.kind = ActionKind::backward;
+      list.push_back(backward);
+    }
+    schedule.body.push_back(std::move(list));
+  }
+  return schedule;
+}
+
+/// Lists that no builder makes.
+void own_lists_equal_one_process(const RankEnvironment& self, int p) {
+  Job job(self);
+  train_a_text_model(job);
+  const Schedule seq =
+      build_schedule("Seq1F1B", {.pipeline_parallel_size = p, .num_micro_batches = p + 1, .token_slices = 3});
+  for (const Schedule& list : {split(seq), all_forwards_first(p, 2, 3), split(all_forwards_first(p, 2, 3))}) {
+    for (const int first_trainable_layer : {0, 3}) {
+      Phase phase = small_phase(p, 1, list.num_micro_batches, "", first_trainable_layer);
+      const int stages = num_stages(list);
+      phase.partition.clear();
+      for (int stage = 0; stage < stages; ++stage)
+        phase.partition.push_back({8 * stage / stages, 8 * (stage + 1) / stages});
+      phase.token_slices = {2, 3, 4};
+      set_schedule_rows(phase, "mine.csv", rows_of(to_csv(list)), "a test");
+      check_gradients(job, phase, DType::kFloat64, 11);
+    }
+  }
+}
+RANK_TEST(Slices, GradientsByOwnListsOn2RanksEqualOneProcess, 2) { own_lists_equal_one_process(self, 2); }
+RANK_TEST(Slices, GradientsByOwnListsOn4RanksEqualOneProcess, 4) { own_lists_equal_one_process(self, 4); }
 
 void slice_grid_equals_one_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
