@@ -197,7 +197,8 @@ class MethodTest(CliTest):
         sentence = "PipeDream-2BW changes what the optimizer does"
         for method, options in (("pipedream-2bw", ()), ("static", ("--schedule", "PipeDream-2BW"))):
             with self.subTest(method=method):
-                self.assertIn(sentence, self.plan("delayed.json", method, "--fix", "pp=2", *options).stdout)
+                self.assertIn(sentence, self.plan("delayed.json", method, "--fix", "pp=2",
+                                                  "--ignore-memory-limit", *options).stdout)
                 phase = self.read("delayed.json")["phases"][0]
                 self.assertEqual(phase["schedule"], "PipeDream-2BW")
                 done = self.run_tool("simulate", "delayed.json", "--format", "json")

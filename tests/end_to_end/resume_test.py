@@ -46,7 +46,7 @@ class ResumeTest(InterruptedCase):
         self.go_on_to_the_bit("static.json", "pipetransformer.json")
 
     def test_delayed_updates_go_on_with_both_versions_of_the_weights(self):
-        self.edit("static.json", lambda plan: plan["phases"][0].update(schedule="PipeDream-2BW"))
+        self.edit("static.json", lambda plan: plan["phases"][0].update(schedule="PipeDream-2BW", num_micro_batches=2))
         shutil.copy(self.folder / "static.json", self.folder / "delayed.json")
         self.go_on_to_the_bit("delayed.json")
 

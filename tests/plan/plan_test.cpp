@@ -216,7 +216,7 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
 TEST_F(BadPlan, NamesThatNobodyKnows) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
             "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, "
-            "InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, TeraPipe, Seq1F1B, is \"zigzag\"");
+            "InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, PipeDream-2BW, TeraPipe, Seq1F1B, is \"zigzag\"");
   EXPECT_EQ(read_error_of(with(good_, "\"optimizer\": \"adamw\"", "\"optimizer\": \"lion\"")),
             "plan.json: optimizer: must be adamw or sgd, is \"lion\"");
   EXPECT_EQ(read_error_of(with(good_, "\"dtype\": \"float32\"", "\"dtype\": \"int3\"")),

@@ -9,6 +9,7 @@
 
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
+#include "plan/stages.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/check_gradients.h"
