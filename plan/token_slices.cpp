@@ -38,6 +38,21 @@ std::vector<int> equal_slices(int length, int slices) {
   return lengths;
 }
 
+LayerCost cost_of_slice(const Profile& profile, const MeasurementKey& whole, const TokenRange& tokens) {
+  const TokenRange here = tokens.of(whole.tokens);
+  if (here.count() == 0) return {};
+  MeasurementKey key = whole;
+  key.tokens = static_cast<int>(here.count());
+  key.context_tokens = static_cast<int>(here.begin);
+  if (const std::optional<LayerCost> measured = cost_of_slice(profile, key)) return *measured;
+  return share_of(cost_of(profile, whole), static_cast<double>(here.count()) / whole.tokens);
+}
+
+LayerCost cost_of_slice(const Profile& profile, const Phase& phase, const MeasurementKey& whole, int slice) {
+  if (num_slices(phase) == 1) return cost_of(profile, whole);
+  return cost_of_slice(profile, whole, tokens_of_slice(phase, slice));
+}
+
 void require_token_slices(const Phase& phase, const Model& model, const std::string& place) {
   if (phase.token_slices.empty()) return;
   if (phase.schedule_rows.empty() && !schedule_traits(phase.schedule).has_slices)

@@ -31,6 +31,13 @@ std::vector<std::int64_t> tokens_of_slices(const Phase& phase, std::int64_t leng
 /// `lengths` tokens in `slices` slices, as equal as can be; the first ones are the longer ones.
 std::vector<int> equal_slices(int length, int slices);
 
+/// What these tokens of every sample cost in a micro-batch of `whole`, whose samples have whole.tokens each: as
+/// measured after as many tokens, or, where slices were not measured, their share of the whole. Throws as cost_of.
+LayerCost cost_of_slice(const Profile& profile, const MeasurementKey& whole, const TokenRange& tokens);
+
+/// Of slice number `slice`; of the whole micro-batch where nothing is cut.
+LayerCost cost_of_slice(const Profile& profile, const Phase& phase, const MeasurementKey& whole, int slice);
+
 /// Throws InvalidInput ("PLACE.token_slices: ...") unless the phase's slices, if there are any, are those of a schedule
 /// that has them and of a causal model, and hold the longest sample; and unless what the phase does goes with them.
 void require_token_slices(const Phase& phase, const Model& model, const std::string& place);

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -54,6 +56,14 @@ std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   const int high = *upper, low = *std::prev(upper);
   const double share = static_cast<double>(value - low) / (high - low);
   return {{low, 1 - share}, {high, share}};
+}
+
+/// Tokens before the measured ones, ascending.
+std::vector<int> contexts_of(Measurements same_layer, const MeasurementKey& key) {
+  std::set<int> contexts;
+  for (const auto& m : same_layer)
+    if (m.key.tensor_parallel_size == key.tensor_parallel_size) contexts.insert(m.key.context_tokens);
+  return {contexts.begin(), contexts.end()};
 }
 
 /// What was measured of one layer for one context and tensor-parallel size, in ascending (micro-batch size, tokens)
@@ -136,15 +146,17 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (key.micro_batch_size == 0) return {};
   if (const auto* exact = find(profile.measurements, key)) return exact->cost;
 
-  const Grid grid(same_layer(profile, key), key);
-  const auto sizes = grid.micro_batch_sizes();
-  if (sizes.empty()) {
+  const Measurements layer = same_layer(profile, key);
+  const std::vector<int> contexts = contexts_of(layer, key);
+  if (contexts.empty()) {
     const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
     FROSTPIPE_CHECK(std::is_sorted(profile.measurements.begin(), profile.measurements.end(), ascending),
                     "whoever makes a Profile lists its measurements in ascending order of keys");
     throw InvalidInput(fmt::format("profile of {}: {}: was not measured", profile.model.name, describe(key)));
   }
-  const auto fail = [&](std::string_view axis, const std::vector<int>& lines, int value) {
+  const auto weights_of = [&](std::string_view axis, const std::vector<int>& lines, int value) {
+    std::vector<Weighted> weights = weights_along(lines, value);
+    if (!weights.empty()) return weights;
     throw InvalidInput(
         fmt::format("profile of {}: {}", profile.model.name, describe(key)),
         fmt::format("{} must be a measured one, or within half the smallest and twice the largest of two or "
@@ -152,18 +164,28 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
                     axis, range_text(lines)),
         std::to_string(value));
   };
-  const auto size_weights = weights_along(sizes, key.micro_batch_size);
-  if (size_weights.empty()) fail("micro-batch size", sizes, key.micro_batch_size);
-
-  const auto tokens = grid.tokens_on(size_weights);
-  const auto token_weights = weights_along(tokens, key.tokens);
-  if (token_weights.empty()) fail("number of tokens", tokens, key.tokens);
-
   std::vector<WeightedCost> points;
-  for (const auto& [size, size_weight] : size_weights)
-    for (const auto& [count, token_weight] : token_weights)
-      points.emplace_back(&grid.at(size, count), size_weight * token_weight);
+  for (const auto& [context, context_weight] : weights_of("context", contexts, key.context_tokens)) {
+    MeasurementKey here = key;
+    here.context_tokens = context;
+    const Grid grid(layer, here);
+    const auto size_weights = weights_of("micro-batch size", grid.micro_batch_sizes(), key.micro_batch_size);
+    const auto token_weights = weights_of("number of tokens", grid.tokens_on(size_weights), key.tokens);
+    for (const auto& [size, size_weight] : size_weights)
+      for (const auto& [count, token_weight] : token_weights)
+        points.emplace_back(&grid.at(size, count), context_weight * size_weight * token_weight);
+  }
   return mean_of(points);
+}
+
+std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey key) {
+  const Measurements layer = same_layer(profile, key);
+  if (contexts_of(layer, key).size() < 2) return std::nullopt;
+  int least = std::numeric_limits<int>::max();
+  for (const auto& m : layer)
+    if (m.key.tensor_parallel_size == key.tensor_parallel_size) least = std::min(least, m.key.tokens);
+  key.tokens = std::max(key.tokens, (least + 1) / 2);
+  return cost_of(profile, key);
 }
 
 SplitBackward split_backward_of(const LayerCost& cost, bool with_input_gradient) {

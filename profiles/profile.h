@@ -14,7 +14,7 @@
 namespace frostpipe {
 
 /// What a measurement was taken for. `tokens`: per sample, on average over the micro-batch, which is packed: it costs
-/// by its tokens, and nothing is padded.
+/// by its tokens, and nothing is padded. `context_tokens`: of each sample before them, where they are a token slice.
 struct MeasurementKey {
   int layer = 0;
   std::string device_type = "cpu";
@@ -131,12 +131,17 @@ struct Profile {
 };
 
 /// Cost for `key`: the measurement itself where there is one, else bilinear in (micro_batch_size, tokens) between the
-/// four measured neighbours of the same layer, device type, dtype, context and tensor-parallel size. A size that was
-/// measured is a grid line of its own; token counts are those measured on every size line in use. micro_batch_size 0
-/// costs nothing. Beyond the measured grid: linear through the two nearest grid lines up to twice the largest and down
-/// to half the smallest measured value, clamped at 0; farther out, or with fewer than two grid lines where one is
-/// needed, throws InvalidInput that names the key and the measured range (never a silent nearest neighbour).
+/// four measured neighbours of the same layer, device type, dtype, context and tensor-parallel size, and linear between
+/// two contexts, as attention is. A size that was measured is a grid line of its own; token counts are those measured
+/// on every size line in use. micro_batch_size 0 costs nothing. Beyond the measured grid: linear through the two
+/// nearest grid lines up to twice the largest and down to half the smallest measured value, clamped at 0; farther out,
+/// or with fewer than two grid lines where one is needed, throws InvalidInput that names the key and the measured range
+/// (never a silent nearest neighbour).
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
+
+/// Of a token slice, key.tokens of each sample after key.context_tokens: cost_of, and where it is shorter than half the
+/// shortest that was measured, the cost of one as long as that. None where slices were not measured.
+std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey key);
 
 /// frozen_forward_ns of `samples` samples of `key`'s micro-batch, an expected number that need not be whole: linear
 /// between whole numbers, and in proportion below half the smallest measured micro-batch (or below key's own, where

@@ -74,7 +74,7 @@ class ProfileCostModel::Prices {
   }
 
   StageCost stage_cost(int stage, int replica, int size, int slice) {
-    if (size == 0 || share_of_slice(slice) == 0) return {};
+    if (size == 0 || !has_tokens(slice)) return {};
     const int rank = rank_of_stage(phase_, stage, replica);
     StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
     const auto is_message_to = [&](int other) {
@@ -123,7 +123,7 @@ class ProfileCostModel::Prices {
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
       const LayerCost cost = cost_of_slice(  // whose backward is the last
-          key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type), 0);
+          profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type), 0);
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
       gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
@@ -162,14 +162,9 @@ class ProfileCostModel::Prices {
   int num_stages() const { return static_cast<int>(partition_.size()); }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
-  /// Of the tokens of a sample of mean length.
-  double share_of_slice(int slice) const {
-    if (num_slices(phase_) == 1) return 1;
-    return static_cast<double>(tokens_of_slice(phase_, slice).of(phase_.tokens).count()) / std::max(1, phase_.tokens);
-  }
-  LayerCost cost_of_slice(const MeasurementKey& key, int slice) const {
-    const LayerCost whole = cost_of(profile_, key);
-    return num_slices(phase_) == 1 ? whole : share_of(whole, share_of_slice(slice));
+  /// Of a sample of mean length.
+  bool has_tokens(int slice) const {
+    return num_slices(phase_) == 1 || tokens_of_slice(phase_, slice).of(phase_.tokens).count() > 0;
   }
 
   MeasurementKey key_of(int layer, int size, const std::string& device_type) const {
@@ -189,7 +184,7 @@ class ProfileCostModel::Prices {
     for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
       add_layer(cost, layer, key_of(layer, size, device_type), slice);
     const auto sent_behind = [&](int layer) {
-      return cost_of_slice(key_of(layer, size, device_type), slice).output_activation_bytes;
+      return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
     };
     if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
     if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
@@ -197,7 +192,7 @@ class ProfileCostModel::Prices {
   }
 
   void add_layer(StageCost& cost, int layer, const MeasurementKey& key, int slice) const {
-    const LayerCost measured = cost_of_slice(key, slice);
+    const LayerCost measured = cost_of_slice(profile_, phase_, key, slice);
     if (layer < phase_.first_trainable_layer) {
       const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
       cost.forward_ns += computed == 1 ? measured.frozen_forward_ns

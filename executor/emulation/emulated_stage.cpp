@@ -231,7 +231,7 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
-  /// Of the stage's layers; a slice costs its tokens' share of the samples'.
+  /// Of the stage's layers.
   const std::vector<LayerCost>& costs_of(const Work& work) {
     const int tokens = static_cast<int>(tokens_per_sample());
     auto [found, is_new] = costs_.try_emplace({work.size, tokens, work.slice});
@@ -239,9 +239,8 @@ class EmulatedStage final : public StageCompute {
     MeasurementKey key = key_;
     key.micro_batch_size = work.size;
     key.tokens = tokens;
-    const double share = static_cast<double>(tokens_of(work)) / static_cast<double>(work.size * tokens_per_sample());
     for (key.layer = range_.begin; key.layer < range_.end; ++key.layer)
-      found->second.push_back(share_of(cost_of(profile_, key), share));
+      found->second.push_back(cost_of_slice(profile_, phase_, key, work.slice));
     return found->second;
   }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/token_slices.h"
 #include "profiles/error.h"
 #include "profiles/profile.h"
 
@@ -20,6 +22,10 @@ class LayerCosts {
   const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
                                    int tensor_parallel_size);
 
+  /// The same of these tokens of every sample (cost_of_slice).
+  const std::vector<LayerCost>& of_slice(const std::string& device_type, int micro_batch_size, int tokens,
+                                         int tensor_parallel_size, const TokenRange& slice);
+
   /// The optimizer step of every layer.
   const std::vector<Nanoseconds>& updates(const std::string& device_type, Optimizer optimizer);
 
@@ -28,9 +34,15 @@ class LayerCosts {
     std::vector<LayerCost> layers;
     std::optional<InvalidInput> error;
   };
+  template <class CostOf>
+  const std::vector<LayerCost>& look_up(Known& known, bool is_new, const CostOf& cost_of_layer) const;
+
+  using Size = std::tuple<std::string, int, int, int>;  // device type, micro-batch size, tokens, tensor ranks
+
   const Profile& profile_;
   DType dtype_;
-  std::map<std::tuple<std::string, int, int, int>, Known> known_;
+  std::map<Size, Known> known_;
+  std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known> slices_;  // with the first token and the one after them
   std::map<std::pair<std::string, Optimizer>, std::vector<Nanoseconds>> updates_;
 };
 

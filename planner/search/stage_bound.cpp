@@ -61,13 +61,41 @@ struct LayerWork {
   Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
 };
 
-/// What passes through the pipeline at once is a slice.
-void take_smallest_slice(LayerWork& work, const Phase& phase) {
-  const std::vector<std::int64_t> tokens = tokens_of_slices(phase, phase.tokens);
-  const std::int64_t smallest = *std::ranges::min_element(tokens), all = std::max(1, phase.tokens);
-  for (auto* const times : {&work.forward, &work.backward})
-    for (Nanoseconds& time : *times) time = time * smallest / all;
-  work.least_output = work.least_output * smallest / all;
+/// Of one micro-batch size on one device type.
+struct SizeWork {
+  int size = 0, count = 0;  // samples; micro-batches of that size
+  bool is_smaller = false;
+  const std::string& device_type;
+};
+
+/// Adds what the micro-batches' `slice` takes, which may be all of them; what passes through the pipeline at once is
+/// the least of it.
+void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phase, const PlanningProblem& problem,
+               LayerCosts& costs) {
+  const auto& [profile, cluster, options] = problem;
+  const int t = phase.layout.tensor_parallel_size;
+  const bool is_whole = num_slices(phase) == 1;
+  const auto& layers = is_whole
+                           ? costs.at(of.device_type, of.size, phase.tokens, t)
+                           : costs.of_slice(of.device_type, of.size, phase.tokens, t, tokens_of_slice(phase, slice));
+  WorkByLayer& here = work.of_type.at(of.device_type);
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const MeasurementKey key{.layer = static_cast<int>(layer),
+                             .device_type = of.device_type,
+                             .dtype = options.dtype,
+                             .micro_batch_size = of.size,
+                             .tokens = phase.tokens,
+                             .tensor_parallel_size = t};
+    const LayerTime time = time_of(phase, profile, key, layers[layer]);
+    here.all[layer] += of.count * time.all();
+    here.forwards[layer] += of.count * time.forward;
+    here.weights[layer] += of.count * time.weights;
+    if (!of.is_smaller) continue;
+    const bool trains = static_cast<int>(layer) >= phase.first_trainable_layer;
+    work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
+    work.backward[layer] = trains ? std::min(work.backward[layer], time.backward) : 0;
+    work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
+  }
 }
 
 LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
@@ -91,29 +119,11 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
     if (!is_new) continue;
     WorkByLayer& here = entry->second;
     for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
-    for (const auto& [size, count] : count_of_size) {
-      const auto& layers = costs.at(type, size, unpartitioned.tokens, layout.tensor_parallel_size);
-      for (std::size_t layer = 0; layer < n; ++layer) {
-        const MeasurementKey key{.layer = static_cast<int>(layer),
-                                 .device_type = type,
-                                 .dtype = options.dtype,
-                                 .micro_batch_size = size,
-                                 .tokens = unpartitioned.tokens,
-                                 .tensor_parallel_size = layout.tensor_parallel_size};
-        const LayerTime time = time_of(unpartitioned, profile, key, layers[layer]);
-        here.all[layer] += count * time.all();
-        here.forwards[layer] += count * time.forward;
-        here.weights[layer] += count * time.weights;
-        if (size != smaller) continue;
-        const bool trains = static_cast<int>(layer) >= unpartitioned.first_trainable_layer;
-        work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
-        work.backward[layer] = trains ? std::min(work.backward[layer], time.backward) : 0;
-        work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
-      }
-    }
+    for (const auto& [size, count] : count_of_size)
+      for (int slice = 0; slice < num_slices(unpartitioned); ++slice)
+        add_slice(work, {size, count, size == smaller, type}, slice, unpartitioned, problem, costs);
     for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], here.all[layer]);
   }
-  if (num_slices(unpartitioned) > 1) take_smallest_slice(work, unpartitioned);
   return work;
 }
 

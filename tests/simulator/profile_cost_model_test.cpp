@@ -61,27 +61,6 @@ TEST(ProfileCostModel, SumsTheLayersOfAStage) {
   EXPECT_EQ(only_compute(costs, "1B0", 1), 2 * (30 + 40 + 300 + 400));
 }
 
-TEST(ProfileCostModel, PricesATokenSliceByItsShareOfTheTokens) {
-  const Profile profile = digits();
-  Phase phase = frozen_phase_of({{0, 2}, {2, 4}}, 1, 2, 0);
-  phase.schedule = "TeraPipe";
-  phase.token_slices = {2, 5, 4};  // of the mean sample's 8 tokens the last one has 1
-  Cluster cluster = free_cluster(2);
-  cluster.intra_node.point_to_point = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const ProfileCostModel costs(phase, {.global_batch_size = 16}, profile, cluster);
-  EXPECT_EQ(only_compute(costs, "0F0s0", 0), 2 * (1 + 2));
-  EXPECT_EQ(only_compute(costs, "0F0s1", 0), 5 * (1 + 2));
-  EXPECT_EQ(only_compute(costs, "1F1s2", 1), 1 * (3 + 4));
-  EXPECT_EQ(only_compute(costs, "1B0s1", 1), 5 * (30 + 40 + 300 + 400));
-  const TransferCost sent = costs.transfer(parse_action("0SEND_F0s1", "test"), 0);
-  EXPECT_EQ(sent.latency_ns, 7);
-  EXPECT_EQ(sent.occupancy_ns, 5 * 2);
-  phase.token_slices = {2, 6, 4};  // the last one has none
-  const ProfileCostModel none_in_the_last(phase, {.global_batch_size = 16}, profile, cluster);
-  EXPECT_EQ(only_compute(none_in_the_last, "0F0s2", 0), 0);
-  EXPECT_EQ(none_in_the_last.transfer(parse_action("0SEND_F0s2", "test"), 0).latency_ns, 0);
-}
-
 /// Measured apart: I takes 50 a layer and W 80 more than the layer's number.
 TEST(ProfileCostModel, PricesIAndWAsMeasuredApart) {
   std::vector<SyntheticLayer> layers;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +69,39 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
       profile.updates.push_back({.layer = layer, .optimizer = optimizer, .update_ns = one.update_ns});
     }
   }
+  return profile;
+}
+
+/// How often a layer's figures a slice of l tokens after c others takes: a0 + a1 l + a2 c + a3 l c.
+struct SliceTimes {
+  int a0 = 0, a1 = 1, a2 = 0, a3 = 0;
+  int at(int length, int context) const { return a0 + a1 * length + a2 * context + a3 * length * context; }
+};
+
+/// The same model, causal, and measured at slices of 2, 4 and 8 tokens after 0 and 4 others, as far as they fit into
+/// kSyntheticTokens; `whole` has the figures that `times` multiplies. Bytes are by token.
+inline Profile with_slices(const Profile& whole, const SliceTimes& times) {
+  Profile profile = whole;
+  profile.model.is_causal = true;
+  profile.measurements.clear();
+  for (const Measurement& one : whole.measurements) {
+    for (const int context : {0, 4}) {
+      for (const int length : {2, 4, 8}) {
+        if (context + length > kSyntheticTokens) continue;
+        Measurement slice = one;
+        slice.key.tokens = length;
+        slice.key.context_tokens = context;
+        slice.cost.split_backward.reset();
+        for (Nanoseconds* const time : times_in(slice.cost)) *time *= times.at(length, context);
+        for (Bytes* const bytes :
+             {&slice.cost.output_activation_bytes, &slice.cost.saved_activation_bytes, &slice.cost.workspace_bytes})
+          *bytes *= length;
+        profile.measurements.push_back(slice);
+      }
+    }
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   return profile;
 }
 

@@ -136,6 +136,9 @@ TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
     one.phase.cache = {};
     const int slices = 1 + static_cast<int>(random() % 5);  // unequal ones, of which some may be beyond the mean sample
     for (int slice = 0; slice < slices; ++slice) one.phase.token_slices.push_back(1 + static_cast<int>(random() % 4));
+    if (round % 4 < 2)
+      one.profile = test::with_slices(one.profile,
+                                      {.a0 = 1, .a1 = 1, .a2 = round % 3 == 0 ? 1 : 0, .a3 = round % 2 == 0 ? 1 : 0});
     LayerCosts costs(one.profile, DType::kFloat32);
     const PlanningProblem problem{one.profile, one.cluster, one.options};
     const Nanoseconds bound = StageBound(one.phase, problem, costs).of(one.phase.partition);
