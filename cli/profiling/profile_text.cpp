@@ -26,12 +26,12 @@ class MeanTime {
   int count_ = 0;
 };
 
-/// Rows: device, length, kind of layer, what it does; columns: micro-batch sizes.
+/// Rows: device, context, length, kind of layer, what it does; columns: micro-batch sizes.
 std::string layers_text(const Profile& profile) {
   const std::string works[] = {
       "forward", "backward",
       "frozen forward" + (profile.frozen_dtype ? fmt::format(" in {}", to_string(*profile.frozen_dtype)) : "")};
-  std::map<std::tuple<std::string, int, LayerKind, int>, std::map<int, MeanTime>> rows;
+  std::map<std::tuple<std::string, int, int, LayerKind, int>, std::map<int, MeanTime>> rows;
   std::set<int> sizes;
   for (const Measurement& measurement : profile.measurements) {
     if (measurement.key.tensor_parallel_size != profile.measurements.front().key.tensor_parallel_size) continue;
@@ -42,7 +42,8 @@ std::string layers_text(const Profile& profile) {
     const int size = measurement.key.micro_batch_size;
     sizes.insert(size);
     for (int work = 0; work < 3; ++work)
-      rows[{measurement.key.device_type, measurement.key.tokens, kind, work}][size].add(times[work]);
+      rows[{measurement.key.device_type, measurement.key.context_tokens, measurement.key.tokens, kind, work}][size].add(
+          times[work]);
   }
   using enum Table::Align;
   std::vector<Table::Column> columns = {
@@ -50,8 +51,9 @@ std::string layers_text(const Profile& profile) {
   for (const int size : sizes) columns.push_back({std::to_string(size), right});
   Table table(columns);
   for (auto& [key, times] : rows) {
-    const auto& [device, tokens, kind, work] = key;
-    std::vector<std::string> cells = {device, std::to_string(tokens), std::string(to_string(kind)), works[work]};
+    const auto& [device, context, tokens, kind, work] = key;
+    const std::string length = context > 0 ? fmt::format("{} after {}", tokens, context) : std::to_string(tokens);
+    std::vector<std::string> cells = {device, length, std::string(to_string(kind)), works[work]};
     for (const int size : sizes) cells.push_back(times[size].text());
     table.add_row(cells);
   }

@@ -6,6 +6,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "executor/models/functions.h"
+#include "executor/models/sliced_attention.h"
 #include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
@@ -21,16 +23,17 @@ namespace frostpipe {
 LayerCost cost_from(const LayerSamples& kept) {
   const Nanoseconds backward = kept.backward.value();
   const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
-  return {
-      .forward_ns = kept.forward.value(),
-      .input_gradient_ns = backward - weight,
-      .weight_gradient_ns = weight,
-      .frozen_forward_ns = kept.frozen_forward.value(),
-      .output_activation_bytes = kept.output_bytes,
-      .saved_activation_bytes = kept.saved_activation_bytes,
-      .workspace_bytes = kept.workspace_bytes,
-      .split_backward = SplitBackward{
-          .input_ns = kept.input.value(), .weight_ns = kept.weight.value(), .kept_bytes = kept.kept_for_weight_bytes}};
+  LayerCost cost{.forward_ns = kept.forward.value(),
+                 .input_gradient_ns = backward - weight,
+                 .weight_gradient_ns = weight,
+                 .frozen_forward_ns = kept.frozen_forward.value(),
+                 .output_activation_bytes = kept.output_bytes,
+                 .saved_activation_bytes = kept.saved_activation_bytes,
+                 .workspace_bytes = kept.workspace_bytes};
+  if (kept.input.count > 0)
+    cost.split_backward = {
+        .input_ns = kept.input.value(), .weight_ns = kept.weight.value(), .kept_bytes = kept.kept_for_weight_bytes};
+  return cost;
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
@@ -79,12 +82,12 @@ LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std:
   }
 }
 
-MicroBatch LayerBench::made_up_batch(int samples, int tokens) const {
+MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
   const bool has_pictures = config_.family == Family::vit;
+  const auto samples = static_cast<std::int64_t>(lengths.size());
   MicroBatch batch;
   batch.type = options_.dtype().toScalarType();
-  batch.lengths = has_pictures ? std::vector<std::int64_t>(samples, tokens)
-                               : made_up_lengths(samples, tokens, data_lengths_, config_.max_position_embeddings);
+  batch.lengths = std::move(lengths);
   const at::TensorOptions numbers = at::TensorOptions().dtype(at::kLong).device(options_.device());
   const auto random_tokens = [&] {
     return at::randint(config_.vocab_size, {batch.num_tokens()}, at::TensorOptions().dtype(at::kLong))
@@ -124,7 +127,38 @@ at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, con
 }
 
 void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {
-  const MicroBatch batch = made_up_batch(micro_batch_size, tokens);
+  const MicroBatch batch =
+      made_up_batch(config_.family == Family::vit
+                        ? std::vector<std::int64_t>(micro_batch_size, tokens)
+                        : made_up_lengths(micro_batch_size, tokens, data_lengths_, config_.max_position_embeddings));
+  const std::vector<at::Tensor> inputs = measure_passes(batch, samples);
+  measure_first_backwards(inputs, batch, samples);
+  for (const auto& [layer_class, layer] : last_of_class())
+    measure_split(layer, inputs[layer].detach().requires_grad_(true), batch, samples[layer_class]);
+  measure_split(0, at::Tensor(), batch, samples[class_of(config_, model_, 0)]);
+  measure_frozen(inputs, batch, samples);
+}
+
+void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples) {
+  const MicroBatch whole = made_up_batch(std::vector<std::int64_t>(micro_batch_size, context + tokens));
+  const TokenRange range{context, context + tokens};
+  KeyValuesOfLayers left, left_frozen;  // by the tokens before
+  const std::int64_t width = 2 * config_.hidden_size;
+  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
+    if (model_.layers[layer].kind != LayerKind::attention) continue;
+    const at::Tensor rows = at::randn({whole.num_tokens(), width}, options_);
+    left.of(layer)->rows = rows;
+    left.of(layer)->gradient =
+        at::zeros({whole.num_tokens(), width}, options_.dtype(at::promoteTypes(at::kFloat, whole.type)));
+    left_frozen.of(layer)->rows = rows.to(frozen_type_);
+  }
+  const MicroBatch slice = whole.slice(range, left);
+  const std::vector<at::Tensor> inputs = measure_passes(slice, samples);
+  measure_first_backwards(inputs, slice, samples);
+  measure_frozen(inputs, whole.slice(range, left_frozen), samples);
+}
+
+std::vector<at::Tensor> LayerBench::measure_passes(const MicroBatch& batch, SamplesByClass& samples) {
   const int num_layers = static_cast<int>(model_.layers.size());
   std::vector<at::Tensor> inputs(num_layers), outputs(num_layers);
   for (int layer = 0; layer < num_layers; ++layer) {
@@ -149,25 +183,35 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
     if (layer > 0) gradient = inputs[layer].grad();
     outputs[layer] = at::Tensor();
   }
-  std::map<LayerClass, int> last_of_class;
-  for (int layer = 1; layer < num_layers; ++layer) last_of_class[class_of(config_, model_, layer)] = layer;
-  for (const auto& [layer_class, layer] : last_of_class) {
-    const at::Tensor input = inputs[layer].detach();
-    const at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
+  for (auto& [layer, state] : layers_) state.gradients.zero_();
+  return inputs;
+}
+
+std::map<LayerClass, int> LayerBench::last_of_class() const {
+  std::map<LayerClass, int> last;
+  for (int layer = 1; layer < static_cast<int>(model_.layers.size()); ++layer)
+    last[class_of(config_, model_, layer)] = layer;
+  return last;
+}
+
+void LayerBench::measure_first_backwards(const std::vector<at::Tensor>& inputs, const MicroBatch& batch,
+                                         SamplesByClass& samples) {
+  for (const auto& [layer_class, layer] : last_of_class()) {
+    const at::Tensor output = run(layer, layers_.at(layer).parameters, inputs[layer].detach(), batch);
     const at::Tensor ones = at::ones_like(output);
     samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
-    measure_split(layer, inputs[layer].detach().requires_grad_(true), batch, samples[layer_class]);
-  }
-  measure_split(0, at::Tensor(), batch, samples[class_of(config_, model_, 0)]);
-  const at::NoGradGuard no_grad;
-  MicroBatch frozen_batch = batch;
-  frozen_batch.type = frozen_type_;
-  for (int layer = 0; layer < num_layers; ++layer) {
-    const at::Tensor input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor();
-    samples[class_of(config_, model_, layer)].frozen_forward.add(
-        time([&] { run(layer, frozen_.at(layer).parameters, input, frozen_batch); }));
   }
   for (auto& [layer, state] : layers_) state.gradients.zero_();
+}
+
+void LayerBench::measure_frozen(const std::vector<at::Tensor>& inputs, MicroBatch batch, SamplesByClass& samples) {
+  const at::NoGradGuard no_grad;
+  batch.type = frozen_type_;
+  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
+    const at::Tensor input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor();
+    samples[class_of(config_, model_, layer)].frozen_forward.add(
+        time([&] { run(layer, frozen_.at(layer).parameters, input, batch); }));
+  }
 }
 
 void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& batch, LayerSamples& kept) {
@@ -182,6 +226,7 @@ void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& ba
   // As where it runs: the graph, and the gradient that came, are gone.
   output = gradient = at::Tensor();
   kept.weight.add(time([&] { later.compute(); }));
+  layers_.at(layer).gradients.zero_();
 }
 
 void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {

@@ -69,11 +69,20 @@ class LayerBench {
   /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average: forward of all layers,
   /// backward of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
+  /// The same of a token slice of a causal model: `tokens` of each sample after `context` others, whose keys and values
+  /// are made up. No I and W.
+  void measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples);
   /// One optimizer step of every layer.
   void measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means);
 
  private:
-  MicroBatch made_up_batch(int samples, int tokens) const;
+  MicroBatch made_up_batch(std::vector<std::int64_t> lengths) const;
+  /// Forward of all layers, backward of all; what the layers have read. [layers]
+  std::vector<at::Tensor> measure_passes(const MicroBatch& batch, SamplesByClass& samples);
+  /// Backwards of layers whose input needs no gradient, one layer of each class.
+  void measure_first_backwards(const std::vector<at::Tensor>& inputs, const MicroBatch& batch, SamplesByClass& samples);
+  void measure_frozen(const std::vector<at::Tensor>& inputs, MicroBatch batch, SamplesByClass& samples);
+  std::map<LayerClass, int> last_of_class() const;
   template <typename Call>
   Nanoseconds time(Call call);
   /// I and W of the layer, whose forward is done again for it.

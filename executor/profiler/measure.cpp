@@ -24,9 +24,15 @@ namespace {
 
 constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // whose steps are timed
 
+/// Of a micro-batch: tokens of each sample, as a token slice after `context` others where that is not 0.
+struct Shape {
+  int samples = 1, tokens = 1, context = 0;
+  auto operator<=>(const Shape&) const = default;
+};
+
 /// What was measured on one type of device.
 struct Timings {
-  std::map<std::pair<int, int>, SamplesByClass> layers;  // by micro-batch size and tokens
+  std::map<Shape, SamplesByClass> layers;
   std::map<LayerKind, Mean> updates;
 };
 
@@ -55,8 +61,9 @@ void add_to(Profile& profile, const TransformerConfig& config, const std::string
       profile.measurements.push_back({{.layer = layer,
                                        .device_type = device_type,
                                        .dtype = dtype,
-                                       .micro_batch_size = shape.first,
-                                       .tokens = shape.second},
+                                       .micro_batch_size = shape.samples,
+                                       .tokens = shape.tokens,
+                                       .context_tokens = shape.context},
                                       cost_from(classes.at(class_of(config, profile.model, layer)))});
     }
   }
@@ -121,12 +128,32 @@ std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
   return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
 }
 
+/// Parts of a sample, beside the whole, to measure a causal model's token slices at: their lengths, each as the first
+/// slice and after half of the sample. Attention is linear in the context, the other layers do not know it.
+std::vector<int> slice_lengths(int longest) {
+  if (longest < 8) return {};
+  return {longest / 8, longest / 4, longest / 2};
+}
+
 /// Shapes of the micro-batches to measure, and what the data asks of a run.
 struct Shapes {
   std::vector<int> tokens;           // per sample
   std::vector<int> sizes;            // samples
   std::vector<int> data_lengths;     // tokens of the samples to train on, ascending; empty without data
   std::optional<Workload> workload;  // with data
+  std::vector<int> slices;           // lengths of token slices; empty where none are measured
+
+  std::vector<Shape> all() const {
+    std::set<int> wholes(tokens.begin(), tokens.end());
+    wholes.insert(slices.begin(), slices.end());
+    std::vector<Shape> all;
+    for (const int length : wholes)
+      for (const int size : sizes) all.push_back({size, length});
+    const int half = *std::max_element(tokens.begin(), tokens.end()) / 2;
+    for (const int length : slices)
+      for (const int size : sizes) all.push_back({size, length, half});
+    return all;
+  }
 };
 
 /// Reads the data, which may give `folder` its task.
@@ -148,6 +175,8 @@ Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
   if (is_of_pictures) shapes.tokens = {most_tokens};
   shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)
                                                    : options.micro_batch_sizes;
+  if (model_of(folder.config, folder.name).is_causal && !options.quick)
+    shapes.slices = slice_lengths(*std::max_element(shapes.tokens.begin(), shapes.tokens.end()));
   return shapes;
 }
 
@@ -172,12 +201,12 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
                                               const Progress& progress) {
   const int num_rounds = options.quick ? 1 : 3;
   const std::vector<int> thread_counts = threads_to_measure(options, communicator.world_size());
-  const auto work_of = [](int size, int tokens) { return static_cast<double>(size) * tokens * passes_of(size); };
+  const std::vector<Shape> all = shapes.all();
+  const auto work_of = [](const Shape& shape) {
+    return static_cast<double>(shape.samples) * shape.tokens * passes_of(shape.samples);
+  };
   double work_done = 0, work = 0;
-  for (const int tokens : shapes.tokens) {
-    for (const int size : shapes.sizes)
-      work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(size, tokens);
-  }
+  for (const Shape& shape : all) work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(shape);
   Timings first_touch;
   bench.measure_updates(kOptimizer, first_touch.updates);  // of memory and code
   bench.measure(std::min(8, shapes.sizes.back()), shapes.tokens.back(), first_touch.layers[{}]);
@@ -191,17 +220,22 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
       device.set_num_threads(threads);
       Timings& here = timings[device.type()];
       if (takes_part) bench.measure_updates(kOptimizer, here.updates);
-      for (const int tokens : shapes.tokens) {
-        for (const int size : shapes.sizes) {
-          SamplesByClass& samples = here.layers[{size, tokens}];
-          for (int pass = 0; takes_part && pass < passes_of(size); ++pass) bench.measure(size, tokens, samples);
-          work_done += work_of(size, tokens);
-          if (communicator.rank() != 0) continue;
-          progress(work_done / work,
-                   fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}", round + 1, num_rounds,
-                               size, tokens, threads > 1 ? fmt::format(", {} threads", threads) : "",
-                               time_left(steady_now_ns() - begin, work_done / work)));
+      for (const Shape& shape : all) {
+        const auto& [size, tokens, context] = shape;
+        SamplesByClass& samples = here.layers[shape];
+        for (int pass = 0; takes_part && pass < passes_of(size); ++pass) {
+          if (context > 0)
+            bench.measure_slice(size, tokens, context, samples);
+          else
+            bench.measure(size, tokens, samples);
         }
+        work_done += work_of(shape);
+        if (communicator.rank() != 0) continue;
+        progress(work_done / work,
+                 fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}{}", round + 1, num_rounds,
+                             size, tokens, context > 0 ? fmt::format(" after {}", context) : "",
+                             threads > 1 ? fmt::format(", {} threads", threads) : "",
+                             time_left(steady_now_ns() - begin, work_done / work)));
       }
     }
   }

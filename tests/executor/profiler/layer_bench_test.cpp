@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -24,22 +25,49 @@ TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   EXPECT_EQ(made_up_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
 }
 
+/// A small GPT-2 with all that a bench of its layers refers to.
+class SmallBench {
+ public:
+  SmallBench()
+      : config_(test::small_config(Family::gpt2, Task::causal_language_modeling)),
+        model_(model_of(config_, "small")),
+        layers_(made_layers()),
+        device_(make_device("cpu", 0)),
+        bench_(config_, model_, layers_, *device_, types_, {}) {}
+  LayerBench& bench() { return bench_; }
+  int num_layers() const { return static_cast<int>(model_.layers.size()); }
+  float largest_gradient() const {
+    float largest = 0;
+    for (const auto& [layer, state] : layers_) largest = std::max(largest, state.gradients.abs().max().item<float>());
+    return largest;
+  }
+
+ private:
+  std::map<int, LayerState> made_layers() const {
+    std::map<int, LayerState> layers;
+    for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
+      LayerState& state =
+          layers.emplace(layer, make_layer_state(parameters_of(config_, layer), types_, at::kCPU, true, 0))
+              .first->second;
+      test::randomise_layer(config_, layer, 5, state);
+      round_weights(state);
+    }
+    return layers;
+  }
+
+  const LayerTypes types_ = layer_types_of(DType::kFloat32);
+  const TransformerConfig config_;
+  const Model model_;
+  std::map<int, LayerState> layers_;
+  const std::unique_ptr<ComputeDevice> device_;
+  LayerBench bench_;
+};
+
 /// Float32 values a token, by hand: see HoldWhatTheMeterCountsAndNothingAfterwards. 2 samples of 4 tokens.
 TEST(LayerBench, MeasuresABackwardInTwoPieces) {
-  const TransformerConfig config = test::small_config(Family::gpt2, Task::causal_language_modeling);
-  const Model model = model_of(config, "small");
-  const LayerTypes types = layer_types_of(DType::kFloat32);
-  std::map<int, LayerState> layers;
-  for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
-    LayerState& state =
-        layers.emplace(layer, make_layer_state(parameters_of(config, layer), types, at::kCPU, true, 0)).first->second;
-    test::randomise_layer(config, layer, 5, state);
-    round_weights(state);
-  }
-  const std::unique_ptr<ComputeDevice> device = make_device("cpu", 0);
-  LayerBench bench(config, model, layers, *device, types, {});
+  SmallBench small;
   SamplesByClass samples;
-  for (int pass = 0; pass < 2; ++pass) bench.measure(2, 4, samples);
+  for (int pass = 0; pass < 2; ++pass) small.bench().measure(2, 4, samples);
   const Bytes value = 4 * 2 * 4, h = 16, f = 24;
   for (auto& [layer_class, kept] : samples) {
     const LayerCost cost = cost_from(kept);
@@ -54,7 +82,30 @@ TEST(LayerBench, MeasuresABackwardInTwoPieces) {
       EXPECT_EQ(cost.split_backward->kept_bytes, value * 2 * (h + f));
     }
   }
-  for (const auto& [layer, state] : layers) EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
+  EXPECT_EQ(small.largest_gradient(), 0);
+}
+
+/// 2 samples of 3 tokens after 5 others; 16 float32 values a token.
+TEST(LayerBench, MeasuresATokenSlice) {
+  SmallBench small;
+  SamplesByClass samples;
+  for (int pass = 0; pass < 2; ++pass) small.bench().measure_slice(2, 3, 5, samples);
+  double forwards = 0, backwards = 0;
+  for (auto& [layer_class, kept] : samples) {
+    const LayerCost cost = cost_from(kept);
+    EXPECT_FALSE(cost.split_backward);
+    EXPECT_GT(cost.forward_ns, 0);
+    EXPECT_GT(cost.weight_gradient_ns, 0);
+    EXPECT_GT(cost.frozen_forward_ns, 0);
+    forwards += kept.forward.count;
+    backwards += kept.backward.count;
+    if (layer_class.kind == LayerKind::attention || layer_class.kind == LayerKind::mlp) {
+      EXPECT_EQ(cost.output_activation_bytes, 4 * 2 * 3 * 16);
+    }
+  }
+  EXPECT_EQ(forwards, 2 * small.num_layers());
+  EXPECT_EQ(backwards, 2 * small.num_layers());
+  EXPECT_EQ(small.largest_gradient(), 0);
 }
 
 }  // namespace
