@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr EnumWords<PlanMethod, 13> kMethods{
+constexpr EnumWords<PlanMethod, 14> kMethods{
     {{PlanMethod::automatic, "auto"},
      {PlanMethod::data_parallel, "data-parallel"},
      {PlanMethod::static_pipeline, "static"},
@@ -18,6 +18,7 @@ constexpr EnumWords<PlanMethod, 13> kMethods{
      {PlanMethod::pipedream, "pipedream"},
      {PlanMethod::pipedream_2bw, "pipedream-2bw"},
      {PlanMethod::ptd_p, "ptd-p"},
+     {PlanMethod::terapipe, "terapipe"},
      {PlanMethod::timely_freeze, "timelyfreeze"},
      {PlanMethod::pipetransformer, "pipetransformer"},
      {PlanMethod::freeze_only, "freeze-only"},

@@ -16,6 +16,7 @@ enum class PlanMethod {
   pipedream,
   pipedream_2bw,
   ptd_p,
+  terapipe,
   timely_freeze,
   pipetransformer,
   freeze_only,

@@ -91,7 +91,8 @@ bool splits_backward(const Phase& phase) {
 }
 
 std::string schedule_text(const Phase& phase) {
-  if (!phase.token_slices.empty()) return fmt::format("{}, {} token slices", phase.schedule, num_slices(phase));
+  if (!phase.token_slices.empty())
+    return fmt::format("{}, {} token slice{}", phase.schedule, num_slices(phase), num_slices(phase) == 1 ? "" : "s");
   if (phase.virtual_stages == 1) return phase.schedule;
   const bool all_have_as_many = num_stages(phase) == phase.layout.pipeline_parallel_size * phase.virtual_stages;
   return fmt::format("{}, {}{} stages per rank", phase.schedule, all_have_as_many ? "" : "up to ",

@@ -53,6 +53,11 @@ PlanOptions as_published(PlanOptions options) {
   return options;
 }
 
+PlanOptions with_slices(PlanOptions options) {
+  options.schedule = "TeraPipe";
+  return options;
+}
+
 }  // namespace
 
 const std::vector<PlanMethodEntry>& method_table() {
@@ -65,6 +70,8 @@ const std::vector<PlanMethodEntry>& method_table() {
       {PlanMethod::pipedream_2bw, "throughput without a bubble", one_phase<pipedream_2bw_phase>, nullptr,
        "PipeDream-2BW"},
       {PlanMethod::ptd_p, "iteration time", one_phase<ptd_p_phase>, nullptr, "1F1B"},
+      {PlanMethod::terapipe, "time of all slices through all stages", one_phase<terapipe_phase>, with_slices,
+       "TeraPipe"},
       {PlanMethod::timely_freeze, "iteration time", one_phase<best_static_phase>},
       {PlanMethod::pipetransformer, "run time", pipetransformer},
       {PlanMethod::freeze_only, "iteration time", by_rule<best_static_phase, freeze_in_place>},

@@ -33,7 +33,7 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProbl
     const bool is_current =
         first.partition == request.current.partition && first.virtual_stages == request.current.virtual_stages &&
         first.num_micro_batches == request.current.num_micro_batches && first.schedule == request.current.schedule &&
-        first.schedule_rows == request.current.schedule_rows;
+        first.schedule_rows == request.current.schedule_rows && first.token_slices == request.current.token_slices;
     if (!seen.emplace(first.layout.pipeline_parallel_size, is_current, !path.parts.empty()).second) continue;
     Continuation way{
         .phases = path.phases.front(), .later = {}, .parts = std::move(path.parts), .predicted_ns = path.predicted_ns};

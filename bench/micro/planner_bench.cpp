@@ -7,9 +7,9 @@
 #include "plan/memory.h"
 #include "planner/make_plan.h"
 #include "planner/published/pipedream.h"
-#include "planner/published/token_slices.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/partition.h"
+#include "planner/search/slice_tokens.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

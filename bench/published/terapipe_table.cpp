@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "bench/published/published_suites.h"
-#include "planner/published/token_slices.h"
+#include "planner/search/slice_tokens.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate.h"
 

@@ -51,7 +51,8 @@ CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
           "to fewer stages and more replicas, where to use "
           "cached activations; data-parallel; static: the best fixed pipeline; exact: with the least bound, "
           "provably; freeze-only: the static plan with freezing. "
-          "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), pipetransformer-published; "
+          "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), terapipe (token slices of a causal "
+          "model), pipetransformer-published; "
           "pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
           "the share of weight gradients to leave out, at most --freeze-alpha of a stage's")
       ->check(CLI::IsMember(methods).description(""))
@@ -134,7 +135,7 @@ void add_limits(CLI::App& command, PlanCommandOptions& options, CLI::Option* met
       .add_option(
           "--fix", options.limits.fixed,
           "Leave open only the rest: pp=P stages (of v=V per rank: ranks), tp=T tensor ranks, dp=D replicas, m=M "
-          "micro-batches per replica, v=V stages per rank, slices=N token slices; may be given several times")
+          "micro-batches per replica, v=V stages per rank, slices=N equal token slices; may be given several times")
       ->check(CLI::Validator(check_fixed, ""))
       ->type_name("WHAT=N");
   command

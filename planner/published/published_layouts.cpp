@@ -7,6 +7,7 @@
 
 #include "plan/batch.h"
 #include "plan/memory.h"
+#include "planner/published/best_of_lengths.h"
 #include "planner/published/pipedream.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
@@ -14,42 +15,6 @@
 
 namespace frostpipe {
 namespace {
-
-/// Over pipeline lengths that divide the devices.
-template <class Consider>
-void for_each_length(const PlanningProblem& problem, Consider&& consider) {
-  const auto& [profile, cluster, options] = problem;
-  const int groups = devices_to_use(cluster, options) / options.tensor_parallel_size;
-  for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p)
-    if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
-}
-
-/// Keeps the best and, where there is none, the reasons.
-class Best {
- public:
-  void add(std::variant<Phase, Infeasible> result, double objective) {
-    if (const auto* none = std::get_if<Infeasible>(&result)) {
-      reasons_.add(*none);
-    } else if (!best_ || objective < objective_) {
-      best_ = std::get<Phase>(std::move(result));
-      objective_ = objective;
-    }
-  }
-  void add(std::variant<Phase, Infeasible> result) {
-    const auto* phase = std::get_if<Phase>(&result);
-    const double objective = phase ? static_cast<double>(phase->predicted.iteration_ns) : 0;
-    add(std::move(result), objective);
-  }
-  std::variant<Phase, Infeasible> result() && {
-    if (best_) return *std::move(best_);
-    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices"} : std::move(reasons_);
-  }
-
- private:
-  std::optional<Phase> best_;
-  double objective_ = 0;
-  Infeasible reasons_;
-};
 
 /// The given partition with the best of what options leave open.
 std::variant<Phase, Infeasible> with_partition(const PlanningProblem& problem, Partition partition) {
@@ -113,7 +78,7 @@ std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double s
 }
 
 std::variant<Phase, Infeasible> equal_split_phase(const PlanningProblem& problem) {
-  Best best;
+  BestOfLengths best;
   for_each_length(problem, [&](int p) {
     auto partition = equal_split(problem.profile.model, p);
     if (auto* none = std::get_if<Infeasible>(&partition))
@@ -215,7 +180,7 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningP
 std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   LayerCosts costs(profile, options.dtype);
-  Best best;
+  BestOfLengths best;
   std::vector<Recompute> ways = {options.recompute};
   if (!options.recompute) ways.push_back(RecomputeMode::layers);
   for_each_length(problem, [&](int depth) {
@@ -261,7 +226,7 @@ std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem) 
   PlanOptions options = wanted;
   options.schedule = "1F1B";
   LayerCosts costs(profile, options.dtype);
-  Best best;
+  BestOfLengths best;
   for_each_length({profile, cluster, options}, [&](int p) {
     const int d = replicas_of_pipelines(cluster, options, p), b = std::max(1, options.global_batch_size / (d * p));
     try {

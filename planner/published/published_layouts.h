@@ -50,6 +50,13 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem);
 /// the stage's gradients / m), which has no bubble. The plan's schedule is PipeDream-2BW.
 std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem);
 
+/// Method terapipe (Li et al. 2021, section 3): for every pipeline length that divides the devices the equal split, and
+/// over the numbers of micro-batches cut_for_slowest_stage's slices; of those that fit the one with the least of its
+/// objective, m x (sum of slices) + (p - 1) x (longest slice), and of the lengths the fastest by the simulator. Other
+/// than in the paper all micro-batches have as many samples, but for one. Needs times of slices, and all that
+/// require_meaningful asks of TeraPipe.
+std::variant<Phase, Infeasible> terapipe_phase(const PlanningProblem& problem);
+
 /// Method pipedream: for every pipeline length that divides the devices pipedream_plan with as many replicas for all
 /// stages, which plans have, at micro-batches of batch / (d p); the length with the least time per sample of the
 /// slowest stage; 1F1B with the best micro-batches by the simulator.

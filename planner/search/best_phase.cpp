@@ -12,6 +12,7 @@
 #include "plan/stages.h"
 #include "planner/search/candidate.h"
 #include "planner/search/choices.h"
+#include "planner/search/slice_cut.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 
@@ -191,11 +192,12 @@ class Search {
   }
 
   /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still
-  /// fits.
+  /// fits, and tries other token slices.
   void shift_cuts_of_best() {
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
-      if (++count > kShiftedCandidates || simulated_micro_batches(candidate) > kShiftedMicroBatches) break;
+      if (++count > kShiftedCandidates || simulated_micro_batches(candidate, problem_.options) > kShiftedMicroBatches)
+        break;
       Phase current = candidate;
       const StageBound bound = maker_.bound_of(current);
       for (bool better = true; better;) {
@@ -215,6 +217,12 @@ class Search {
       }
       Rank shifted_rank = rank;
       std::get<0>(shifted_rank) = current.predicted.iteration_ns;
+      if (const auto cut = with_cut_slices(current, problem_, maker_, costs_); cut && cut->missing_bytes == 0) {
+        Phase sliced = predicted(*cut);
+        Rank sliced_rank = rank;
+        std::get<0>(sliced_rank) = sliced.predicted.iteration_ns;
+        keep_if_faster(std::move(sliced), sliced_rank);
+      }
       keep_if_faster(std::move(current), shifted_rank);
     }
   }
@@ -259,7 +267,7 @@ class Search {
         if (!try_partitions(choice, unpartitioned, bound, partition, effort)) return false;
       } else if (keeps_pins(problem_.options.pins, partition) &&
                  (unpartitioned.virtual_stages == 1 || bound.of(partition) < limit_ns_)) {
-        effort.simulated -= simulated_micro_batches(unpartitioned);
+        effort.simulated -= simulated_micro_batches(unpartitioned, problem_.options);
         if (effort.simulated < 0) return false;
         Phase phase = unpartitioned;
         phase.partition = partition;
@@ -273,13 +281,6 @@ class Search {
       partition.pop_back();
     }
     return true;
-  }
-
-  /// How much a simulation has to do: micro-batches over all stages, of one replica where all are alike.
-  int simulated_micro_batches(const Phase& phase) const {
-    const ParallelLayout& layout = phase.layout;
-    const bool alike = problem_.options.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
-    return num_stages(phase) * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
   }
 
   Phase predicted(const Candidate& candidate) const {

@@ -241,7 +241,8 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
 }
 
 const std::vector<std::vector<StagesInFlight>>& CandidateMaker::in_flight(const Phase& phase, int first_stage) {
-  auto& known = in_flight_[{phase.schedule, phase.virtual_stages, phase.num_micro_batches, first_stage}];
+  auto& known =
+      in_flight_[{phase.schedule, phase.virtual_stages, phase.num_micro_batches, first_stage, phase.token_slices}];
   if (known.empty()) known = most_in_flight(phase, first_stage);
   return known;
 }

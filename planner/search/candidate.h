@@ -82,8 +82,8 @@ class CandidateMaker {
   LayerCosts& costs_;
   int num_nodes_;
   Phase unpartitioned_;  // what all candidates share
-  std::map<std::tuple<std::string, int, int, int>, std::vector<std::vector<StagesInFlight>>>
-      in_flight_;  // by schedule, stages per rank, micro-batches, first stage that trains
+  std::map<std::tuple<std::string, int, int, int, std::vector<int>>, std::vector<std::vector<StagesInFlight>>>
+      in_flight_;  // by schedule, stages per rank, micro-batches, first stage that trains, token slices
 };
 
 /// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plan/schedule_rules.h"
+#include "plan/stages.h"
 #include "planner/search/stage_bound.h"
 
 namespace frostpipe {
@@ -20,6 +21,12 @@ void require_shape(const Phase& unpartitioned, int num_layers) {
 }
 
 }  // namespace
+
+int simulated_micro_batches(const Phase& phase, const PlanOptions& options) {
+  const ParallelLayout& layout = phase.layout;
+  const bool alike = options.global_batch_size % (layout.data_parallel_size * phase.num_micro_batches) == 0;
+  return num_stages(phase) * phase.num_micro_batches * (alike ? 1 : layout.data_parallel_size);
+}
 
 Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
                    const std::vector<PlannedSchedule>& schedules, const CandidateMaker& maker, LayerCosts& costs) {

@@ -18,6 +18,9 @@ struct Choice {
   auto operator<=>(const Choice&) const = default;
 };
 
+/// How much a simulation of the phase has to do: micro-batches over all stages, of one replica where all are alike.
+int simulated_micro_batches(const Phase& phase, const PlanOptions& options);
+
 /// All of them, and why there are no more.
 struct Choices {
   std::vector<Choice> of_least_bound_first;   // those whose sizes were measured and whose schedules have such a shape

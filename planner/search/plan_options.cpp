@@ -81,12 +81,21 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
     throw InvalidInput("token slices", "need the schedule TeraPipe or Seq1F1B",
                        options.schedule.empty() ? "none" : options.schedule);
   if (!has_slices) return;
-  require_open_method("token slices", options);
+  const bool is_terapipe = options.method == PlanMethod::terapipe;
+  if (!is_terapipe) require_open_method("token slices", options);
   if (!profile.model.is_causal)
     throw InvalidInput(
         "profile of " + profile.model.name,
         fmt::format("must be of a causal language model (GPT-2; profile again if it is one) for {}", options.schedule),
         "of another");
+  if (is_terapipe && !knows_slices(profile))
+    throw InvalidInput("profile of " + profile.model.name,
+                       "must have measured token slices, which the method terapipe cuts (profile again, without "
+                       "--quick)",
+                       "without them");
+  if (is_terapipe && options.token_slices > 0)
+    throw InvalidInput("token slices", "must be left to the method terapipe, which cuts them",
+                       std::to_string(options.token_slices));
   const int tokens = std::max(options.tokens, profile.workload ? profile.workload->longest_tokens : 0);
   if (tokens > 0 && token_slices_of(options) > tokens)
     throw InvalidInput("token slices", fmt::format("must be at most {}, the longest sample's tokens", tokens),
@@ -147,7 +156,8 @@ void require_meaningful(const PlanningProblem& problem) {
   if (!options.pins.empty() && options.partitioner != Partitioner::exact)
     throw InvalidInput("pin", "needs the exact partitioner", to_string(options.partitioner));
   using enum PlanMethod;
-  const std::set<PlanMethod> cut_by_rule = {equal_split, pipedream, pipedream_2bw, ptd_p, pipetransformer_published};
+  const std::set<PlanMethod> cut_by_rule = {equal_split, pipedream, pipedream_2bw,
+                                            ptd_p,       terapipe,  pipetransformer_published};
   if (!options.pins.empty() && cut_by_rule.contains(options.method))
     throw InvalidInput("pin", "needs a method that leaves partitions open", to_string(options.method));
   require_open_partition_for_several_stages(options);
@@ -253,6 +263,11 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 bool knows_split_backward(const Profile& profile) {
   return std::any_of(profile.measurements.begin(), profile.measurements.end(),
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
+}
+
+bool knows_slices(const Profile& profile) {
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& one) { return one.key.context_tokens > 0; });
 }
 
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile) {

@@ -20,9 +20,10 @@ struct PlanOptions {
   Optimizer optimizer = Optimizer::kAdamW;
   DType dtype = DType::kFloat32;
   Partitioner partitioner = Partitioner::exact;
-  std::string schedule;            // the only one to use; empty = the best
-  int virtual_stages = 0;          // stages per rank; 0 = one, or the best number where the schedule has several
-  int token_slices = 0;            // of each micro-batch, equal ones; 0 = 4 where the schedule has slices
+  std::string schedule;    // the only one to use; empty = the best
+  int virtual_stages = 0;  // stages per rank; 0 = one, or the best number where the schedule has several
+  int token_slices = 0;    // of each micro-batch, equal ones; 0 = 4 where the schedule has slices, or others if they
+                           // are faster
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may take another that was measured
@@ -64,6 +65,9 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 
 /// Whether a measurement of the profile has I and W.
 bool knows_split_backward(const Profile& profile);
+
+/// Whether it has measured token slices: tokens after others.
+bool knows_slices(const Profile& profile);
 
 /// Throws InvalidInput where a schedule splits the backward and nothing in the profile knows I and W.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile);

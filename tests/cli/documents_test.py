@@ -6,7 +6,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import FROSTPIPE, HANG_SECONDS, CliTest, synthetic_cluster, synthetic_profile, synthetic_run
+from support import (FROSTPIPE, HANG_SECONDS, CliTest, measure_slices, synthetic_cluster, synthetic_profile,
+                     synthetic_run)
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -48,7 +49,8 @@ class DocumentsTest(CliTest):
         self.write("my/profile.json", synthetic_profile())
         self.write("my/cluster.json", synthetic_cluster())
         causal = synthetic_profile()
-        causal["model"]["is_causal"] = True
+        measure_slices(causal)
+        causal["model"]["layers"][0]["parameter_count"] //= 2  # an equal split fits
         self.write("my/gpt2.json", causal)
         self.write("config.json", BERT)
         for method, plan, run in (("static", "my/static.json", "runs/static"),

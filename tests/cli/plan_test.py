@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from support import CliTest, measure_with_two_threads
+from support import CliTest, measure_slices, measure_with_two_threads
 
 
 class PlanTest(CliTest):
@@ -106,16 +106,36 @@ class PlanTest(CliTest):
         self.plan("usual.json", "static", "--schedule", "TeraPipe", "--ignore-memory-limit")
         self.assertEqual(len(self.read("usual.json")["phases"][0]["token_slices"]), 4)
 
+    def test_terapipe_cuts_slices(self):
+        self.edit("profile.json", measure_slices)
+        self.plan("terapipe.json", "terapipe", "--fix", "pp=2", "--fix", "m=1", "--ignore-memory-limit")
+        plan = self.read("terapipe.json")
+        phase = plan["phases"][0]
+        self.assertEqual((plan["method"], plan["version"], phase["schedule"]), ("terapipe", 2, "TeraPipe"))
+        self.assertGreater(len(set(phase["token_slices"])), 1)
+        self.assertEqual(sum(phase["token_slices"]), 16)
+        simulated = json.loads(self.run_tool("simulate", "terapipe.json", "--format", "json").stdout)["phases"][0]
+        self.assertEqual(simulated["iteration_ns"], phase["predicted"]["iteration_ns"])
+        self.assertEqual(simulated["token_slices"], phase["token_slices"])
+        self.plan("whole.json", "equal-split", "--schedule", "GPipe", "--fix", "pp=2", "--fix", "m=1",
+                  "--ignore-memory-limit")
+        self.assertLess(simulated["iteration_ns"], self.read("whole.json")["phases"][0]["predicted"]["iteration_ns"])
+
     def test_token_slices_that_are_not_possible(self):
         for method, options, says in [
                 ("static", ("--fix", "slices=2"), "token slices: need the schedule TeraPipe or Seq1F1B, is none"),
                 ("static", ("--schedule", "TeraPipe"), "must be of a causal language model (GPT-2; profile again"),
+                ("terapipe", (), "must be of a causal language model (GPT-2; profile again"),
                 ("exact", ("--schedule", "TeraPipe"), "token slices: need the method auto, static, ")]:
             with self.subTest(method=method, options=options):
                 self.assertIn(says, self.plan("none.json", method, *options, code=1).stderr)
         self.edit("profile.json", lambda profile: profile["model"].update(is_causal=True))
         done = self.plan("none.json", "static", "--schedule", "TeraPipe", "--fix", "slices=1000", code=1)
         self.assertRegex(done.stderr, r"token slices: must be at most \d+, the longest sample's tokens, is 1000")
+        self.assertIn("must have measured token slices", self.plan("none.json", "terapipe", code=1).stderr)
+        self.edit("profile.json", measure_slices)
+        self.assertIn("token slices: must be left to the method terapipe",
+                      self.plan("none.json", "terapipe", "--fix", "slices=2", code=1).stderr)
 
     def test_json_on_stdout_holds_the_file(self):
         answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)

@@ -230,15 +230,21 @@ class FamiliesTest(EndToEndTest):
     def check_token_slices(self):
         """Every step has the loss of whole samples, which drop the same."""
         losses = {}
-        for name, options in [("whole", ()), ("sliced", ("--schedule", "Seq1F1B", "--fix", "slices=3"))]:
+        contexts = {measurement["key"]["context_tokens"] for measurement in self.read("p.json")["measurements"]}
+        self.assertEqual(contexts, {0, 16})
+        for name, method, options in [("whole", "static", ()),
+                                      ("sliced", "static", ("--schedule", "Seq1F1B", "--fix", "slices=3")),
+                                      ("terapipe", "terapipe", ("--fix", "m=2"))]:
             self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
-                          "--method", "static", "--pp", 2, *options, "-o", f"{name}.json")
+                          "--method", method, "--pp", 2, *options, "-o", f"{name}.json")
             self.run_tool("train", f"{name}.json", "--data", "text.txt", "-o", name, "--max-tokens", 32, "--epochs", 1,
                           "--dropout", 0.1)
             losses[name] = [step["loss"] for step in self.read(f"{name}/summary.json")["steps"]]
-        self.assertEqual(len(losses["whole"]), len(losses["sliced"]))
-        for whole, sliced in zip(losses["whole"], losses["sliced"]):
-            self.assertAlmostEqual(whole, sliced, delta=1e-3)
+        self.assertEqual(self.read("terapipe.json")["phases"][0]["schedule"], "TeraPipe")
+        for name in ("sliced", "terapipe"):
+            self.assertEqual(len(losses["whole"]), len(losses[name]))
+            for whole, sliced in zip(losses["whole"], losses[name]):
+                self.assertAlmostEqual(whole, sliced, delta=1e-3)
 
     def test_labelled_text_with_gpt2_and_dropout(self):
         # More rows than tokens: <|endoftext|>, which texts are padded with, is not the last one.

@@ -16,7 +16,7 @@ TEST(PlanMethod, WordsAreReadAsTheyAreWritten) {
     parse_text(to_string(method), "method", read);
     EXPECT_EQ(read, method) << to_string(method);
   }
-  EXPECT_EQ(plan_methods().size(), 12U);
+  EXPECT_EQ(plan_methods().size(), 13U);
 }
 
 TEST(PlanMethod, NoPlanIsMadeByAWordThatNobodyKnowsOrByAuto) {
@@ -28,7 +28,7 @@ TEST(PlanMethod, NoPlanIsMadeByAWordThatNobodyKnowsOrByAuto) {
     } catch (const InvalidInput& error) {
       const std::string expected =
           "plan.json: method: must be one of data-parallel, static, exact, equal-split, pipedream, pipedream-2bw, "
-          "ptd-p, timelyfreeze, pipetransformer, freeze-only, pipetransformer-published, "
+          "ptd-p, terapipe, timelyfreeze, pipetransformer, freeze-only, pipetransformer-published, "
           "pipetransformer-without-replicas, is ";
       EXPECT_EQ(error.what(), expected + '"' + word + '"');
     }

@@ -16,9 +16,11 @@ TEST(MethodTable, HasOneLineForEveryMethod) {
   EXPECT_THROW(entry_of(PlanMethod::automatic), InvalidInput);
 }
 
-TEST(MethodTable, OnlyPipeTransformerAsPublishedFixesOptions) {
+TEST(MethodTable, OnlyPipeTransformerAsPublishedAndTeraPipeFixOptions) {
+  using enum PlanMethod;
   for (const PlanMethodEntry& entry : method_table())
-    EXPECT_EQ(entry.adapted != nullptr, entry.method == PlanMethod::pipetransformer_published);
+    EXPECT_EQ(entry.adapted != nullptr, entry.method == pipetransformer_published || entry.method == terapipe);
+  EXPECT_EQ(entry_of(terapipe).adapted({}).schedule, "TeraPipe");
   const PlanOptions options = entry_of(PlanMethod::pipetransformer_published).adapted({});
   EXPECT_EQ(options.partitioner, Partitioner::pipetransformer_greedy);
   EXPECT_EQ(options.schedule, "GPipe");

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "planner/published/token_slices.h"
+#include "planner/search/slice_tokens.h"
 
 namespace frostpipe::test {
 

@@ -1,5 +1,5 @@
 // Oracles: all 2^11 cuts of 12 tokens, and optima derived by hand for four made-up cost functions.
-#include "planner/published/token_slices.h"
+#include "planner/search/slice_tokens.h"
 
 #include <gtest/gtest.h>
 

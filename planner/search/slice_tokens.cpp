@@ -1,4 +1,4 @@
-#include "planner/published/token_slices.h"
+#include "planner/search/slice_tokens.h"
 
 #include <algorithm>
 #include <iterator>

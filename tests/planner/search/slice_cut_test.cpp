@@ -1,0 +1,202 @@
+// Oracle: brute force over all ways to cut a sample of 8 tokens, by the simulator's prices.
+#include "planner/search/slice_cut.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "plan/token_slices.h"
+#include "planner/make_plan.h"
+#include "planner/search/best_phase.h"
+#include "profiles/error.h"
+#include "simulator/cost_model.h"
+#include "simulator/simulate.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using test::free_cluster;
+using test::kSyntheticTokens;
+using test::options_for;
+using test::synthetic_profile;
+using test::with_slices;
+using testing::HasSubstr;
+
+/// Each bit says whether a slice ends behind that token.
+std::vector<std::vector<int>> all_cuts() {
+  std::vector<std::vector<int>> cuts;
+  for (int bits = 0; bits < 1 << (kSyntheticTokens - 1); ++bits) {
+    std::vector<int> lengths{1};
+    for (int token = 1; token < kSyntheticTokens; ++token) {
+      if (bits >> (token - 1) & 1)
+        lengths.push_back(1);
+      else
+        ++lengths.back();
+    }
+    cuts.push_back(std::move(lengths));
+  }
+  return cuts;
+}
+
+test::SliceTimes random_times(std::mt19937& random) {
+  const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
+  return {.a0 = 1 + below(30), .a1 = 1 + below(20), .a2 = below(5), .a3 = below(4)};
+}
+
+Phase two_stages(int num_micro_batches) {
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 2}, {2, 6}};
+  phase.num_micro_batches = num_micro_batches;
+  phase.schedule = "TeraPipe";
+  phase.tokens = kSyntheticTokens;
+  return phase;
+}
+
+TEST(CutForSlowestStage, IsTheBestOfAllCutsOfTheStageThatTakesLongest) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const Profile profile = with_slices(synthetic_profile(2, {{.frozen_forward_ns = 1}}), random_times(random));
+    Phase phase = two_stages(1 << random() % 3);
+    if (round % 3 == 0) phase.recompute = RecomputeMode::layers;
+    if (round % 4 == 0) phase.first_trainable_layer = 1;
+    PlanOptions options = options_for(PlanMethod::terapipe);
+    LayerCosts costs(profile, DType::kFloat32);
+    const Cluster cluster = free_cluster(2);
+    const TokenSlices found = cut_for_slowest_stage(phase, {profile, cluster, options}, costs);
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (const std::vector<int>& lengths : all_cuts()) {
+      phase.token_slices = lengths;
+      const ProfileCostModel prices(phase, {.global_batch_size = options.global_batch_size}, profile, cluster);
+      Nanoseconds sum = 0, longest = 0;
+      for (int slice = 0; slice < num_slices(phase); ++slice) {
+        Nanoseconds time = 0;
+        for (const ActionKind kind : {ActionKind::forward, ActionKind::backward}) {
+          Action action{.kind = kind, .stage = 1, .micro_batch = 0};
+          if (num_slices(phase) > 1) action.slice = slice;
+          time += prices.segments(action, 1, 0).front().duration_ns;
+        }
+        sum += time;
+        longest = std::max(longest, time);
+      }
+      const Nanoseconds objective = phase.num_micro_batches * sum + longest;
+      least = std::min(least, objective);
+      if (lengths == found.lengths) {
+        EXPECT_EQ(found.time_ns, objective) << round;
+      }
+    }
+    EXPECT_EQ(found.time_ns, least) << round;
+  }
+}
+
+TEST(CutForSlowestStage, LeavesTheRestOfTheLongestSampleToTheLastSlice) {
+  const Profile profile = with_slices(synthetic_profile(2, {{}}), {.a0 = 1, .a1 = 10, .a3 = 3});
+  Phase phase = two_stages(1);
+  const PlanOptions options = options_for(PlanMethod::terapipe);
+  LayerCosts costs(profile, DType::kFloat32);
+  const Cluster cluster = free_cluster(2);
+  std::vector<int> lengths = cut_for_slowest_stage(phase, {profile, cluster, options}, costs).lengths;
+  lengths.back() += 5;
+  phase.longest_tokens = kSyntheticTokens + 5;
+  EXPECT_EQ(cut_for_slowest_stage(phase, {profile, cluster, options}, costs).lengths, lengths);
+}
+
+/// Equal stages: their time is TeraPipe's objective, and the least of all that the simulator finds.
+TEST(TeraPipeMethod, IsTheFastestOfAllCutsOnEqualStages) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 30; ++round) {
+    const Profile profile = with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), random_times(random));
+    PlanOptions options = options_for(PlanMethod::terapipe);
+    options.pipeline_parallel_size = 2;
+    options.num_micro_batches = 1 << random() % 3;
+    const Cluster cluster = free_cluster(2);
+    const auto made = make_plan({profile, cluster, options});
+    ASSERT_TRUE(std::holds_alternative<TrainingPlan>(made));
+    const TrainingPlan& plan = std::get<TrainingPlan>(made);
+    validate(plan, profile.model, "plan");
+    EXPECT_EQ(plan.method, PlanMethod::terapipe);
+    Phase phase = plan.phases.front();
+    EXPECT_EQ(phase.schedule, "TeraPipe");
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (const std::vector<int>& lengths : all_cuts()) {
+      phase.token_slices = lengths;
+      least = std::min(
+          least, simulated_iteration_ns(phase, {.global_batch_size = options.global_batch_size}, profile, cluster));
+    }
+    EXPECT_EQ(plan.phases.front().predicted.iteration_ns, least) << round;
+  }
+}
+
+TEST(TeraPipeMethod, KeepsToTheMemoryLimit) {
+  test::SyntheticLayer layer;
+  layer.saved_activation_bytes = 1000;
+  const Profile profile = with_slices(synthetic_profile(2, {layer}), {.a0 = 50, .a1 = 1});
+  PlanOptions options = options_for(PlanMethod::terapipe);
+  options.pipeline_parallel_size = 2;
+  const auto peak_of = [&](std::optional<Bytes> limit) {
+    const Cluster cluster = free_cluster(2, limit);
+    const auto made = make_plan({profile, cluster, options});
+    if (const auto* none = std::get_if<Infeasible>(&made)) return none->reason;
+    const Phase& phase = std::get<TrainingPlan>(made).phases.front();
+    return fmt::format("{}", *std::ranges::max_element(phase.predicted.peak_memory_bytes));
+  };
+  const std::string peak = peak_of(std::nullopt);
+  EXPECT_EQ(peak_of(std::stoll(peak)), peak);
+  EXPECT_THAT(peak_of(100), HasSubstr("p = 2: stage 0 needs"));
+}
+
+TEST(TeraPipeMethod, SaysInASentenceWhatItNeeds) {
+  const auto error_of = [](const Profile& profile, auto change) -> std::string {
+    PlanOptions options = options_for(PlanMethod::terapipe);
+    change(options);
+    try {
+      make_plan({profile, free_cluster(2), options});
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const Profile whole = synthetic_profile(2, {{}}), sliced = with_slices(whole, {});
+  Profile unmeasured = whole;
+  unmeasured.model.is_causal = true;
+  EXPECT_EQ(error_of(sliced, [](PlanOptions&) {}), "");
+  EXPECT_EQ(
+      error_of(whole, [](PlanOptions&) {}),
+      "profile of synthetic: must be of a causal language model (GPT-2; profile again if it is one) for TeraPipe, "
+      "is of another");
+  EXPECT_EQ(error_of(unmeasured, [](PlanOptions&) {}),
+            "profile of synthetic: must have measured token slices, which the method terapipe cuts (profile again, "
+            "without --quick), is without them");
+  EXPECT_EQ(error_of(sliced, [](PlanOptions& options) { options.token_slices = 3; }),
+            "token slices: must be left to the method terapipe, which cuts them, is 3");
+  EXPECT_EQ(error_of(sliced, [](PlanOptions& options) { options.schedule = "Seq1F1B"; }),
+            "schedule: must be TeraPipe for the method terapipe, or left open, is Seq1F1B");
+}
+
+TEST(SearchOfSlices, TakesCutOnesWhereTheyAreFasterAndTheirNumberIsOpen) {
+  // Later slices look back at much more: equal ones are far from equally long.
+  const Profile profile = with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a0 = 4, .a1 = 1, .a3 = 4});
+  const Cluster cluster = free_cluster(2);
+  for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
+    PlanOptions options = options_for(PlanMethod::static_pipeline);
+    options.schedule = schedule;
+    options.num_micro_batches = 1;
+    const auto phase_of = [&](int slices) {
+      options.token_slices = slices;
+      return std::get<TrainingPlan>(make_plan({profile, cluster, options})).phases.front();
+    };
+    const Phase equal = phase_of(4), open = phase_of(0);
+    EXPECT_EQ(equal.token_slices, equal_slices(kSyntheticTokens, 4));
+    EXPECT_LT(open.predicted.iteration_ns, equal.predicted.iteration_ns) << schedule;
+    EXPECT_NE(open.token_slices, equal.token_slices);
+    EXPECT_EQ(open.predicted.iteration_ns,
+              simulated_iteration_ns(open, {.global_batch_size = options.global_batch_size}, profile, cluster));
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe
