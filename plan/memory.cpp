@@ -136,6 +136,10 @@ void StageMemory::cut_into_slices(RankMemory& memory, LayerRange stage, std::spa
     if (!recomputed_[layer]) memory.until_backward -= keys_and_values;  // beside the queries, for whole samples
   }
   memory.until_backward = (std::max<Bytes>(0, memory.until_backward) + longest - 1) / longest;
+  // The cache is given whole samples, whose slices are put together.
+  const int boundary = unpartitioned_.first_trainable_layer;
+  if (unpartitioned_.cache.on && stage.begin < boundary && boundary <= stage.end)
+    memory.workspace += layers[boundary - 1].output_activation_bytes;
 }
 
 StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(LayerRange stage,

@@ -53,6 +53,15 @@ LayerCost cost_of_slice(const Profile& profile, const Phase& phase, const Measur
   return cost_of_slice(profile, whole, tokens_of_slice(phase, slice));
 }
 
+Nanoseconds expected_frozen_forward_ns(const Profile& profile, const MeasurementKey& whole, const LayerCost& slice,
+                                       double samples) {
+  const Nanoseconds expected = expected_frozen_forward_ns(profile, whole, samples),
+                    all = cost_of(profile, whole).frozen_forward_ns;
+  if (all == 0 || slice.frozen_forward_ns == all) return expected;
+  return static_cast<Nanoseconds>(static_cast<double>(slice.frozen_forward_ns) * static_cast<double>(expected) /
+                                  static_cast<double>(all));
+}
+
 void require_token_slices(const Phase& phase, const Model& model, const std::string& place) {
   if (phase.token_slices.empty()) return;
   if (phase.schedule_rows.empty() && !schedule_traits(phase.schedule).has_slices)
@@ -69,8 +78,6 @@ void require_token_slices(const Phase& phase, const Model& model, const std::str
     throw InvalidInput(place + ".token_slices",
                        fmt::format("must have at least {} tokens together, those of the longest sample", longest),
                        std::to_string(sum));
-  if (phase.cache.on)
-    throw InvalidInput(place + ".cache.on", "must be false with token slices: the cache holds whole samples", "true");
 }
 
 }  // namespace frostpipe

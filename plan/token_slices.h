@@ -38,8 +38,12 @@ LayerCost cost_of_slice(const Profile& profile, const MeasurementKey& whole, con
 /// Of slice number `slice`; of the whole micro-batch where nothing is cut.
 LayerCost cost_of_slice(const Profile& profile, const Phase& phase, const MeasurementKey& whole, int slice);
 
+/// expected_frozen_forward_ns of a token slice that costs `slice`: its share of that of the micro-batch of `whole`.
+Nanoseconds expected_frozen_forward_ns(const Profile& profile, const MeasurementKey& whole, const LayerCost& slice,
+                                       double samples);
+
 /// Throws InvalidInput ("PLACE.token_slices: ...") unless the phase's slices, if there are any, are those of a schedule
-/// that has them and of a causal model, and hold the longest sample; and unless what the phase does goes with them.
+/// that has them and of a causal model, and hold the longest sample.
 void require_token_slices(const Phase& phase, const Model& model, const std::string& place);
 
 }  // namespace frostpipe

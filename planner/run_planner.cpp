@@ -60,7 +60,6 @@ std::string RunPlanner::why_no_cache(const RunWindow& first) const {
 
 std::string RunPlanner::why_no_cache_at_all() const {
   if (!problem_.options.use_cache) return "the cache is switched off";
-  if (token_slices_of(problem_.options) > 1) return "token slices are no whole samples, which the cache holds";
   if (problem_.options.steps_per_epoch == 0) return "the length of an epoch is not known";
   if (!problem_.profile.cache) return "the profile has not measured a cache; profile again";
   if (problem_.options.cache.memory_bytes + problem_.options.cache.disk_bytes == 0) return "the cache may hold 0 bytes";

@@ -92,14 +92,13 @@ class UniformCostModel final : public CostModel {
 /// what is left after the last backward: max over layers, in the order of the backward, of (when its gradient is there)
 /// + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
 ///
-/// A token slice costs the share that its tokens have of the micro-batch's, where all samples are of the mean length: F
-/// and B, and what is sent. That a later slice looks at more tokens is not priced: profiles have no measurements by
-/// context. A slice without tokens costs nothing and sends nothing.
+/// A token slice costs what cost_of_slice() says of samples that are all of the mean length: F and B, and what is sent.
+/// A slice without tokens costs nothing and sends nothing.
 ///
 /// With a cache, expected times: a frozen layer of stage 0 is computed for computed_fraction() of the samples,
 /// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to stage 0, CACHE_WRITE: what is
-/// not at the boundary, each by the entry and by the byte of a mean sample, both as compute: reading ahead shares the
-/// rank's core. Priced as float32 entries.
+/// not at the boundary, of whole samples with the first and the last token slice, each by the entry and by the byte of
+/// a mean sample, both as compute: reading ahead shares the rank's core. Priced as float32 entries.
 ///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Throws InvalidInput if the cluster has
 /// too few devices, or as cost_of and update_cost_of do.

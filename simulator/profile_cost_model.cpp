@@ -90,11 +90,11 @@ class ProfileCostModel::Prices {
       cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
       cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
     }
-    if (stage == 0) {
+    if (stage == 0 && slice == 0) {  // of whole samples
       const double read_fraction = 1 - computed_fraction(phase_.cache, 0, cache_reach_);
       cost.cache_read_ns = entries_ns(speed_.read, size * read_fraction, entry_bytes_);
     }
-    if (stage == writing_stage_) {
+    if (stage == writing_stage_ && (slice + 1 == num_slices(phase_) || !has_tokens(slice + 1))) {
       const double written_fraction = 1 - fraction_at(phase_.cache.found, phase_.first_trainable_layer);
       cost.cache_write_ns = entries_ns(speed_.write, size * written_fraction, entry_bytes_);
     }
@@ -195,8 +195,9 @@ class ProfileCostModel::Prices {
     const LayerCost measured = cost_of_slice(profile_, phase_, key, slice);
     if (layer < phase_.first_trainable_layer) {
       const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
-      cost.forward_ns += computed == 1 ? measured.frozen_forward_ns
-                                       : expected_frozen_forward_ns(profile_, key, computed * key.micro_batch_size);
+      cost.forward_ns += computed == 1
+                             ? measured.frozen_forward_ns
+                             : expected_frozen_forward_ns(profile_, key, measured, computed * key.micro_batch_size);
       return;
     }
     cost.forward_ns += measured.forward_ns;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/shared/table.h"
@@ -32,8 +33,9 @@ std::string plan_answer_text(const AutoPlan& answer) {
   std::string text;
   if (answer.lower_bound_ns > 0)
     text +=
-        fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % above\n",
-                    format_duration(answer.lower_bound_ns), 100 * gap_of(answer));
+        fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % {}\n",
+                    format_duration(answer.lower_bound_ns), 100 * std::abs(gap_of(answer)),
+                    gap_of(answer) < 0 ? "below, by a schedule that auto does not look at" : "above");
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},

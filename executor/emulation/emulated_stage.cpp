@@ -83,6 +83,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void cache_read(int micro_batch, SampleRange range) override {
+    if (found_.contains(micro_batch)) return;
     Deadline deadline(*clock_, 0);
     const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
     deadline.extend(
@@ -112,6 +113,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void cache_write(int micro_batch, SampleRange range) override {
+    if (unfinished_.contains(micro_batch)) return;
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
@@ -256,8 +258,9 @@ class EmulatedStage final : public StageCompute {
   /// A frozen layer costs the share of the samples that start at or before it.
   Nanoseconds forward_ns(int micro_batch, const Work& work) {
     const std::vector<LayerCost>& costs = costs_of(work);
-    const auto found = found_.extract(micro_batch);
-    if (writes_ && !found.empty()) rows_in_write_[micro_batch] = count_at(found.mapped(), first_trainable_layer_);
+    const auto found = found_.find(micro_batch);
+    const bool is_found = found != found_.end(), is_last = is_last_slice(work.slice);
+    if (writes_ && is_found) rows_in_write_[micro_batch] = count_at(found->second, first_trainable_layer_);
     double duration = 0;
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       const LayerCost& cost = costs[layer - range_.begin];
@@ -266,13 +269,23 @@ class EmulatedStage final : public StageCompute {
         continue;
       }
       std::int64_t computed = work.size;
-      if (!found.empty()) {
-        const std::vector<int>& starts = found.mapped().layers;
+      if (is_found) {
+        const std::vector<int>& starts = found->second.layers;
         computed = std::count_if(starts.begin(), starts.end(), [&](int start) { return start <= layer; });
       }
       duration += static_cast<double>(cost.frozen_forward_ns) * static_cast<double>(computed) / work.size;
     }
+    if (is_found && is_last) found_.erase(found);
+    if (is_last)
+      unfinished_.erase(micro_batch);
+    else
+      unfinished_.insert(micro_batch);
     return static_cast<Nanoseconds>(duration);
+  }
+
+  /// Of those that have tokens.
+  bool is_last_slice(int slice) const {
+    return slice + 1 == num_slices(phase_) || tokens_of_slice(phase_, slice + 1).of(tokens_per_sample()).count() == 0;
   }
 
   const Profile& profile_;
@@ -292,7 +305,8 @@ class EmulatedStage final : public StageCompute {
 
   const MiniBatch* batch_ = nullptr;
   std::map<std::array<int, 3>, std::vector<LayerCost>> costs_;  // by samples, tokens and slice
-  std::map<int, CachedRows> found_;                             // by micro-batch, from CACHE_READ to F
+  std::map<int, CachedRows> found_;                             // by micro-batch, from CACHE_READ to its last F
+  std::set<int> unfinished_;                                    // micro-batches of which slices are to come
   std::map<int, std::int64_t>
       rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
   std::map<Part, InFlight> in_flight_;       // from F to B or I

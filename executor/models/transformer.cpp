@@ -151,10 +151,18 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
     return all.defined() ? all.index_select(0, index.to(all.device())) : all;
   };
   const auto of = [&](const at::Tensor& all) { return at_index(all, is_by_token(all) ? rows : numbers); };
-  std::vector<std::int64_t> selected;
-  for (const std::int64_t sample : samples) selected.push_back(lengths[sample]);
-  return {
-      std::move(selected), of(input), at_index(token_types, rows), of(labels), at_index(dropout_keys, numbers), type};
+  const auto lengths_of = [&](std::span<const std::int64_t> all) {
+    std::vector<std::int64_t> selected;
+    for (const std::int64_t sample : samples) selected.push_back(all[sample]);
+    return selected;
+  };
+  MicroBatch selected{
+      lengths_of(lengths), of(input), at_index(token_types, rows), {}, at_index(dropout_keys, numbers), type};
+  if (sliced)
+    selected.sliced = {lengths_of(sliced->lengths), sliced->tokens, sliced->key_values};
+  else
+    selected.labels = of(labels);
+  return selected;
 }
 
 MicroBatch MicroBatch::to(const at::Device& device) const {

@@ -102,7 +102,7 @@ struct MicroBatch {
   MicroBatch slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const;
   /// Consecutive samples.
   MicroBatch narrow(std::int64_t begin, std::int64_t count) const;
-  /// The samples with these numbers, in this order.
+  /// The samples with these numbers, in this order; of a token slice without labels.
   MicroBatch select(std::span<const std::int64_t> samples) const;
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
   MicroBatch without_dropout() const;

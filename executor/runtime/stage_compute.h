@@ -32,12 +32,12 @@ class StageCompute {
   /// will be the older ones when that has ended.
   virtual void use_newest_weights() {}
 
-  /// Waits for what the cache has of the micro-batch.
+  /// Waits for what the cache has of the micro-batch; before each of its token slices, of which the first does it all.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
   /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
   /// the first stage. Returns the activation to send; undefined on the last stage, where the loss is added to loss().
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
-  /// Stores the micro-batch's activations at the frozen boundary.
+  /// Stores the micro-batch's activations at the frozen boundary; after each of its token slices, when all have come.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
   /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
   /// stage before trains.

@@ -76,7 +76,9 @@ class TransformerStage final : public StageCompute {
     for (auto& [layer, parameters] : used_) parameters = layers_.at(layer).parameters;
   }
 
-  void cache_read(int micro_batch, SampleRange range) override { found_[micro_batch] = cached_share_.rows(range); }
+  void cache_read(int micro_batch, SampleRange range) override {
+    if (!found_.contains(micro_batch)) found_[micro_batch] = cached_share_.rows(range);
+  }
 
   at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
     const MicroBatch batch = load(part, range);
@@ -97,15 +99,17 @@ class TransformerStage final : public StageCompute {
       loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
-    if (batch.sliced && is_last_slice(batch)) drop_key_values(part.micro_batch);
+    if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
     if (recomputes_) flight.batch = batch;
     if (trains_) in_flight_[part] = std::move(flight);
     return activation;
   }
 
   void cache_write(int micro_batch, SampleRange range) override {
-    const auto boundary = at_boundary_.extract(micro_batch);
-    if (!boundary.empty()) writes_->write(samples_of(*batch_, range), boundary.mapped());
+    const auto boundary = at_boundary_.find(micro_batch);
+    if (boundary == at_boundary_.end() || !boundary->second.is_whole) return;
+    writes_->write(samples_of(*batch_, range), boundary->second.rows);
+    at_boundary_.erase(boundary);
   }
 
   at::Tensor backward(Part part, at::Tensor gradient) override {
@@ -161,13 +165,20 @@ class TransformerStage final : public StageCompute {
     MicroBatch batch{};  // where something is computed again
   };
 
+  /// What the cache keeps of a micro-batch.
+  struct AtBoundary {
+    at::Tensor rows;
+    bool is_whole = false;  // all slices have come
+  };
+
   MicroBatch load(Part part, SampleRange range) {
     const MicroBatch whole = loader_.take(range);
     return slices_.size() == 1 ? whole : whole.slice(slices_[part.slice], key_values_[part.micro_batch]);
   }
 
-  /// Of those that have tokens.
-  static bool is_last_slice(const MicroBatch& batch) {
+  /// Of the slices that have tokens; what is not cut is the last, too.
+  static bool is_last(const MicroBatch& batch) {
+    if (!batch.sliced) return true;
     const std::int64_t end = batch.sliced->tokens.end;
     return std::ranges::none_of(batch.sliced->lengths, [&](std::int64_t length) { return length > end; });
   }
@@ -213,11 +224,33 @@ class TransformerStage final : public StageCompute {
   at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& trained) {
     const at::NoGradGuard no_grad;
     const MicroBatch batch = frozen(trained);
-    const auto found = found_.extract(micro_batch);
-    activation = found.empty() ? run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch)
-                               : run_from_cache(found.mapped(), frozen_end(), batch);
-    if (writes_) at_boundary_[micro_batch] = activation;
+    if (const auto found = found_.find(micro_batch); found != found_.end()) {
+      activation = run_from_cache(of_slice(found->second, batch), frozen_end(), batch);
+      if (is_last(batch)) found_.erase(found);
+    } else {
+      activation = run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch);
+    }
+    if (writes_) keep_at_boundary(at_boundary_[micro_batch], activation, batch);
     return activation;
+  }
+
+  CachedRows of_slice(const CachedRows& whole, const MicroBatch& batch) const {
+    if (!batch.sliced || !whole.activations.defined()) return whole;
+    const at::Tensor rows = rows_of_slice(batch.sliced->lengths, batch.sliced->tokens).to(device_);
+    return {whole.activations.index_select(0, rows), whole.layers};
+  }
+
+  /// Entries are of whole samples: the rows of slices are put together.
+  void keep_at_boundary(AtBoundary& kept, const at::Tensor& activation, const MicroBatch& batch) const {
+    kept.is_whole = is_last(batch);
+    if (!batch.sliced) {
+      kept.rows = activation;
+      return;
+    }
+    const std::vector<std::int64_t>& lengths = batch.sliced->lengths;
+    if (!kept.rows.defined())
+      kept.rows = make_activation(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+    kept.rows.index_copy_(0, rows_of_slice(lengths, batch.sliced->tokens).to(device_), activation);
   }
 
   /// Without a graph where the backward will make it.
@@ -237,10 +270,12 @@ class TransformerStage final : public StageCompute {
       for (std::size_t i = 0; i < rows.layers.size(); ++i) {
         if (rows.layers[i] <= *start) members.push_back(static_cast<std::int64_t>(i));
       }
+      const MicroBatch selected = batch.select(members);
+      if (selected.num_tokens() == 0) continue;  // all of them end before the slice
       const at::Tensor index = rows_of_samples(batch.lengths, members).to(device_);
       const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
       const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
-      activations.index_copy_(0, index, run_frozen_range(*start, next, from, batch.select(members)));
+      activations.index_copy_(0, index, run_frozen_range(*start, next, from, selected));
     }
     return activations;
   }
@@ -266,8 +301,8 @@ class TransformerStage final : public StageCompute {
 
   const MiniBatch* batch_ = nullptr;
   std::map<int, std::vector<Parameter>> used_;      // of this iteration, by layer that trains
-  std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to F
-  std::map<int, at::Tensor> at_boundary_;           // by micro-batch, from F to CACHE_WRITE
+  std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to its last F
+  std::map<int, AtBoundary> at_boundary_;           // by micro-batch, from F to CACHE_WRITE
   std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W

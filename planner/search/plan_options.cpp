@@ -179,6 +179,11 @@ int token_slices_of(const PlanOptions& options) {
   return options.token_slices > 0 ? options.token_slices : kUsual;
 }
 
+bool knows_slices(const Profile& profile) {
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& one) { return one.key.context_tokens > 0; });
+}
+
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
   return options.virtual_stages > 1 || schedule_traits(options.schedule).most_virtual_stages > 1;
 }
@@ -263,11 +268,6 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 bool knows_split_backward(const Profile& profile) {
   return std::any_of(profile.measurements.begin(), profile.measurements.end(),
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
-}
-
-bool knows_slices(const Profile& profile) {
-  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
-                     [](const Measurement& one) { return one.key.context_tokens > 0; });
 }
 
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile) {

@@ -66,9 +66,6 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 /// Whether a measurement of the profile has I and W.
 bool knows_split_backward(const Profile& profile);
 
-/// Whether it has measured token slices: tokens after others.
-bool knows_slices(const Profile& profile);
-
 /// Throws InvalidInput where a schedule splits the backward and nothing in the profile knows I and W.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile);
 
@@ -95,6 +92,9 @@ bool asks_for_several_stages_per_rank(const PlanOptions& options);
 
 /// Token slices of each micro-batch that the options ask for; 1: whole samples.
 int token_slices_of(const PlanOptions& options);
+
+/// Whether it has measured token slices: tokens after others.
+bool knows_slices(const Profile& profile);
 
 /// How many of the cluster's devices may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);

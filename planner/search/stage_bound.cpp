@@ -24,7 +24,7 @@ LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const Meas
   if (layer < unpartitioned.first_trainable_layer) {
     const double computed = computed_fraction(unpartitioned.cache, layer, unpartitioned.first_trainable_layer);
     if (computed == 1) return {.forward = cost.frozen_forward_ns};
-    return {.forward = expected_frozen_forward_ns(profile, key, computed * key.micro_batch_size)};
+    return {.forward = expected_frozen_forward_ns(profile, key, cost, computed * key.micro_batch_size)};
   }
   const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
   LayerTime time{.forward = cost.forward_ns};

@@ -54,6 +54,18 @@ TEST(SliceMemory, OfFrozenLayersIsTheKeysAndValuesOfOneMicroBatch) {
   EXPECT_EQ(frozen.workspace, (10 + 100 + 100) * 12 / 16 + 200);
 }
 
+/// The first stage reads and writes: two micro-batches' rows for the one, a whole micro-batch's, of whose slices it is
+/// put together, for the other.
+TEST(SliceMemory, OfACacheIsThatOfWholeSamples) {
+  Phase phase = two_stages("Seq1F1B");
+  phase.first_trainable_layer = 2;
+  const RankMemory without = memory(phase)[0];
+  phase.cache.on = true;
+  const RankMemory with = memory(phase)[0];
+  EXPECT_EQ(with.cache, 2 * 2 * 100);
+  EXPECT_EQ(with.workspace - without.workspace, 100);
+}
+
 TEST(SliceMemory, OverTimePeaksAtTheWhole) {
   const Phase phase = two_stages("Seq1F1B");
   const Schedule schedule = schedule_of(phase);

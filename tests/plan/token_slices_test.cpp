@@ -90,8 +90,6 @@ TEST(TokenSlices, ThatCannotBeAreRefusedInASentence) {
               phase.token_slices = {2, 3, 3};
             }),
             place + "token_slices: must have at least 9 tokens together, those of the longest sample, is 8");
-  EXPECT_EQ(error_of([](Phase& phase) { phase.first_trainable_layer = 1, phase.cache.on = true; }),
-            place + "cache.on: must be false with token slices: the cache holds whole samples, is true");
   EXPECT_EQ(message_of([] { plan_from_json(with(to_json(sliced_plan()), "[2, 3, 4]", "[2, 0, 4]"), "plan.json"); }),
             place + "token_slices[1]: must be >= 1, is 0");
 }

@@ -313,7 +313,8 @@ TEST(MakePlan, SaysWhetherMemoryIsWhatLacks) {
   EXPECT_FALSE(samples.lacks_memory);
   for (const PlanMethod method : plan_methods()) {
     if (method == PlanMethod::ptd_p) continue;  // takes the limit for that of a whole GPU
-    const PlanResult made = make_plan({two_blocks(), free_cluster(2, 1000), options_for(method)});
+    const Profile profile = method == PlanMethod::terapipe ? test::with_slices(two_blocks(), {}) : two_blocks();
+    const PlanResult made = make_plan({profile, free_cluster(2, 1000), options_for(method)});
     ASSERT_TRUE(std::holds_alternative<Infeasible>(made)) << to_string(method);
     EXPECT_TRUE(std::get<Infeasible>(made).lacks_memory)
         << to_string(method) << ": " << std::get<Infeasible>(made).reason;

@@ -80,5 +80,28 @@ TEST(SlicePrices, AreByLengthAndContextWhereTheyWereMeasured) {
   EXPECT_EQ(compute_ns(whole, "0F0", 0), 2 * (1 + 2) * times.at(8, 0));
 }
 
+/// Frozen forward 1000 (1 + layer), of layers 0 and 1; a cache entry of 8 tokens, 4 float32 values each, is read in 10
+/// + 128 ns and written in 20 + 64.
+TEST(SlicePrices, OfACacheAreOfWholeSamplesBeforeTheFirstSliceAndAfterTheLast) {
+  std::vector<SyntheticLayer> layers;
+  for (int layer = 0; layer < 4; ++layer) layers.push_back({.frozen_forward_ns = 1000 * (layer + 1)});
+  Profile profile = synthetic_profile(1, layers);
+  profile.model.is_causal = true;
+  profile.cache = CacheSpeed{.read = {10, 1'000'000'000}, .write = {20, 2'000'000'000}};
+  Phase phase = two_sliced_stages();
+  phase.schedule = "TeraPipe";
+  phase.token_slices = {2, 6, 4};  // of the mean sample's 8 tokens the last one has none
+  phase.first_trainable_layer = 2;
+  phase.cache = {.on = true, .found = {{1, 0.25}, {2, 0.5}}};
+  const ProfileCostModel costs(phase, {.global_batch_size = 8}, profile, free_cluster(2));
+  // Of 4 samples 1 is computed from the start, and 2 in layer 1.
+  EXPECT_EQ(compute_ns(costs, "0F0s0", 0), (1 * 1000 + 2 * 2000) * 2 / 8);
+  EXPECT_EQ(compute_ns(costs, "0F0s1", 0), (1 * 1000 + 2 * 2000) * 6 / 8);
+  EXPECT_EQ(compute_ns(costs, "0CACHE_READ0s0", 0), 3 * (10 + 128));
+  EXPECT_EQ(compute_ns(costs, "0CACHE_READ0s1", 0), 0);
+  EXPECT_EQ(compute_ns(costs, "0CACHE_WRITE0s0", 0), 0);
+  EXPECT_EQ(compute_ns(costs, "0CACHE_WRITE0s1", 0), 2 * (20 + 64));
+}
+
 }  // namespace
 }  // namespace frostpipe

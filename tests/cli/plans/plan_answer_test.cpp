@@ -36,6 +36,13 @@ TEST(PlanAnswer, SaysHowFarItIsFromTheBound) {
   EXPECT_THAT(text, HasSubstr("  layers               15.0        25.0\n")) << "15 ms are 25 % slower than 12";
 }
 
+TEST(PlanAnswer, SaysWhatBeatsTheBoundOfAllThatAutoLooksAt) {
+  AutoPlan answer = example_answer();
+  answer.lower_bound_ns = 16'000'000;
+  EXPECT_THAT(plan_answer_text(answer),
+              HasSubstr("the first phase is 25.0 % below, by a schedule that auto does not look at\n"));
+}
+
 TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
   AutoPlan answer = example_answer();
   answer.lower_bound_ns = 0;

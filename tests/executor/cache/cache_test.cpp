@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,7 @@ constexpr int kSamples = 13, kBatch = 4, kStepsPerEpoch = 4;  // the last mini-b
 struct Part {
   int p, d, m, first_trainable, steps;
   std::string schedule = "1F1B";
+  std::vector<int> token_slices{};
 };
 
 struct CacheCase {
@@ -124,7 +126,9 @@ std::vector<double> weights_of(RankSession& session, const Model& model, Communi
 
 Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevice& device,
             const std::vector<Part>& parts, const CacheCase& with, bool cached) {
-  const TransformerConfig config = small_config();
+  const bool is_sliced = std::ranges::any_of(parts, [](const Part& part) { return !part.token_slices.empty(); });
+  const TransformerConfig config =
+      is_sliced ? small_config(Family::gpt2, Task::causal_language_modeling) : small_config();
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> data = small_samples(config, kSamples);
   const std::unique_ptr<NodeCache> cache = cached ? make_cache(self, communicator, *data, config, with) : nullptr;
@@ -145,6 +149,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
   for (const Part& part : parts) {
     const auto found_before = cached ? cache->view().counts().found : std::map<int, std::int64_t>{};
     Phase phase = small_phase(part.p, part.d, part.m, part.schedule, part.first_trainable);
+    phase.token_slices = part.token_slices;
     phase.cache.on = cached && part.first_trainable > 0;
     if (step == 0) {
       session.start(phase, step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
@@ -243,6 +248,26 @@ RANK_TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing, 4) { cached_equals
 RANK_TEST(Cache, WithASplitBackwardEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, {{2, 1, 3, 0, 2, "ZB-H1"}, {2, 1, 3, 3, 10, "ZB-H1"}}, {});
   CHECK_RANK(counts.hits > 0 && counts.misses > 0, "both occur");
+}
+
+/// Samples have 3 to 9 tokens: some end before the last slices. Entries are of whole samples, whatever the slices were.
+RANK_TEST(Cache, WithTokenSlicesAcrossReBasesEqualsComputing, 2) {
+  const Counts counts = cached_equals_computed(self,
+                                               {{1, 2, 2, 0, 2, "TeraPipe", {2, 3, 1, 3}},
+                                                {1, 2, 2, 3, 10, "TeraPipe", {2, 3, 1, 3}},
+                                                {1, 2, 1, 5, 6, "Seq1F1B", {4, 5}},
+                                                {1, 2, 1, 7, 10, "1F1B"}},
+                                               {});
+  CHECK_RANK(counts.hits > 0 && counts.rebased > 0 && counts.misses > 0, "all three occur");
+}
+
+RANK_TEST(Cache, WithTokenSlicesAndAPrefixOverSeveralStagesEqualsComputing, 4) {
+  cached_equals_computed(self,
+                         {{4, 1, 2, 3, 8, "Seq1F1B", {4, 5}},
+                          {2, 2, 2, 3, 5, "Seq1F1B", {1, 8}},
+                          {2, 2, 2, 5, 7, "TeraPipe", {3, 3, 3}},
+                          {1, 4, 1, 7, 9, "TeraPipe", {3, 6}}},
+                         {});
 }
 
 RANK_TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing, 4) {

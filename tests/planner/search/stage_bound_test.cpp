@@ -133,7 +133,6 @@ TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
   for (int round = 0; round < 1000; ++round) {
     RandomCase one = random_case(random);
     one.phase.schedule = round % 2 == 0 ? "TeraPipe" : "Seq1F1B";
-    one.phase.cache = {};
     const int slices = 1 + static_cast<int>(random() % 5);  // unequal ones, of which some may be beyond the mean sample
     for (int slice = 0; slice < slices; ++slice) one.phase.token_slices.push_back(1 + static_cast<int>(random() % 4));
     if (round % 4 < 2)
