@@ -2,6 +2,7 @@
 import statistics
 
 COMPARED_STEPS = 10  # after them rounding has grown into differences that mean nothing
+MOST_APART = 1e-4  # losses where rounding alone makes a difference
 LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
 
 
@@ -22,37 +23,56 @@ def with_spread(values, digits):
     return middle if len(values) == 1 else f"{middle} ({low}..{high})"
 
 
-def ratios(job, runs, name):
+def ratios(job, runs, row):
     """By round: of a whole run, how many times as long it takes as the reference; of a step, how many times as fast
     it is."""
     found = []
-    for number, run in sorted(runs.get(name, {}).items()):
-        reference = runs.get(job.reference, {}).get(number)
+    for number, run in sorted(runs.get(row.name, {}).items()):
+        reference = runs.get(getattr(row, "against", "") or job.reference, {}).get(number)
         if reference:
             ratio = time_of(job, run) / time_of(job, reference)
             found.append(ratio if job.whole_run else 1 / ratio)
     return found
 
 
-def losses_apart(runs, name):
-    """Largest difference to the plain process's losses in the first steps; None without both."""
-    plain, own = ([*runs.get(row, {}).values()] for row in ("plain", name))
-    if not plain or not own:
+def losses_apart(job, runs, name):
+    """Largest difference to the losses of the job's first row (one plain process, mostly) in the first steps; None
+    without both."""
+    first, own = ([*runs.get(row, {}).values()] for row in (job.rows[0].name, name))
+    if not first or not own:
         return None
-    pairs = zip(plain[0]["losses"][:COMPARED_STEPS], own[0]["losses"][:COMPARED_STEPS])
+    pairs = zip(first[0]["losses"][:COMPARED_STEPS], own[0]["losses"][:COMPARED_STEPS])
     return max(abs(a - b) for a, b in pairs)
 
 
-def row_of(job, runs, name):
+def difference(job, runs):
+    """A sentence where rows do not do the same: all must hold out the same samples (otherwise they do not train on the
+    same ones; a run on text without labels names none), and have the same losses where the job says so."""
+    held_out = [(name, sorted(run["test_items"])) for name, by_round in runs.items() for run in by_round.values()
+                if run["test_items"]]
+    for name, items in held_out:
+        if items != held_out[0][1]:
+            return (f"{name} and {held_out[0][0]} hold out different samples; bench/peers/order.py must follow "
+                    "executor/data/split.h")
+    for row in job.rows if job.same_losses else ():
+        apart = losses_apart(job, runs, row.name)
+        if apart is not None and not apart <= MOST_APART:
+            return (f"losses of {row.name} are up to {apart:.0e} from those of {job.rows[0].name}, and at most "
+                    f"{MOST_APART:.0e} are allowed: they do not train the same")
+    return ""
+
+
+def row_of(job, runs, row):
+    name = row.name
     done = [run for _, run in sorted(runs[name].items())]
     times = [time_of(job, run) for run in done]
     accuracies = [run["accuracy"] for run in done if run.get("accuracy") is not None]
-    apart = losses_apart(runs, name)
+    apart = losses_apart(job, runs, name)
     return {
         "name": name,
         "times": times,
         "samples_per_second": [run["samples_per_second"] for run in done],
-        "ratios": ratios(job, runs, name),
+        "ratios": ratios(job, runs, row),
         "accuracies": accuracies,
         "losses_apart": apart,
     }
@@ -60,11 +80,11 @@ def row_of(job, runs, name):
 
 def table(job, runs):
     """(rows as values, lines of text)"""
-    rows = [row_of(job, runs, row.name) for row in job.rows if runs.get(row.name)]
+    rows = [row_of(job, runs, row) for row in job.rows if runs.get(row.name)]
     if job.whole_run:
         head = ["run", "training [s]", "samples/s", f"times as long as {job.reference}", "accuracy [%]"]
     else:
-        head = ["run", "step [ms]", "samples/s", f"times as fast as {job.reference}"]
+        head = ["run", "step [ms]", "samples/s", f"times as fast as {job.reference or 'its peer'}"]
     head.append(f"losses of {COMPARED_STEPS} steps apart")
     cells = []
     for row in rows:

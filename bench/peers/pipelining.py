@@ -1,16 +1,22 @@
 """The job of texts in two processes by torch.distributed.pipelining: each has a part of BERT's layers."""
-import os
+import multiprocessing
+import multiprocessing.connection
 import socket
-import subprocess
 import sys
 
 import job
 import torch
 import torch.distributed as dist
 import workloads
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed import pipelining
 
-SCHEDULES = {"1F1B": Schedule1F1B, "GPipe": ScheduleGPipe}
+SCHEDULES = {"1F1B": pipelining.Schedule1F1B, "GPipe": pipelining.ScheduleGPipe,
+             "Interleaved1F1B": pipelining.ScheduleInterleaved1F1B,
+             "InterleavedZeroBubble": pipelining.ScheduleInterleavedZeroBubble,
+             "ZBVZeroBubble": pipelining.ScheduleZBVZeroBubble}
+ONE_STAGE = ("1F1B", "GPipe")
+V_SHAPED = ("ZBVZeroBubble",)  # the other schedules of several stages go round
+RANKS = 2
 
 
 class Part(torch.nn.Module):
@@ -25,23 +31,40 @@ class Part(torch.nn.Module):
         return self.bert.run(self.first, self.end, hidden, mask)
 
 
-class Pipeline:
-    """Schedules of this process's stage, one for each shape of a micro-batch, which PyTorch fixes at the start."""
+def rank_of(stage, num_stages, schedule):
+    if schedule in V_SHAPED:
+        return min(stage, num_stages - 1 - stage)
+    return stage % RANKS
 
-    def __init__(self, part, rank, schedule, num_micro_batches, sizes):
-        self.part, self.rank, self.schedule, self.num = part, rank, SCHEDULES[schedule], num_micro_batches
+
+class Pipeline:
+    """Schedules of this process's stages, one for each shape of a micro-batch, which PyTorch fixes at the start.
+    `parts` are this process's, by stage."""
+
+    def __init__(self, parts, options, num_stages, sizes):
+        self.parts, self.num_stages, self.num = parts, num_stages, options.micro_batches
+        self.schedule = options.schedule
         self.hidden_size, self.num_labels = sizes
         self.made = {}
 
+    def stage(self, number, rows, tokens):
+        ids = torch.empty(rows, tokens, dtype=torch.long, device="meta")
+        hidden = torch.empty(rows, tokens, self.hidden_size, device="meta")
+        logits = torch.empty(rows, self.num_labels, device="meta")
+        taken = ids if number == 0 else hidden
+        given = logits if number == self.num_stages - 1 else hidden
+        stage = pipelining.PipelineStage(self.parts[number], number, self.num_stages, torch.device("cpu"),
+                                         input_args=(taken,), output_args=(given,))
+        # Before the first iteration a rank would greet the ranks of its neighbour stages: itself where the V turns,
+        # which Gloo refuses. Only NCCL needs that.
+        stage._get_init_p2p_neighbors_ops = list
+        return stage
+
     def of(self, rows, tokens):
         if (rows, tokens) not in self.made:
-            ids = torch.empty(rows, tokens, dtype=torch.long, device="meta")
-            hidden = torch.empty(rows, tokens, self.hidden_size, device="meta")
-            logits = torch.empty(rows, self.num_labels, device="meta")
-            taken, given = (ids, hidden) if self.rank == 0 else (hidden, logits)
-            stage = PipelineStage(self.part, self.rank, 2, torch.device("cpu"), input_args=(taken,),
-                                  output_args=(given,))
-            self.made[rows, tokens] = self.schedule(stage, self.num, loss_fn=self.loss, scale_grads=False)
+            stages = [self.stage(number, rows, tokens) for number in self.parts]
+            self.made[rows, tokens] = SCHEDULES[self.schedule](stages[0] if self.schedule in ONE_STAGE else stages,
+                                                               self.num, loss_fn=self.loss, scale_grads=False)
         return self.made[rows, tokens]
 
     def loss(self, logits, labels):
@@ -49,8 +72,8 @@ class Pipeline:
                                                  reduction="sum") / self.num_samples
 
     def step(self, batch):
-        """Forward and backward of a mini-batch; returns its loss on the last stage. A mini-batch that the number of
-        micro-batches does not divide is filled up with rows that do not count."""
+        """Forward and backward of a mini-batch; returns its loss where the last stage is. A mini-batch that the number
+        of micro-batches does not divide is filled up with rows that do not count."""
         self.num_samples = len(batch["labels"])
         missing = -self.num_samples % self.num
         pad = torch.nn.functional.pad
@@ -58,16 +81,17 @@ class Pipeline:
         mask = pad(batch["attention_mask"], (0, 0, 0, missing), value=1)
         labels = pad(batch["labels"], (0, missing), value=workloads.IGNORED)
         schedule = self.of(len(ids) // self.num, ids.shape[1])
-        if self.rank == 0:
-            schedule.step(ids, mask=mask)
+        inputs = (ids,) if 0 in self.parts else ()
+        if self.num_stages - 1 not in self.parts:
+            schedule.step(*inputs, mask=mask)
             return 0.0
         losses = []
-        schedule.step(target=labels, losses=losses, mask=mask)
+        schedule.step(*inputs, target=labels, losses=losses, mask=mask, return_outputs=False)
         return sum(loss.item() for loss in losses)
 
 
 def clip(parameters):
-    """To the norm over both stages."""
+    """To the norm over both processes."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     square = torch.stack(torch._foreach_norm(gradients)).square().sum()
     dist.all_reduce(square)
@@ -76,19 +100,23 @@ def clip(parameters):
         torch._foreach_mul_(gradients, job.MAX_GRADIENT_NORM / norm)
 
 
-def evaluated(part, rank, workload, hidden_size):
-    """(correct answers, all answers) on the last stage."""
-    part.eval()
+def evaluated(parts, ranks, rank, workload, hidden_size):
+    """(correct answers, all answers) where the last stage is; `ranks` are those of the stages."""
     correct = total = 0
-    with torch.no_grad():
-        for batch in workloads.test_batches(workload):
-            if rank == 0:
-                dist.send(part(batch["input_ids"], batch["attention_mask"]), 1)
-            else:
+    for batch in workloads.test_batches(workload):
+        hidden, mask = batch["input_ids"], batch["attention_mask"]
+        for stage, owner in enumerate(ranks):
+            before = ranks[max(0, stage - 1)]
+            if rank == before != owner:
+                dist.send(hidden, owner)
+            elif rank == owner != before:
                 hidden = torch.empty(*batch["input_ids"].shape, hidden_size)
-                dist.recv(hidden, 0)
-                right, count = workload.correct(part(hidden, batch["attention_mask"]), batch)
-                correct, total = correct + right, total + count
+                dist.recv(hidden, before)
+            if rank == owner:
+                hidden = parts[stage].eval()(hidden, mask)
+        if rank == ranks[-1]:
+            right, count = workload.correct(hidden, batch)
+            correct, total = correct + right, total + count
     return correct, total
 
 
@@ -97,12 +125,14 @@ def train(options, rank):
     workload = workloads.Texts(options.model, options.data, options.seed)
     model = workload.model().train()
     bert = job.Bert(model)
-    first, end = (0, options.cut) if rank == 0 else (options.cut, len(bert.modules))
-    part = Part(bert, first, end)
-    parameters = bert.parameters(first, end)
+    bounds = [0, *options.cuts, len(bert.modules)]
+    num_stages = len(bounds) - 1
+    ranks = [rank_of(stage, num_stages, options.schedule) for stage in range(num_stages)]
+    parts = {stage: Part(bert, bounds[stage], bounds[stage + 1]) for stage in range(num_stages) if ranks[stage] == rank}
+    parameters = [p for stage in parts for p in bert.parameters(bounds[stage], bounds[stage + 1])]
     optimizer = job.optimizer_of(parameters)
     config = model.config
-    pipeline = Pipeline(part, rank, options.schedule, options.micro_batches, (config.hidden_size, config.num_labels))
+    pipeline = Pipeline(parts, options, num_stages, (config.hidden_size, config.num_labels))
     steps = job.mini_batches(workload, options)
     dist.barrier()
     clock = job.Clock()
@@ -115,46 +145,55 @@ def train(options, rank):
         optimizer.step()
         clock.step_done(loss)
     dist.barrier()
-    correct = None if options.no_evaluation else evaluated(part, rank, workload, config.hidden_size)
-    if rank == 1:
+    correct = None
+    if not options.no_evaluation:
+        with torch.no_grad():
+            correct = evaluated(parts, ranks, rank, workload, config.hidden_size)
+    if rank == ranks[-1]:
         clock.report(sum(map(len, steps)), workload.test, correct)
 
 
-def start_both():
-    """Starts the two processes, waits for them, and ends the other where one fails."""
+def run_rank(rank, port, options):
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=RANKS)
+    train(options, rank)
+    dist.destroy_process_group()
+
+
+def run_both(options):
+    """As copies of this process, since importing PyTorch takes seconds; ends the other where one fails."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [subprocess.Popen([sys.executable, *sys.argv], env={**environment, "RANK": str(rank)}) for rank in range(2)]
-    try:
-        while any(rank.poll() is None for rank in ranks) and not any(rank.poll() for rank in ranks):
-            try:
-                ranks[0].wait(timeout=0.5)
-                ranks[1].wait(timeout=0.5)
-            except subprocess.TimeoutExpired:
-                pass
-    finally:
-        for rank in ranks:
-            rank.kill() if rank.poll() is None else None
-            rank.wait()
-    sys.exit(max(abs(rank.returncode) for rank in ranks))
+    context = multiprocessing.get_context("fork")
+    ranks = [context.Process(target=run_rank, args=(rank, port, options), daemon=True) for rank in range(RANKS)]
+    for rank in ranks:
+        rank.start()
+    while (working := [rank for rank in ranks if rank.exitcode is None]) and not any(rank.exitcode for rank in ranks):
+        multiprocessing.connection.wait([rank.sentinel for rank in working])
+    for rank in ranks:
+        rank.kill() if rank.exitcode is None else None
+        rank.join()
+    sys.exit(max(abs(rank.exitcode) for rank in ranks))
+
+
+def layers(text):
+    return [int(layer) for layer in text.split(",")]
 
 
 def main():
     parser = job.parser(__doc__)
     parser.add_argument("--schedule", choices=SCHEDULES, default="1F1B")
     parser.add_argument("--micro-batches", type=int, default=8)
-    parser.add_argument("--cut", type=int, required=True, help="first layer of the second process")
+    parser.add_argument("--cuts", type=layers, required=True, metavar="LAYER,...",
+                        help="first layer of each stage but the first")
     parser.add_argument("--no-evaluation", action="store_true")
     options = parser.parse_args()
     if options.kind != "texts":
         parser.error("--kind: must be texts")
-    if "RANK" not in os.environ:
-        start_both()
-    dist.init_process_group("gloo")
-    train(options, int(os.environ["RANK"]))
-    dist.destroy_process_group()
+    if (options.schedule in ONE_STAGE) != (len(options.cuts) + 1 == RANKS):
+        parser.error(f"--cuts: {options.schedule} has {'one stage' if options.schedule in ONE_STAGE else 'stages'} a "
+                     f"process, and {len(options.cuts) + 1} are given")
+    run_both(options)
 
 
 main()

@@ -3,6 +3,7 @@ MiniLM's, and made-up data of the right shapes. frostpipe and its peers then sta
 
   minilm/          MiniLM with a classifier for the labels of the sections
   long-texts.tsv   random words, more than fit into 128 tokens
+  bert-256/, bert-768/, pieces.tsv  BERT of four blocks with few tokens (what costs time is blocks), and random texts
   vit/, pictures.bin             a small ViT, and random pictures in CIFAR-10's format
   gpt2/, plain-text.txt          a small GPT-2 that reads bytes, with GPT-2's 50,257 tokens, and random letters
 """
@@ -18,6 +19,7 @@ import transformers
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 WORDS_PER_TEXT = 140  # each at least a token
 TOKENS_PER_BLOCK = 64
+WORDS = [f"word{i}" for i in range(1000)]  # of the small BERTs
 SHARE_TO_TRAIN = 0.8
 
 
@@ -37,9 +39,26 @@ def write_minilm(source, labels, folder):
             shutil.copyfile(source / name, folder / name)
 
 
-def write_long_texts(source, labels, num_samples, path):
-    words = [word for word in (source / "vocab.txt").read_text(encoding="utf-8").split("\n")
-             if word.isascii() and word.isalpha() and len(word) > 2]
+def write_bert(hidden, labels, folder):
+    numbered = dict(enumerate(labels))
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    config = transformers.BertConfig(
+        vocab_size=len(tokens), hidden_size=hidden, num_hidden_layers=4, num_attention_heads=hidden // 64,
+        intermediate_size=4 * hidden, max_position_embeddings=128, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0, id2label=numbered,
+        label2id={label: number for number, label in numbered.items()}, problem_type="single_label_classification")
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}\n',
+                                                  encoding="utf-8")
+
+
+def words_of(source):
+    return [word for word in (source / "vocab.txt").read_text(encoding="utf-8").split("\n")
+            if word.isascii() and word.isalpha() and len(word) > 2]
+
+
+def write_long_texts(words, labels, num_samples, path):
     draw = random.Random(1)
     rows = (f"{' '.join(draw.choices(words, k=WORDS_PER_TEXT))}\t{labels[i % len(labels)]}\n"
             for i in range(num_samples))
@@ -93,11 +112,14 @@ def main():
     torch.manual_seed(1)
     labels, count = labels_of(options.sections), int(options.samples / SHARE_TO_TRAIN + 0.5)
     write_minilm(options.minilm, labels, options.out / "minilm")
-    write_long_texts(options.minilm, labels, count, options.out / "long-texts.tsv")
+    write_long_texts(words_of(options.minilm), labels, count, options.out / "long-texts.tsv")
+    write_long_texts(WORDS, labels, count, options.out / "pieces.tsv")
     write_vit(options.out / "vit")
     write_pictures(count, options.out / "pictures.bin")
     write_gpt2(options.out / "gpt2")
     write_plain_text(count, options.out / "plain-text.txt")
+    for hidden in (256, 768):
+        write_bert(hidden, labels, options.out / f"bert-{hidden}")
 
 
 main()

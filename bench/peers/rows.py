@@ -1,7 +1,7 @@
 """What is compared: the jobs, and the rows of each. A new row is a new entry here and nothing else.
 
 A peer's row names a program of this folder and its arguments. With `like`, it does what this plan of ours says: a
-single process freezes as the plan does, a pipeline has its cut and its number of micro-batches.
+single process freezes as the plan does, a pipeline has its stages and its number of micro-batches.
 One of frostpipe's rows says how its plan is made and trained; `profile` names one of PROFILES.
 """
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ class Ours:
     profile: str
     plan: tuple
     train: tuple = ()
+    against: str = ""  # the row that it is compared with, in place of the job's reference
     freezes_like: str = ""  # a plan of ours whose freezes must be the run's
 
 
@@ -33,10 +34,11 @@ class Job:
     data: str
     batch: int
     rows: tuple
-    reference: str  # the row that the others are compared with
+    reference: str = ""  # the row that the others are compared with
     profile: tuple = ()  # arguments of `frostpipe profile` for these data
     profiled_as: str = ""  # another job, whose profiles are this one's too
     whole_run: bool = False  # trains for epochs and is tested; otherwise a few steps are timed
+    same_losses: bool = False  # all rows must have the same ones
 
 
 # Arguments of `frostpipe profile`: the ranks that measure.
@@ -55,6 +57,24 @@ CACHED = ("--cache",)
 ONE_PROCESS = Ours("one_process", "two_ranks", ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT))
 DATA_PARALLEL = Ours("data_parallel", "two_ranks", ("--method", "data-parallel", NO_LIMIT))
 STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", ("--method", "static", NO_LIMIT)))
+
+
+def schedule_rows(name, stages_per_rank):
+    """Ours and PyTorch's, with the same stages and four micro-batches."""
+    plan = ("--method", "static", "--schedule", name, "--fix", "m=4", "--fix", f"v={stages_per_rank}", NO_LIMIT)
+    return (Peer(f"pytorch-{name}", "pipelining.py", ("--schedule", name), like=name),
+            Ours(name, "two_ranks", plan, against=f"pytorch-{name}"))
+
+
+SCHEDULES = (*schedule_rows("GPipe", 1), *schedule_rows("1F1B", 1), *schedule_rows("Interleaved1F1B", 2),
+             *schedule_rows("InterleavedZeroBubble", 2), *schedule_rows("ZBVZeroBubble", 2))
+
+
+def schedules_job(hidden):
+    return Job(f"hidden-{hidden}", f"Schedules: BERT (4 blocks, hidden {hidden}) on texts of 128 tokens", "texts",
+               f"bert-{hidden}", "pieces.tsv", 8, rows=SCHEDULES, profile=("--micro-batch-sizes", "2"),
+               same_losses=True)
+
 
 JOBS = (
     Job("main", "The main job: MiniLM on package descriptions", "texts", "minilm", "sections.tsv", 64,
@@ -81,6 +101,8 @@ JOBS = (
     Job("plain-text", "A step: GPT-2 (4 blocks, hidden 128, 50,257 tokens) on blocks of 64 tokens", "plain-text",
         "gpt2", "plain-text.txt", 32, rows=(PLAIN, *STEP_ROWS), reference="plain",
         profile=("--max-tokens", "64")),
+    schedules_job(256),
+    schedules_job(768),
 )
 
 
