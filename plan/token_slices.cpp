@@ -67,7 +67,9 @@ void require_token_slices(const Phase& phase, const Model& model, const std::str
   if (phase.schedule_rows.empty() && !schedule_traits(phase.schedule).has_slices)
     throw InvalidInput(place + ".token_slices", "must be empty unless the schedule is TeraPipe or Seq1F1B",
                        fmt::format("{} slices with {}", phase.token_slices.size(), phase.schedule));
-  if (!model.is_causal) throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2)", model.name);
+  if (!model.is_causal)
+    throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2); plan without slices",
+                       model.name);
   for (std::size_t i = 0; i < phase.token_slices.size(); ++i)
     if (phase.token_slices[i] < 1)
       throw InvalidInput(fmt::format("{}.token_slices[{}]", place, i), "must be >= 1",

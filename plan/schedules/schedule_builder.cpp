@@ -58,9 +58,10 @@ void require_micro_batches(std::string_view name, const ScheduleShape& shape, bo
 }
 
 void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages) {
-  const int rounds = std::max(1, shape.num_micro_batches / std::max(1, shape.pipeline_parallel_size));
-  require_micro_batches(name, shape, virtual_stages == 1 || shape.num_micro_batches % rounds == 0,
-                        "must be a multiple of the rounds, m / p rounded down");
+  const int m = shape.num_micro_batches, p = std::max(1, shape.pipeline_parallel_size), rounds = std::max(1, m / p);
+  require_micro_batches(name, shape, virtual_stages == 1 || m % rounds == 0,
+                        fmt::format("must be a multiple of the rounds, m / p rounded down, such as {} or {}",
+                                    rounds * p, (rounds + 1) * p));
 }
 
 Schedule without_frozen_backwards(Schedule schedule) {

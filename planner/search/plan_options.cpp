@@ -250,7 +250,10 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   if (p > num_layers) return fmt::format("the model has {} layers", num_layers);
   const int virtual_stages = schedules_for(problem, p).front().virtual_stages;
   if (virtual_stages > num_layers / p)
-    return fmt::format("the model has {} layers, too few for {} stages per rank", num_layers, virtual_stages);
+    return fmt::format(
+        "the model has {} layers, too few for {} stages per rank; ask for at most {}, or try a shorter "
+        "pipeline",
+        num_layers, virtual_stages, num_layers / p);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
   // Of the looped schedules some number of micro-batches is always right; of the others the more the better.

@@ -150,6 +150,29 @@ class BadPlanTest(CliTest):
                 self.edit("plan.json", lambda plan: set_at(plan, path, new))
                 self.assert_simulation_refused(says)
 
+    def test_shapes_that_a_schedule_does_not_have(self):
+        looped = {"schedule": "Interleaved1F1B", "virtual_stages": 2,
+                  "partition": [{"begin": 0, "end": 4}, {"begin": 4, "end": 8}, {"begin": 8, "end": 11},
+                                {"begin": 11, "end": 14}]}
+        schedule = "phases[0].schedule: schedule "
+        for change, says in [
+            ({"schedule": "ZB-H2", "num_micro_batches": 2}, [f"{schedule}ZB-H2: number", "must be >= 2 p - 1", "is 2"]),
+            ({**looped, "schedule": "DualPipeV", "num_micro_batches": 3},
+             [f"{schedule}DualPipeV: number of micro-batches", "must be >= 2 p", "is 3"]),
+            ({**looped, "num_micro_batches": 5},
+             [f"{schedule}Interleaved1F1B: number of micro-batches", "a multiple of the rounds", "4 or 6", "is 5"]),
+            ({**looped, "schedule": "1F1B"}, [f"{schedule}1F1B: stages per rank: must be 1, is 2"]),
+            ({"schedule": "ZBVZeroBubble"}, [f"{schedule}ZBVZeroBubble: stages per rank: must be 2, is 1"]),
+            ({**looped, "virtual_stages": 8}, ["phases[0].partition: must have 16 stages", "2 times 8", "is 4 stages"]),
+            ({"token_slices": [8, 8]}, [f"{schedule}", "token slices", "TeraPipe and Seq1F1B", "is 2"]),
+            ({"schedule": "TeraPipe", "token_slices": [8, 8]},
+             ["phases[0].token_slices: need a causal language model (GPT-2); plan without slices, is synthetic"]),
+        ]:
+            with self.subTest(change=change):
+                self.plan("plan.json", "static", "--schedule", "1F1B")
+                self.edit("plan.json", lambda plan: (plan.update(version=2), plan["phases"][0].update(change)))
+                self.assert_simulation_refused(says)
+
     def test_changed_profile(self):
         self.edit("profile.json", lambda profile: profile.update(machine="another"))
         self.assert_simulation_refused(["provenance.profile_fingerprint", "profile.json", "make the plan again",

@@ -81,8 +81,9 @@ class PlanTest(CliTest):
                  "stages per rank: must be 1 for the schedule 1F1B, is 2"),
                 ("exact", ("--fix", "v=2"), "several stages per rank: need the method auto, static, "),
                 ("static", ("--fix", "v=2", "--partitioner", "pipetransformer-greedy"), "need the exact partitioner"),
-                ("static", ("--fix", "v=1000",), "too few for 1000 stages per rank"),
-                ("static", ("--schedule", "Interleaved1F1B", "--fix", "m=5"), "must be a multiple of the rounds")]:
+                ("static", ("--fix", "v=1000"), "too few for 1000 stages per rank; ask for at most 7, or try a"),
+                ("static", ("--schedule", "Interleaved1F1B", "--fix", "m=5"),
+                 "must be a multiple of the rounds, m / p rounded down, such as 4 or 6, is 5")]:
             with self.subTest(method=method, options=options):
                 self.assertIn(says, self.plan("none.json", method, *options, code=1).stderr)
 

@@ -301,6 +301,7 @@ class BadOptionsTest(BadInputTest):
 
 class BadPlanTest(BadInputTest):
     def test_content(self):
+        partition = [{"begin": 2 * stage, "end": 2 * stage + 2} for stage in range(3)] + [{"begin": 6, "end": 10}]
         for change, says in [
             (lambda plan: plan.update(optimizer="lion"), ["optimizer", "adamw", "lion"]),
             (lambda plan: plan.update(dtype="float16"), ["dtype", "float32", "float16"]),
@@ -311,6 +312,14 @@ class BadPlanTest(BadInputTest):
             (lambda plan: plan["phases"][0].update(schedule="Zigzag"), ["phases[0].schedule", "Zigzag"]),
             (lambda plan: plan["phases"][0].update(schedule="LoopedBFS", virtual_stages=2),
              ["phases[0].partition", "times 2 per rank"]),
+            (lambda plan: plan["phases"][0].update(schedule="ZB-H2", num_micro_batches=2),
+             ["phases[0].schedule: schedule ZB-H2", "number of micro-batches", "must be >= 2 p - 1", "is 2"]),
+            (lambda plan: plan.update(version=2) or plan["phases"][0].update(
+                schedule="Interleaved1F1B", virtual_stages=2, num_micro_batches=5, partition=partition),
+             ["phases[0].schedule: schedule Interleaved1F1B", "a multiple of the rounds", "4 or 6", "is 5"]),
+            (lambda plan: plan.update(version=2) or plan["phases"][0].update(
+                schedule="TeraPipe", token_slices=[16, 16]),
+             ["phases[0].token_slices", "causal language model (GPT-2)", "plan without slices"]),
             (lambda plan: plan["phases"][0].update(first_trainable_layer=10),
              ["phases[0].first_trainable_layer", "10"]),
             (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),

@@ -170,7 +170,7 @@ TEST_F(BadPlan, SchedulesThatCannotHaveTheirStagesOrMicroBatches) {
   EXPECT_EQ(
       error_of_looped([](Phase& phase) { phase.num_micro_batches = 7; }),
       "plan.json: phases[0].schedule: schedule Interleaved1F1B: number of micro-batches: must be a multiple of the "
-      "rounds, m / p rounded down, is 7");
+      "rounds, m / p rounded down, such as 6 or 8, is 7");
   EXPECT_EQ(error_of_looped([](Phase& phase) { phase.schedule = "1F1B"; }),
             "plan.json: phases[0].schedule: schedule 1F1B: stages per rank: must be 1, is 2");
   EXPECT_EQ(read_error_of(with(to_json(looped_plan()), "\"virtual_stages\": 2", "\"virtual_stages\": 0")),

@@ -96,13 +96,13 @@ TEST(ScheduleRules, AreThoseOfTheBuilders) {
       }
     }
   }
-  EXPECT_EQ(
-      message_of_throw([] {
-        require_shape("Interleaved1F1B",
-                      {.pipeline_parallel_size = 4, .num_micro_batches = (1 << 20) - 1, .virtual_stages = 2});
-      }),
-      "schedule Interleaved1F1B: number of micro-batches: must be a multiple of the rounds, m / p rounded down, is "
-      "1048575");
+  EXPECT_EQ(message_of_throw([] {
+              require_shape("Interleaved1F1B",
+                            {.pipeline_parallel_size = 4, .num_micro_batches = (1 << 20) - 1, .virtual_stages = 2});
+            }),
+            "schedule Interleaved1F1B: number of micro-batches: must be a multiple of the rounds, m / p rounded down, "
+            "such as "
+            "1048572 or 1048576, is 1048575");
 }
 
 }  // namespace

@@ -249,11 +249,12 @@ TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
     const Profile profile = two_blocks();
     return std::get<Infeasible>(best_phase({profile, free_cluster(8), options}, p, 0)).reason;
   };
-  EXPECT_EQ(reason_of(4, [](PlanOptions& options) { options.virtual_stages = 2; }),
-            "p = 4: the model has 6 layers, too few for 2 stages per rank");
+  EXPECT_EQ(
+      reason_of(4, [](PlanOptions& options) { options.virtual_stages = 2; }),
+      "p = 4: the model has 6 layers, too few for 2 stages per rank; ask for at most 1, or try a shorter pipeline");
   EXPECT_EQ(reason_of(2, [](PlanOptions& options) { options.num_micro_batches = 5, options.data_parallel_size = 1; }),
             "p = 2: schedule Interleaved1F1B: number of micro-batches: must be a multiple of the rounds, m / p rounded "
-            "down, is 5");
+            "down, such as 4 or 6, is 5");
 }
 
 TEST(BestPhase, GivesUpBalanceForMemory) {
