@@ -35,14 +35,21 @@ def ratios(job, runs, row):
     return found
 
 
+def measure_of_losses(job, runs):
+    """The row whose losses the others should have: the first, one plain process mostly; where all are to have the same,
+    the first that has run."""
+    if job.same_losses:
+        return next((row.name for row in job.rows if runs.get(row.name)), job.rows[0].name)
+    return job.rows[0].name
+
+
 def losses_apart(job, runs, name):
-    """Largest difference to the losses of the job's first row (one plain process, mostly) in the first steps; None
-    without both."""
-    first, own = ([*runs.get(row, {}).values()] for row in (job.rows[0].name, name))
+    """Largest difference to the measure in the first steps; None without both."""
+    first, own = ([*runs.get(row, {}).values()] for row in (measure_of_losses(job, runs), name))
     if not first or not own:
         return None
     pairs = zip(first[0]["losses"][:COMPARED_STEPS], own[0]["losses"][:COMPARED_STEPS])
-    return max(abs(a - b) for a, b in pairs)
+    return max((abs(a - b) for a, b in pairs), key=lambda apart: (apart != apart, apart))  # nan above all
 
 
 def difference(job, runs):
@@ -57,8 +64,9 @@ def difference(job, runs):
     for row in job.rows if job.same_losses else ():
         apart = losses_apart(job, runs, row.name)
         if apart is not None and not apart <= MOST_APART:
-            return (f"losses of {row.name} are up to {apart:.0e} from those of {job.rows[0].name}, and at most "
-                    f"{MOST_APART:.0e} are allowed: they do not train the same")
+            return (f"losses of {row.name} are up to {apart:.0e} from those of "
+                    f"{measure_of_losses(job, runs)}, and at most {MOST_APART:.0e} are allowed: they do not train the "
+                    "same")
     return ""
 
 

@@ -113,7 +113,7 @@ def main():
     labels, count = labels_of(options.sections), int(options.samples / SHARE_TO_TRAIN + 0.5)
     write_minilm(options.minilm, labels, options.out / "minilm")
     write_long_texts(words_of(options.minilm), labels, count, options.out / "long-texts.tsv")
-    write_long_texts(WORDS, labels, count, options.out / "pieces.tsv")
+    write_long_texts(WORDS, labels, count // 6, options.out / "pieces.tsv")  # for mini-batches an eighth as large
     write_vit(options.out / "vit")
     write_pictures(count, options.out / "pictures.bin")
     write_gpt2(options.out / "gpt2")
