@@ -10,10 +10,10 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from recovery import EPOCHS, LIMIT_SECONDS, RecoveryCase
+from recovery import EPOCHS, LIMIT_SECONDS, ScheduleCase
 
 
-class ChaosTest(RecoveryCase):
+class ChaosTest(ScheduleCase):
     """Signals at random moments, to ranks at random, of jobs that do little else than what is to be hit: computing,
     sending and reducing; writing checkpoints; changing their layout; filling the cache."""
 
@@ -26,7 +26,17 @@ class ChaosTest(RecoveryCase):
         self.write("changing.json", changing)
         return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100),
                 ("static.json", "--checkpoint-steps", 1),
-                ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10)]
+                ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10),
+                *self.jobs_by_schedule()]
+
+    def jobs_by_schedule(self):
+        """Several stages per rank, weight gradients that wait, and from one to the other every three steps."""
+        plans = [self.planned(schedule) for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble")]
+        changing = self.read(plans[0])
+        phases = [self.read(plan)["phases"][0] for plan in plans] + self.read("static.json")["phases"]
+        changing["phases"] = [{**phases[i % len(phases)], "from_step": 3 * i} for i in range(10 * EPOCHS // 3)]
+        self.write("schedules.json", changing)
+        return [(plan, "--checkpoint-steps", 25) for plan in (*plans, "schedules.json")]
 
     def four_ranks(self):
         """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is
@@ -42,10 +52,9 @@ class ChaosTest(RecoveryCase):
                             "placement": []}}
         plan.update(world_size=4, memory_limited=False, num_steps=10 * EPOCHS, phases=[halves, whole])
         self.write("four.json", plan)
-        cluster = self.read("cluster.json")
-        cluster["devices"] = cluster["devices"] * 2
-        self.write("four-ranks.json", cluster)
-        return [("four.json", "--checkpoint-steps", 40, "--cluster", "four-ranks.json")]
+        cluster = self.four_devices()
+        return [("four.json", "--checkpoint-steps", 40, "--cluster", cluster),
+                (self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=cluster), "--checkpoint-steps", 40)]
 
     def recoveries_of(self, launcher, plan, index, num_ranks):
         """Of a run that was hit, which must end as the one that was not."""
@@ -104,6 +113,11 @@ class ChaosTest(RecoveryCase):
 
     def test_30_kills_of_four_ranks(self):
         self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 30)), 3, signal.SIGKILL, self.four_ranks(), num_ranks=4)
+
+    def test_20_kills_with_token_slices(self):
+        self.use_gpt2()
+        jobs = [(self.planned_slices(schedule), "--checkpoint-steps", 20) for schedule in ("TeraPipe", "Seq1F1B")]
+        self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 20)), 4, signal.SIGKILL, jobs)
 
     def test_10_stops(self):
         self.run_chaos(int(os.environ.get("FROSTPIPE_STOPS", 10)), 2, signal.SIGSTOP)

@@ -1,11 +1,13 @@
 """Runs that are disturbed. Oracle: the run that nothing has disturbed: the same
 losses and weights, to the bit where the layout is the same, and every step of the epoch account once."""
 
+import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
+import families_test
+from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
@@ -66,3 +68,36 @@ class RecoveryCase(EndToEndTest):
         else:
             loss, expected = run["steps"][-1]["loss"], reference["steps"][-1]["loss"]
             self.assertLessEqual(abs(loss - expected), 1e-4 * abs(expected))
+
+
+class ScheduleCase(RecoveryCase):
+    """Plans by any schedule, of two stages for each rank where it has several; and of a small GPT-2 for token
+    slices."""
+
+    def planned(self, schedule, *options, cluster="cluster.json"):
+        """Name of a plan of pipelines of two ranks with four micro-batches."""
+        fixed = "".join(f"-{option}" for option in options if option != "--fix")
+        name = f"{schedule}{fixed}.json"
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", cluster, "--global-batch", GLOBAL_BATCH,
+                      "--method", "static", "--pp", 2, "--schedule", schedule, "--fix", "m=4", "--ignore-memory-limit",
+                      "--epochs", self.epochs, *options, "-o", name)
+        return name
+
+    def four_devices(self):
+        """Name of a cluster with twice as many."""
+        cluster = self.read("cluster.json")
+        cluster["devices"] = cluster["devices"] * 2
+        self.write("four-ranks.json", cluster)
+        return "four-ranks.json"
+
+    def use_gpt2(self):
+        """For all that follows: it takes BERT's place, and text alone that of labelled text."""
+        shutil.rmtree(self.folder / "model")
+        families_test.write_model(self.folder / "model", {**families_test.GPT2, "n_layer": 4}, "bytes")
+        self.data = "text.txt"
+        self.write(self.data, "the cab is at the lab and the crab is in the cab. " * 60)
+        self.run_tool("profile", "--model", "model", "--data", self.data, "--max-tokens", 32, "--global-batch",
+                      GLOBAL_BATCH, "--micro-batch-sizes", "1,4,16", "--cluster", "cluster.json", "-o", "profile.json")
+
+    def planned_slices(self, schedule):
+        return self.planned(schedule, "--fix", "slices=3")

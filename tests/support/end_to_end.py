@@ -95,6 +95,7 @@ class Started:
 class EndToEndTest(unittest.TestCase):
     maxDiff = None
 
+    data = "data.tsv"  # what is trained on where nothing else is said
     shared = None  # a folder with the tiny model, its data, its profile on two ranks and a plan of each method
 
     @classmethod
@@ -227,8 +228,9 @@ class EndToEndTest(unittest.TestCase):
         self.write(plan, value)
         return plan
 
-    def train_arguments(self, plan, output, *options, data="data.tsv"):
+    def train_arguments(self, plan, output, *options, data=None):
         """With --epochs N, the plan becomes one of that length: `train` takes no other."""
+        data = data or self.data
         epochs = int(options[options.index("--epochs") + 1]) if "--epochs" in options else 0
         if epochs > 0 and data == "data.tsv":
             training_samples = DATA_SAMPLES if "--test-data" in options else DATA_SAMPLES * 4 // 5
@@ -238,7 +240,7 @@ class EndToEndTest(unittest.TestCase):
         # The full path of the output marks the processes of this run.
         return ["train", plan, "--data", data, "--learning-rate", LEARNING_RATE, "-o", self.folder / output, *options]
 
-    def train(self, plan, output, *options, data="data.tsv", **keywords):
+    def train(self, plan, output, *options, data=None, **keywords):
         """The run's summary."""
         done = self.run_tool(*self.train_arguments(plan, output, *options, data=data), **keywords)
         for line in done.stderr.splitlines():

@@ -1,0 +1,123 @@
+"""Ranks that are killed or fall silent in the middle of a step, in schedules with several stages per rank, with a
+backward in two pieces (weight gradients are outstanding then) and with token slices."""
+
+import os
+import shutil
+import signal
+import statistics
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from faults import LIMIT_SECONDS, LONG, FaultTest
+from recovery import FEWER_EPOCHS, ScheduleCase
+
+# Moments of a step, as shares of its time: forwards, and twice a backward before the last weight gradients.
+MOMENTS = (0.2, 0.55, 0.8)
+
+
+class LostInScheduleTest(ScheduleCase):
+    epochs = FEWER_EPOCHS
+
+    def lose_in_step(self, victim, moment, plan, *options):
+        """Kills a rank in a step after the 50th one, at that share of the step's time."""
+        options = ("--epochs", self.epochs, *options)
+        reference, _ = self.reference(plan, "--epochs", self.epochs)
+        step_seconds = statistics.median(step["iteration_ns"] for step in reference["steps"]) / 1e9
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        launcher = self.start_until(50, plan, *options)
+        rank = self.ranks_of(launcher)[victim]
+        scalars = self.folder / "run/scalars.jsonl"
+        size, give_up = scalars.stat().st_size, time.monotonic() + HANG_SECONDS
+        while scalars.stat().st_size == size and time.monotonic() < give_up:
+            time.sleep(0.0002)
+        time.sleep(moment * step_seconds)
+        os.kill(rank, signal.SIGKILL)
+        run = self.assert_ended_well(launcher)
+        self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
+        return run
+
+    def check_spare(self, plan, victims_and_moments, *options):
+        """A spare makes the layout whole again: the run ends as the undisturbed one, to the bit."""
+        reference, weights = self.reference(plan, "--epochs", self.epochs)
+        for victim, moment in victims_and_moments:
+            with self.subTest(plan=plan, victim=victim, moment=moment):
+                run = self.lose_in_step(victim, moment, plan, "--checkpoint-steps", 20, "--spares", 1, *options)
+                self.assert_same_run(run, reference, weights)
+                self.assertEqual(run["phases"][-1]["schedule"], reference["phases"][-1]["schedule"])
+
+    def test_a_spare_after_a_loss_with_weight_gradients_outstanding(self):
+        self.check_spare(self.planned("ZBVZeroBubble"), [(0, 0.55)])
+
+
+class LongLostInScheduleTest(LostInScheduleTest):
+    test_a_spare_after_a_loss_with_weight_gradients_outstanding = None
+
+    def test_a_spare_at_every_moment(self):
+        for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "ZB-H1"):
+            self.check_spare(self.planned(schedule), [(victim, moment) for victim in (0, 1) for moment in MOMENTS])
+
+    def test_a_spare_with_frozen_layers(self):
+        """Whose stages have no weight gradients, and whose messages back are not sent."""
+        for schedule in ("Interleaved1F1B", "ZBVZeroBubble"):
+            plan = self.planned(schedule)
+            value = self.read(plan)
+            value["phases"].append({**value["phases"][0], "from_step": 30, "first_trainable_layer": 5})
+            self.write(f"frozen-{plan}", value)
+            self.check_spare(f"frozen-{plan}", [(0, 0.55), (1, 0.55)])
+
+    def test_without_a_spare_one_rank_goes_on(self):
+        for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):
+            plan = self.planned(schedule)
+            reference, weights = self.reference(plan, "--epochs", self.epochs)
+            with self.subTest(schedule):
+                run = self.lose_in_step(1, 0.55, plan, "--checkpoint-steps", 20)
+                self.assertEqual(run["phases"][-1]["stages"], 1)
+                self.assert_same_run(run, reference, weights, bits=False)
+
+    def test_replicas_of_both_stages_of_a_rank(self):
+        """Four ranks: a replica gives what was lost, or a checkpoint does, and three go on where there is no spare."""
+        plan = self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=self.four_devices())
+        reference, weights = self.reference(plan, "--epochs", self.epochs)
+        self.check_spare(plan, [(0, 0.55), (3, 0.55)])
+        run = self.lose_in_step(2, 0.55, plan, "--checkpoint-steps", 20)
+        self.assertEqual(run["recoveries"][0]["world_size"], 3)
+        self.assert_same_run(run, reference, weights, bits=False)
+
+    def test_token_slices(self):
+        self.use_gpt2()
+        for schedule in ("TeraPipe", "Seq1F1B"):
+            self.check_spare(self.planned_slices(schedule), [(0, 0.2), (0, 0.8), (1, 0.55)])
+
+
+class StuckInScheduleTest(ScheduleCase, FaultTest):
+    """SIGSTOP: a rank that is there and says nothing."""
+
+    epochs = LONG[1]
+
+    def stop_rank(self, plan, victim):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        launcher, ranks = self.start_training(plan)
+        os.kill(ranks[victim], signal.SIGSTOP)
+        code = launcher.ended_within(LIMIT_SECONDS)
+        self.assertEqual(code, 1, launcher.stderr)
+        self.assert_said(launcher,
+                         rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
+        self.assert_no_process_within(1)
+
+    def test_stop_ranks(self):
+        for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):
+            for victim in (0, 1):
+                with self.subTest(schedule=schedule, victim=victim):
+                    self.stop_rank(self.planned(schedule), victim)
+
+    def test_stop_a_rank_with_token_slices(self):
+        self.use_gpt2()
+        self.stop_rank(self.planned_slices("TeraPipe"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
