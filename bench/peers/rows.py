@@ -56,7 +56,8 @@ CACHED = ("--cache",)
 
 ONE_PROCESS = Ours("one_process", "two_ranks", ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT))
 DATA_PARALLEL = Ours("data_parallel", "two_ranks", ("--method", "data-parallel", NO_LIMIT))
-STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", ("--method", "static", NO_LIMIT)))
+STATIC = ("--method", "static", "--fix", "v=1")  # a stage per rank: PyTorch's 1F1B and GPipe have the same stages
+STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", (*STATIC, NO_LIMIT)))
 
 
 def schedule_rows(name, stages_per_rank):
@@ -87,7 +88,7 @@ JOBS = (
             *PIPELINES,
             ONE_PROCESS,
             DATA_PARALLEL,
-            Ours("static_pipeline", "two_ranks", ("--method", "static")),
+            Ours("static_pipeline", "two_ranks", STATIC),
             Ours("elastic", "two_ranks", ("--method", "pipetransformer"), ("--freeze", "cap"), freezes_like="elastic"),
             Ours("elastic_two_ranks", "two_ranks", ("--method", "pipetransformer", "--threads-per-rank", "1"),
                  ("--freeze", "cap"), freezes_like="elastic"),
