@@ -171,22 +171,27 @@ StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(Laye
 
 namespace {
 
-/// Of one list. A frozen stage holds nothing. `slice_tokens`: how much an action of each slice counts.
+/// Of one list, those after something was added and before something goes: of all others a neighbour holds no less. A
+/// frozen stage holds nothing. `slice_tokens`: how much an action of each slice counts.
 std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
                                        const std::vector<int>& stages, const std::vector<std::int64_t>& slice_tokens) {
   std::set<StagesInFlight> moments;
   StagesInFlight now(stages.size());
+  bool has_risen = false;
   for (const Action& action : list) {
     if (action.stage < schedule.first_trainable_stage) continue;
     InFlight& of_stage = now[std::ranges::find(stages, action.stage) - stages.begin()];
     const ActionKind kind = action.kind;
     const int change =
         (kind == ActionKind::forward) - (kind == ActionKind::backward || kind == ActionKind::input_gradient);
+    const bool falls = kind != ActionKind::forward;
+    if (falls && has_risen) moments.insert(now);
+    has_risen = !falls || kind == ActionKind::input_gradient;  // which leaves what W needs
     of_stage.before_backward += change * slice_tokens[action.slice.value_or(0)];
     of_stage.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
     if (action.slice && *action.slice == 0) of_stage.key_values += change;
-    moments.insert(now);
   }
+  if (has_risen) moments.insert(now);
   return {moments.begin(), moments.end()};
 }
 
