@@ -32,17 +32,22 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
                    const std::vector<PlannedSchedule>& schedules, const CandidateMaker& maker, LayerCosts& costs) {
   const int num_layers = static_cast<int>(problem.profile.model.layers.size());
   Choices choices;
+  std::map<int, std::vector<std::size_t>> shapes;  // schedules by number of micro-batches
+  for (const int m : maker.numbers_of_micro_batches()) {
+    for (std::size_t schedule = 0; schedule < schedules.size(); ++schedule) {
+      try {
+        require_shape(maker.unpartitioned_phase(std::nullopt, schedules[schedule], m), num_layers);
+        shapes[m].push_back(schedule);
+      } catch (const InvalidInput& error) {
+        if (!choices.not_scheduled) choices.not_scheduled = error;
+      }
+    }
+  }
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
-    for (const int m : maker.numbers_of_micro_batches()) {
+    for (const auto& [m, possible] : shapes) {
       std::map<std::pair<int, bool>, Nanoseconds> bounds;  // by stages per rank, and whether the backward is split
-      for (std::size_t schedule = 0; schedule < schedules.size(); ++schedule) {
+      for (const std::size_t schedule : possible) {
         const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);
-        try {
-          require_shape(unpartitioned, num_layers);
-        } catch (const InvalidInput& error) {
-          if (!choices.not_scheduled) choices.not_scheduled = error;
-          continue;
-        }
         try {
           const auto [bound, is_new] =
               bounds.try_emplace({unpartitioned.virtual_stages, splits_backward(unpartitioned.schedule)}, 0);
