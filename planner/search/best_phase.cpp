@@ -164,14 +164,15 @@ class Search {
   /// A partition that may not be the best: what bounds the others is the bound of any.
   void consider_looped(const Choice& choice, const Phase& unpartitioned) {
     if (!search_.bound_only) {
-      const Candidate candidate = maker_.looped_partition(unpartitioned, limit_ns_);
-      if (candidate.missing_bytes > 0) {
+      const auto candidate = maker_.looped_partition(unpartitioned, limit_ns_);
+      if (!candidate) return;
+      if (candidate->missing_bytes > 0) {
         lower_bound_ns_ = std::min(lower_bound_ns_, choice.bound_ns);
-        return record_miss(candidate);
+        return record_miss(*candidate);
       }
       fits_ = true;
-      if (candidate.bound_ns <= limit_ns_) {
-        Phase phase = predicted(candidate);
+      if (candidate->bound_ns <= limit_ns_) {
+        Phase phase = predicted(*candidate);
         const Rank rank(phase.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
         feasible_.emplace(rank, phase);
         keep_if_faster(std::move(phase), rank);

@@ -74,7 +74,7 @@ Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const Plan
 }
 
 std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase unpartitioned, Nanoseconds limit_ns) {
-  if (unpartitioned.virtual_stages > 1) return std::optional(looped_partition(unpartitioned, limit_ns));
+  if (unpartitioned.virtual_stages > 1) return looped_partition(unpartitioned, limit_ns);
   const StageBound bound = bound_of(unpartitioned);
   if (problem_.options.partitioner == Partitioner::pipetransformer_greedy) {
     auto partition = published_partition();
@@ -162,41 +162,8 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
   return candidate;
 }
 
-Candidate CandidateMaker::looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns) {
-  const StageBound bound = bound_of(unpartitioned);
-  const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto by_work = [&](int stage, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= n; ++end) {
-      const Nanoseconds work = bound.terms(pipeline_rank_of(unpartitioned, stage), {begin, end}).work_ns;
-      if (!visit(end, work, work)) return;
-    }
-  };
-  const auto candidate_of = [&](Partition partition) {
-    Phase phase = unpartitioned;
-    phase.partition = std::move(partition);
-    Candidate candidate = with_memory(std::move(phase));
-    candidate.bound_ns = bound.of(candidate.phase.partition);
-    return candidate;
-  };
-  Candidate best =
-      candidate_of(cut_chain(n, num_stages(unpartitioned), keeping_pins(problem_.options.pins, by_work))->partition);
-  if (best.missing_bytes == 0 && best.bound_ns / 11 > limit_ns / 10) return best;
-  for (bool better = true; better;) {
-    better = false;
-    for (Partition& partition : neighbours(best.phase.partition)) {
-      if (!keeps_pins(problem_.options.pins, partition)) continue;
-      if (best.missing_bytes == 0 && bound.of(partition) >= best.bound_ns) continue;
-      Candidate shifted = candidate_of(std::move(partition));
-      if (std::pair(shifted.missing_bytes, shifted.bound_ns) >= std::pair(best.missing_bytes, best.bound_ns)) continue;
-      best = std::move(shifted);
-      better = true;
-    }
-  }
-  return best;
-}
-
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
-  if (unpartitioned.virtual_stages > 1) return looped_partition(unpartitioned, std::numeric_limits<Nanoseconds>::max());
+  if (unpartitioned.virtual_stages > 1) return shifted(unpartitioned, bound_of(unpartitioned), kNoLimit);
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
   const int n = static_cast<int>(problem_.profile.model.layers.size());

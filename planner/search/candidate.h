@@ -50,11 +50,11 @@ class CandidateMaker {
   /// whatever it needs.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase unpartitioned, Nanoseconds limit_ns);
 
-  /// With several stages per rank: the chain cut into stages that are as equal as can be, whose cuts are then shifted
-  /// one layer at a time while that lacks fewer bytes, or as few at a smaller StageBound. Not exact: it may miss a
-  /// partition that fits, or that is faster. Where the equal stages fit and their bound is a tenth above limit_ns,
-  /// nothing is shifted.
-  Candidate looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
+  /// With several stages per rank: none where it is plain that no partition fits with a bound of at most limit_ns.
+  /// Else the chain cut into stages that are as equal as can be, whose cuts are then shifted one layer at a time while
+  /// that lacks fewer bytes, or as few at a smaller StageBound. Not exact: it may miss a partition that fits, or that
+  /// is faster. Where the equal stages fit and their bound is a tenth above limit_ns, nothing is shifted.
+  std::optional<Candidate> looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
 
   /// One stage per rank. False only where no partition fits: every pipeline rank takes as many layers as it can keep,
   /// but for the workspace and the input of its first layer. No partition then reaches farther by any pipeline rank
@@ -71,6 +71,13 @@ class CandidateMaker {
   StageBound bound_of(const Phase& unpartitioned) { return {unpartitioned, problem_, costs_}; }
 
  private:
+  class LoopedPrices;
+  /// False only where no partition fits with a bound of at most limit_ns. Layer l needs lasting(l) + held(k) kept(l)
+  /// bytes or more on pipeline rank k, and work(l) of its time. Each rank is asked for one of the two, that of which it
+  /// has less, as a share of what the whole model would need there: the shares of what it has add up to no more than
+  /// its own, so all layers' least shares together are at most all ranks' together.
+  bool may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
+  Candidate shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   std::variant<Partition, Infeasible> published_partition() const;
   const std::vector<std::vector<StagesInFlight>>& in_flight(const Phase& phase, int first_stage);
   const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);

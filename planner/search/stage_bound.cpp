@@ -236,11 +236,14 @@ StageBound::Terms StageBound::on_rank(const Partition& partition, int pipeline_r
   return sum;
 }
 
+Nanoseconds StageBound::of_any() const {
+  if (virtual_stages_ == 1) return 0;
+  return update_[1] + chain_forward_.back() + chain_backward_.back() + 2 * virtual_stages_ * messages_.back() +
+         norm_ns_;
+}
+
 Nanoseconds StageBound::of(const Partition& partition) const {
-  Nanoseconds largest = 0;
-  if (virtual_stages_ > 1)
-    largest =
-        update_[1] + chain_forward_.back() + chain_backward_.back() + 2 * virtual_stages_ * messages_.back() + norm_ns_;
+  Nanoseconds largest = of_any();
   for (int k = 0; k < pipeline_ranks_; ++k) largest = std::max(largest, on_rank(partition, k).total_ns());
   return largest;
 }

@@ -77,6 +77,9 @@ class StageBound {
   /// Over the ranks of a partition.
   Nanoseconds of(const Partition& partition) const;
 
+  /// With several stages per rank, whatever the partition: one micro-batch through all layers and back. Else 0.
+  Nanoseconds of_any() const;
+
  private:
   int pipeline_ranks_ = 1;
   int virtual_stages_ = 1;

@@ -1,0 +1,118 @@
+// Oracles: memory and bound of each partition by itself, from nothing; all partitions of few layers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "plan/stages.h"
+#include "planner/search/candidate.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using test::SyntheticLayer;
+
+constexpr int kLayers = 14;
+
+Profile random_profile(std::mt19937& random) {
+  std::vector<SyntheticLayer> layers(kLayers);
+  for (auto& layer : layers)
+    layer = {.forward_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .input_gradient_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .weight_gradient_ns = 100 + static_cast<Nanoseconds>(random() % 500),
+             .update_ns = static_cast<Nanoseconds>(random() % 500),
+             .output_activation_bytes = static_cast<Bytes>(random() % 50),
+             .saved_activation_bytes = 100 + static_cast<Bytes>(random() % 100),
+             .workspace_bytes = static_cast<Bytes>(random() % 100),
+             .parameter_count = static_cast<std::int64_t>(random() % 20),
+             .split_backward = SplitBackward{100, 100, static_cast<Bytes>(random() % 100)}};
+  return test::synthetic_profile(kLayers / 2 - 1, layers);
+}
+
+struct RandomProblem {
+  Profile profile;
+  Cluster cluster;
+  PlanOptions options = test::options_for(PlanMethod::static_pipeline);
+};
+
+RandomProblem random_problem(std::mt19937& random, int ranks, Bytes least_limit) {
+  RandomProblem made{.profile = random_profile(random), .cluster = test::free_cluster(ranks)};
+  for (Device& device : made.cluster.devices)
+    device.memory_limit_bytes = least_limit + static_cast<Bytes>(random() % 6000);
+  made.options.global_batch_size = 6;
+  return made;
+}
+
+const std::vector<PlannedSchedule> kLooped = {{"Interleaved1F1B", 3}, {"LoopedBFS", 2}, {"DualPipeV", 2}};
+
+TEST(LoopedPartition, NoShiftLacksFewerBytesOrAsFewAtASmallerBound) {
+  std::mt19937 random(31);
+  int fits = 0, lacks = 0;
+  for (int round = 0; round < 200; ++round) {
+    const int p = round % 2 == 0 ? 2 : 3, first_trainable_layer = round % 4 < 2 ? 0 : 5;
+    const auto [profile, cluster, options] = random_problem(random, p, 2000);
+    LayerCosts costs(profile, DType::kFloat32);
+    CandidateMaker maker({profile, cluster, options},
+                         {.pipeline_parallel_size = p, .first_trainable_layer = first_trainable_layer}, costs);
+    for (const PlannedSchedule& schedule : kLooped) {
+      const Phase unpartitioned = maker.unpartitioned_phase({}, schedule, 6);
+      const StageBound bound = maker.bound_of(unpartitioned);
+      const auto found = maker.looped_partition(unpartitioned, kNoLimit);
+      if (!found) continue;
+      EXPECT_EQ(found->bound_ns, bound.of(found->phase.partition));
+      ++(found->missing_bytes > 0 ? lacks : fits);
+      for (const Partition& partition : neighbours(found->phase.partition)) {
+        Phase phase = unpartitioned;
+        phase.partition = partition;
+        const Candidate other = maker.with_memory(std::move(phase));
+        EXPECT_GE(std::pair(other.missing_bytes, bound.of(partition)), std::pair(found->missing_bytes, found->bound_ns))
+            << schedule.name << " round " << round << " " << to_string(partition);
+      }
+    }
+  }
+  EXPECT_GT(fits, 20);
+  EXPECT_GT(lacks, 20);
+}
+
+/// The least bound of those that fit, over all ways to cut the layers from the last stage of `phase` on.
+Nanoseconds least_that_fits(CandidateMaker& maker, const StageBound& bound, Phase& phase) {
+  const int begin = phase.partition.empty() ? 0 : phase.partition.back().end;
+  const int left = num_stages(phase) - static_cast<int>(phase.partition.size());
+  if (left == 0) return maker.with_memory(phase).missing_bytes == 0 ? bound.of(phase.partition) : kNoLimit;
+  Nanoseconds least = kNoLimit;
+  for (int end = left == 1 ? kLayers : begin + 1; end <= kLayers - (left - 1); ++end) {
+    phase.partition.push_back({begin, end});
+    least = std::min(least, least_that_fits(maker, bound, phase));
+    phase.partition.pop_back();
+  }
+  return least;
+}
+
+TEST(LoopedPartition, IsNoneOnlyWhereNoPartitionFitsWithinTheLimit) {
+  std::mt19937 random(32);
+  int none = 0, some = 0;
+  for (int round = 0; round < 60; ++round) {
+    const auto [profile, cluster, options] = random_problem(random, 2, 1000);
+    LayerCosts costs(profile, DType::kFloat32);
+    CandidateMaker maker({profile, cluster, options},
+                         {.pipeline_parallel_size = 2, .first_trainable_layer = round % 3 == 0 ? 3 : 0}, costs);
+    for (const PlannedSchedule& schedule : kLooped) {
+      Phase phase = maker.unpartitioned_phase({}, schedule, 6);
+      const StageBound bound = maker.bound_of(phase);
+      const Nanoseconds least = least_that_fits(maker, bound, phase);
+      for (const Nanoseconds limit : {kNoLimit, least, least - 1 - least / 8}) {
+        const bool is_none = !maker.looped_partition(phase, limit);
+        EXPECT_FALSE(is_none && least <= limit && least != kNoLimit) << schedule.name << " round " << round;
+        ++(is_none ? none : some);
+      }
+    }
+  }
+  EXPECT_GT(none, 50);
+  EXPECT_GT(some, 50);
+}
+
+}  // namespace
+}  // namespace frostpipe
