@@ -139,8 +139,10 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   const std::vector<Layer>& layers = problem_.profile.model.layers;
   const int p = unpartitioned.layout.pipeline_parallel_size, n = static_cast<int>(layers.size());
   LeastOfLayers lasting(n), kept(n), work(n);
+  const std::vector<LayerCost>* known = nullptr;  // of the rank before, which often has a device of the same type
   for (int k = 0; k < p; ++k) {
     const std::vector<LayerCost>& costs = layers_on(unpartitioned, k);
+    if (std::exchange(known, &costs) == &costs) continue;
     for (int layer = 0; layer < n; ++layer) {
       lasting.take(layer, static_cast<double>(memory.of({layer, layer + 1}, costs).lasting()));
       const bool is_kept = !is_recomputed(unpartitioned.recompute, layers[layer].kind);
@@ -148,14 +150,15 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
       work.take(layer, static_cast<double>(bound.terms(k, {layer, layer + 1}).work_ns));
     }
   }
+  const double all_lasting = lasting.all(), all_kept = kept.all(), all_work = work.all();
   const bool knows_in_flight = unpartitioned.first_trainable_layer == 0;
-  const double by_time = static_cast<double>(limit_ns) / work.all();
+  const double by_time = static_cast<double>(limit_ns) / all_work;
   double shares = 0, least_held = std::numeric_limits<double>::max(), most_held = 0;
   bool is_bound_by_time = false;
   for (int k = 0; k < p; ++k) {
     const double held = knows_in_flight ? held_of_each_stage(in_flight(unpartitioned, 0)[k]) : 0;
     const auto limit = limit_of(unpartitioned, k);
-    const double by_memory = limit ? static_cast<double>(*limit) / (lasting.all() + held * kept.all()) : by_time;
+    const double by_memory = limit ? static_cast<double>(*limit) / (all_lasting + held * all_kept) : by_time;
     shares += std::min(by_time, by_memory);
     is_bound_by_time = is_bound_by_time || by_time <= by_memory;
     if (by_memory >= by_time) continue;
@@ -164,11 +167,11 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   }
   double needed = 0;
   for (int layer = 0; layer < n; ++layer) {
-    double least = is_bound_by_time ? work.of_layer[layer] / work.all() : std::numeric_limits<double>::max();
+    double least = is_bound_by_time ? work.of_layer[layer] / all_work : std::numeric_limits<double>::max();
     for (const double held : {least_held, most_held}) {
       if (least_held > most_held) break;
-      least = std::min(least,
-                       (lasting.of_layer[layer] + held * kept.of_layer[layer]) / (lasting.all() + held * kept.all()));
+      least =
+          std::min(least, (lasting.of_layer[layer] + held * kept.of_layer[layer]) / (all_lasting + held * all_kept));
     }
     needed += least;
   }
