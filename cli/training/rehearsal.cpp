@@ -48,7 +48,8 @@ void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOp
                   "together under 256 MiB")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
-  command.add_flag("--emulated-links", options.links, "Emulated: messages take the times of the cluster's links");
+  command.add_flag("--emulated-links", options.links,
+                   "Emulated: messages take the times of the cluster's links, else none");
   command
       .add_option("--nodes", train.num_nodes,
                   "Group the ranks into N virtual nodes of equal size, each with its own cache and part of the "

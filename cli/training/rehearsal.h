@@ -7,7 +7,7 @@ class App;
 
 namespace frostpipe {
 
-/// How a run on emulated devices is shrunk and paced.
+/// How a run on emulated devices is shrunk, and what its links take.
 struct RehearsalOptions {
   int shrink = 0;  // 0 = chosen
   bool links = false;

@@ -19,9 +19,9 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
-#include "executor/communication/link_pacer.h"
 #include "executor/communication/local_group.h"
 #include "executor/elastic/peer_connections.h"
 #include "plan/stages.h"
@@ -68,8 +68,8 @@ struct Communicator::State {
   bool host_staging = false;
   int num_groups = 0;
   Group control_group, weight_transfer_group;
-  std::string posted;                // by this rank
-  std::unique_ptr<LinkPacer> pacer;  // its thread ends first
+  std::string posted;                    // by this rank
+  std::unique_ptr<EmulatedLinks> links;  // of an emulated device
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
   /// schedule can turn into a deadlock. Cheap elsewhere.
@@ -128,7 +128,8 @@ struct Communicator::State {
       });
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
-    if (!host_memory) group.pace(pacer.get());
+    if (VirtualClock* const clock = device->virtual_clock())
+      group.keep_virtual_time(clock, host_memory ? nullptr : links.get());
     return group;
   }
 };
@@ -186,9 +187,9 @@ void Communicator::sever() {
   if (state_->peers) state_->peers->sever();
 }
 
-void Communicator::pace(const Cluster& cluster, int shrink) {
-  state_->pacer = std::make_unique<LinkPacer>(cluster, shrink, rank());
-  state_->weight_transfer_group.pace(state_->pacer.get());
+void Communicator::emulate_links(const Cluster& cluster, int shrink) {
+  state_->links = std::make_unique<EmulatedLinks>(cluster, shrink, rank());
+  state_->weight_transfer_group.keep_virtual_time(state_->device->virtual_clock(), state_->links.get());
 }
 
 ActiveGroups Communicator::form(const Phase& phase) {

@@ -39,9 +39,9 @@ class Communicator {
   Group& control_group();
   /// All ranks, device memory: weights that move.
   Group& weight_transfer_group();
-  /// From the next group on that is formed, and for moves at once: messages and reductions between devices take the
-  /// times of `cluster`'s links for `shrink` times their bytes, where the real links are faster.
-  void pace(const Cluster& cluster, int shrink);
+  /// On emulated devices, from the next group on that is formed, and for moves at once: messages and reductions between
+  /// devices take the times of `cluster`'s links for `shrink` times their bytes. Until then they take none.
+  void emulate_links(const Cluster& cluster, int shrink);
   /// Called by all ranks; those that the phase leaves idle get empty groups. Pipeline ranks that train nothing have no
   /// part in the gradient norm.
   ActiveGroups form(const Phase& phase);

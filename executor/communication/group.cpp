@@ -1,28 +1,29 @@
 #include "executor/communication/group.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <future>
-#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
-#include "executor/communication/link_pacer.h"
+#include "executor/device/memory_meter.h"
+#include "executor/device/virtual_clock.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
-std::shared_future<c10::intrusive_ptr<c10d::Work>> ready(c10::intrusive_ptr<c10d::Work> work) {
-  std::promise<c10::intrusive_ptr<c10d::Work>> promise;
-  promise.set_value(std::move(work));
-  return promise.get_future().share();
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+/// A point of virtual time that goes with a message; no tensor of the rank's.
+at::Tensor moment(Nanoseconds time) {
+  const UncountedMemory uncounted;
+  return at::full({1}, time, at::kLong);
 }
 
 at::Tensor host_memory_for(const at::Tensor& tensor) {
@@ -44,16 +45,24 @@ struct Group::Link {
 };
 
 struct Transfer::State {
-  std::shared_future<c10::intrusive_ptr<c10d::Work>> work;  // there at once, but for a paced message
+  Work work;
   at::Tensor tensor;
   std::chrono::milliseconds longest_wait;
   int self;
   std::string what;
   at::Tensor received = {};  // in host memory, to be copied to `tensor`; undefined where there is nothing to copy
+  // In virtual time:
+  Work time_work = {};
+  at::Tensor time = {};
+  VirtualClock* clock = nullptr;  // of a receive
 };
 
 void Transfer::wait() {
-  guarded(state_->self, state_->what, [&] { state_->work.get()->wait(state_->longest_wait); });
+  guarded(state_->self, state_->what, [&] {
+    if (state_->time_work) state_->time_work->wait(state_->longest_wait);
+    state_->work->wait(state_->longest_wait);
+  });
+  if (state_->clock) state_->clock->wait_until(state_->time.item<std::int64_t>());
   if (!state_->received.defined()) return;
   state_->tensor.copy_(state_->received);
   state_->received = at::Tensor();
@@ -72,22 +81,29 @@ int Group::index_of(int rank) const {
   return static_cast<int>(found - ranks_.begin());
 }
 
+void Group::keep_virtual_time(VirtualClock* clock, EmulatedLinks* links) {
+  clock_ = clock;
+  links_ = links;
+}
+
+/// In virtual time a message comes after another with the same tag, which says when it arrives.
 Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string what) {
   what += fmt::format(" to rank {}", to_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
     const at::Tensor contiguous = host_staging_ ? host_copy_of(tensor) : tensor.contiguous();
-    const auto send_now = [link = link_, contiguous, to = index_of(to_rank), tag] {
-      std::vector<at::Tensor> list{contiguous};
-      return link->backend->send(list, to, tag);
-    };
-    if (!pacer_)
-      return std::make_shared<Transfer::State>(
-          Transfer::State{ready(send_now()), contiguous, link_->longest_wait(), self_, what});
-    const auto sending = std::make_shared<std::packaged_task<c10::intrusive_ptr<c10d::Work>()>>(send_now);
-    pacer_->send(to_rank, static_cast<Bytes>(contiguous.nbytes()), [sending] { (*sending)(); });
-    return std::make_shared<Transfer::State>(
-        Transfer::State{sending->get_future().share(), contiguous, link_->longest_wait(), self_, what});
+    Transfer::State state{
+        .work = {}, .tensor = contiguous, .longest_wait = link_->longest_wait(), .self = self_, .what = what};
+    const int to = index_of(to_rank);
+    if (clock_) {
+      const auto bytes = static_cast<Bytes>(contiguous.nbytes());
+      state.time = moment(links_ ? links_->arrival_ns(to_rank, bytes, clock_->now()) : clock_->now());
+      std::vector<at::Tensor> list{state.time};
+      state.time_work = link_->backend->send(list, to, tag);
+    }
+    std::vector<at::Tensor> list{contiguous};
+    state.work = link_->backend->send(list, to, tag);
+    return std::make_shared<Transfer::State>(std::move(state));
   });
   return transfer;
 }
@@ -96,11 +112,22 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   what += fmt::format(" from rank {}", from_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
-    const at::Tensor received = host_staging_ ? host_memory_for(into) : at::Tensor();
-    std::vector<at::Tensor> list{host_staging_ ? received : into};
-    return std::make_shared<Transfer::State>(
-        Transfer::State{ready(link_->backend->recv(list, index_of(from_rank), tag)), into, link_->longest_wait(), self_,
-                        what, received});
+    Transfer::State state{.work = {},
+                          .tensor = into,
+                          .longest_wait = link_->longest_wait(),
+                          .self = self_,
+                          .what = what,
+                          .received = host_staging_ ? host_memory_for(into) : at::Tensor(),
+                          .clock = clock_};
+    const int from = index_of(from_rank);
+    if (clock_) {
+      state.time = moment(0);
+      std::vector<at::Tensor> list{state.time};
+      state.time_work = link_->backend->recv(list, from, tag);
+    }
+    std::vector<at::Tensor> list{host_staging_ ? state.received : into};
+    state.work = link_->backend->recv(list, from, tag);
+    return std::make_shared<Transfer::State>(std::move(state));
   });
   return transfer;
 }
@@ -108,7 +135,6 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
 void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what) {
   if (ranks_.size() < 2) return;
   guarded(self_, what, [&] {
-    if (pacer_) return paced_all_reduce(tensors);
     std::vector<at::Tensor> summed = tensors;
     if (host_staging_) std::transform(tensors.begin(), tensors.end(), summed.begin(), host_copy_of);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
@@ -118,39 +144,22 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
     }
     for (auto& work : works) work->wait();
     for (std::size_t i = 0; host_staging_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
+    if (!clock_) return;
+    Bytes bytes = 0;
+    for (const at::Tensor& tensor : tensors) bytes += static_cast<Bytes>(tensor.nbytes());
+    meet(bytes);
   });
 }
 
-/// All in one buffer, and after it when each rank came: microseconds of the hosts' common clock in two halves that a
-/// float holds exactly.
-void Group::paced_all_reduce(const std::vector<at::Tensor>& tensors) {
-  using std::chrono::microseconds;
-  constexpr std::int64_t kHalf = 1 << 22;
-  const auto now =
-      std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  const auto num_ranks = static_cast<std::int64_t>(ranks_.size());
-  Bytes bytes = 0;
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& tensor : tensors) {
-    bytes += static_cast<Bytes>(tensor.nbytes());
-    parts.push_back(tensor.reshape({-1}));
-  }
-  at::Tensor arrivals = at::zeros({num_ranks, 2}, tensors.front().options());
-  arrivals.select(0, index_of(self_)).copy_(at::tensor({now / kHalf, now % kHalf}, at::kLong));
-  parts.push_back(arrivals.reshape({-1}));
-  at::Tensor all = at::cat(parts);
-  std::vector<at::Tensor> list{all};
+/// In virtual time all leave when the last has come, and the links have carried that many bytes of each.
+void Group::meet(Bytes bytes) {
+  const UncountedMemory uncounted;
+  at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);
+  arrivals[index_of(self_)] = clock_->now();
+  std::vector<at::Tensor> list{arrivals};
   link_->backend->allreduce(list)->wait();
-  std::int64_t offset = 0;
-  for (const at::Tensor& tensor : tensors) {
-    tensor.copy_(all.narrow(0, offset, tensor.numel()).view_as(tensor));
-    offset += tensor.numel();
-  }
-  arrivals = all.narrow(0, offset, 2 * num_ranks).to(at::kDouble).view({num_ranks, 2});
-  const double last =
-      arrivals.select(1, 0).mul(static_cast<double>(kHalf)).add(arrivals.select(1, 1)).max().item<double>();
-  const auto last_arrival = std::chrono::steady_clock::time_point(microseconds(static_cast<std::int64_t>(last)));
-  std::this_thread::sleep_until(last_arrival + std::chrono::nanoseconds(pacer_->all_reduce_ns(ranks_, bytes)));
+  const Nanoseconds took = links_ ? links_->all_reduce_ns(ranks_, bytes) : 0;
+  clock_->wait_until(arrivals.max().item<std::int64_t>() + took);
 }
 
 void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what) {
@@ -161,12 +170,19 @@ void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what)
     options.rootRank = index_of(from_rank);
     link_->backend->broadcast(list, options)->wait();
     if (host_staging_ && from_rank != self_) tensor.copy_(list[0]);
+    if (!clock_) return;
+    std::vector<at::Tensor> sent{moment(clock_->now())};
+    link_->backend->broadcast(sent, options)->wait();
+    clock_->wait_until(sent[0].item<std::int64_t>());
   });
 }
 
 void Group::barrier() {
   if (ranks_.size() < 2) return;
-  guarded(self_, "barrier", [&] { link_->backend->barrier()->wait(); });
+  guarded(self_, "barrier", [&] {
+    if (clock_) return meet(0);
+    link_->backend->barrier()->wait();
+  });
 }
 
 }  // namespace frostpipe

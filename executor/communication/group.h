@@ -6,15 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "profiles/units.h"
+
 namespace c10d {
 class Backend;
 }
 
 namespace frostpipe {
 
-class LinkPacer;
+class EmulatedLinks;
+class VirtualClock;
 
-/// A transfer on its way. Its tensor is kept alive until wait() has returned.
+/// A transfer on its way. Its tensor is kept alive until wait() has returned. In virtual time a receive ends when its
+/// message arrives, and a send takes none.
 class Transfer {
  public:
   Transfer() = default;
@@ -36,8 +40,10 @@ class Group {
   /// Of this rank, `self`, with the others in `ranks`. `backend`: theirs, in that order; null for a group of one.
   /// `host_staging`: tensors of the device are copied to host memory and back.
   Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool host_staging);
-  /// Messages and reductions take the pacer's times from now on; null: as fast as it goes. It must outlive the group.
-  void pace(LinkPacer* pacer) { pacer_ = pacer; }
+  /// From now on messages say when they arrive by the virtual clocks of their ranks, and whoever waits for others waits
+  /// until then. `links`: what that takes; null: no time. Both must outlive the group.
+  void keep_virtual_time(VirtualClock* clock, EmulatedLinks* links);
+  bool keeps_virtual_time() const { return clock_ != nullptr; }
   const std::vector<int>& ranks() const { return ranks_; }
   /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until
   /// the transfer is waited for, what is sent must not change.
@@ -50,13 +56,14 @@ class Group {
 
  private:
   int index_of(int rank) const;
-  void paced_all_reduce(const std::vector<at::Tensor>& tensors);
+  void meet(Bytes bytes);
   int self_ = 0;
   bool host_staging_ = false;
   std::vector<int> ranks_;
   struct Link;  // LibTorch's process group, kept out of this header
   std::shared_ptr<Link> link_;
-  LinkPacer* pacer_ = nullptr;
+  VirtualClock* clock_ = nullptr;
+  EmulatedLinks* links_ = nullptr;
 };
 
 }  // namespace frostpipe

@@ -19,7 +19,6 @@
 #include "executor/device/memory_meter.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
-#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {
@@ -74,7 +73,7 @@ class CpuDevice : public ComputeDevice {
     return make_gloo_group(store, rank, size);
   }
   void synchronize() override {}
-  void mark() override { marks_.push_back(steady_now_ns()); }
+  void mark() override { marks_.push_back(now_ns()); }
   void first_mark() override {
     marks_.clear();
     mark();
@@ -98,6 +97,8 @@ class EmulatedDevice final : public CpuDevice {
   explicit EmulatedDevice(int shrink) : CpuDevice(1), shrink_(shrink) {}
   std::string type() const override { return "emulated"; }
   std::string description() const override { return fmt::format("emulated, tensors 1/{}", shrink_); }
+  Nanoseconds now_ns() override { return clock_.now(); }
+  VirtualClock* virtual_clock() override { return &clock_; }
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
     if (limit) *limit /= shrink_;
     CpuDevice::set_memory_limit(limit, shrink_ > 1 ? fmt::format("{} (bytes / {})", who, shrink_) : who);
@@ -107,6 +108,7 @@ class EmulatedDevice final : public CpuDevice {
 
  private:
   int shrink_;
+  VirtualClock clock_;
 };
 
 std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/device/virtual_clock.h"
 #include "profiles/dtype.h"
 #include "profiles/units.h"
 
@@ -35,11 +36,15 @@ class ComputeDevice {
                                                        int size) = 0;
   /// Returns when everything issued so far has been computed.
   virtual void synchronize() = 0;
+  /// The time there: the host's steady clock but on an emulated device.
+  virtual Nanoseconds now_ns() { return steady_now_ns(); }
+  /// That of an emulated device, else null.
+  virtual VirtualClock* virtual_clock() { return nullptr; }
   /// Forgets all marks and makes the first; the device must be idle.
   virtual void first_mark() = 0;
   /// Notes when everything issued so far has been computed, without waiting for that.
   virtual void mark() = 0;
-  /// The times of all marks in their order, by the host's steady clock. Returns when the last has come.
+  /// The times of all marks in their order, as now_ns() has them. Returns when the last has come.
   virtual std::vector<Nanoseconds> marked_ns() = 0;
   /// Limit on live tensor bytes; `who` stands in the error. None = no limit.
   virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
@@ -62,7 +67,7 @@ bool multiplies_in_bfloat16();
 std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype, std::optional<DType> frozen_dtype);
 
 /// The CPU as a stand-in: tensors are 1 / shrink of what they stand for, and so is its memory limit; it reports whole
-/// bytes.
+/// bytes. Its time is a virtual clock's.
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);
 
 /// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <thread>
 
 #include "executor/runtime/cached_share.h"
 #include "plan/memory.h"
@@ -18,40 +16,17 @@
 namespace frostpipe {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Values of a row of the embedding's table; 0: it has none, or none of its rows would be left.
 std::int64_t shrunk_table_row(const Model& model, int shrink) {
   return model.vocab_size > 0 ? model.hidden_size / shrink : 0;
 }
 
-/// Ends an action when the profile says, whatever the host has spent on it meanwhile, and however late it woke from the
-/// one before: an action that comes shortly after another begins where that should have ended. Later ones have waited
-/// for something.
-class Deadline {
- public:
-  Deadline(EmulatedClock& clock, Nanoseconds duration) : clock_(clock) {
-    constexpr std::chrono::milliseconds kShortly(2);
-    const Clock::time_point now = Clock::now();
-    end_ = (now - clock.end < kShortly ? clock.end : now) + std::chrono::nanoseconds(duration);
-  }
-  void extend(Nanoseconds duration) { end_ += std::chrono::nanoseconds(duration); }
-  void wait() {
-    std::this_thread::sleep_until(end_);
-    clock_.end = end_;
-  }
-
- private:
-  EmulatedClock& clock_;
-  Clock::time_point end_;
-};
-
 class EmulatedStage final : public StageCompute {
  public:
-  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, std::shared_ptr<EmulatedClock> clock,
+  EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, VirtualClock& clock,
                 ActivationCache* cache, const Phase& phase, int stage)
       : profile_(profile),
-        clock_(std::move(clock)),
+        clock_(clock),
         key_({.device_type = options.device_type, .dtype = options.dtype}),
         shrink_(options.shrink),
         options_(options.tensors),
@@ -84,16 +59,12 @@ class EmulatedStage final : public StageCompute {
 
   void cache_read(int micro_batch, SampleRange range) override {
     if (found_.contains(micro_batch)) return;
-    Deadline deadline(*clock_, 0);
     const CachedRows& rows = found_[micro_batch] = cached_share_.rows(range);
-    deadline.extend(
-        entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
-    deadline.wait();
+    clock_.pass(entries_ns(profile_.cache->read, static_cast<std::int64_t>(rows.layers.size()) - count_at(rows, 0)));
   }
 
   at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
     const Work work{range.end - range.begin, part.slice};
-    Deadline deadline(*clock_, forward_ns(part.micro_batch, work));
     const std::vector<LayerCost>& costs = costs_of(work);
     Bytes kept = 0, workspace = 0;
     for (const LayerCost& cost : costs) workspace = std::max(workspace, cost.workspace_bytes);
@@ -108,7 +79,7 @@ class EmulatedStage final : public StageCompute {
     { const at::Tensor transient = shrunk_bytes(workspace); }
     if (trains_) in_flight_[part] = {work, std::move(input), saved_activations};
     at::Tensor output = is_last_ ? at::Tensor() : output_of(saved_activations, tokens_of(work));
-    deadline.wait();
+    clock_.pass(forward_ns(part.micro_batch, work));
     return output;
   }
 
@@ -117,49 +88,47 @@ class EmulatedStage final : public StageCompute {
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
-    Deadline deadline(*clock_, entries_ns(profile_.cache->write, size - there));
     writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
-    deadline.wait();
+    clock_.pass(entries_ns(profile_.cache->write, size - there));
   }
 
   at::Tensor backward(Part part, at::Tensor) override {
     const InFlight flight = std::move(in_flight_.extract(part).mapped());
-    Deadline deadline(*clock_, 0);
     const std::vector<LayerCost>& costs = costs_of(flight.work);
+    Nanoseconds duration = recompute_ns(costs);
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
       const LayerCost& cost = costs[layer - range_.begin];
-      deadline.extend(cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0));
+      duration += cost.weight_gradient_ns + (layer > first_trainable_layer_ ? cost.input_gradient_ns : 0);
     }
-    const at::Tensor transient = recompute(costs, deadline);
+    const at::Tensor transient = computed_again(costs);
     at::Tensor input_gradient = sends_backward_ ? make_activation(tokens_of(flight.work)) : at::Tensor();
-    deadline.wait();
+    clock_.pass(duration);
     return input_gradient;
   }
 
   at::Tensor input_gradient(Part part, at::Tensor) override {
-    Deadline deadline(*clock_, 0);
     Work work;
     {
       const InFlight flight = std::move(in_flight_.extract(part).mapped());
       work = flight.work;
-      const at::Tensor transient = recompute(costs_of(work), deadline);
+      const at::Tensor transient = computed_again(costs_of(work));
     }
+    Nanoseconds duration = recompute_ns(costs_of(work));
     Bytes kept = 0;
     for_each_split(work, [&](const SplitBackward& split) {
-      deadline.extend(split.input_ns);
+      duration += split.input_ns;
       kept += split.kept_bytes;
     });
     before_weights_[part] = {.work = work, .input = {}, .kept = shrunk_bytes(kept)};
     at::Tensor input_gradient = sends_backward_ ? make_activation(tokens_of(work)) : at::Tensor();
-    deadline.wait();
+    clock_.pass(duration);
     return input_gradient;
   }
 
   void weight_gradient(Part part) override {
-    Deadline deadline(*clock_, 0);
-    for_each_split(before_weights_.at(part).work,
-                   [&](const SplitBackward& split) { deadline.extend(split.weight_ns); });
-    deadline.wait();
+    Nanoseconds duration = 0;
+    for_each_split(before_weights_.at(part).work, [&](const SplitBackward& split) { duration += split.weight_ns; });
+    clock_.pass(duration);
     before_weights_.erase(part);
   }
 
@@ -170,7 +139,7 @@ class EmulatedStage final : public StageCompute {
                : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
   }
 
-  void update(const UpdateRule&) override { Deadline(*clock_, update_ns_).wait(); }
+  void update(const UpdateRule&) override { clock_.pass(update_ns_); }
 
   double loss() const override { return 0; }
 
@@ -190,15 +159,21 @@ class EmulatedStage final : public StageCompute {
   };
 
   /// The most that lives of what a backward computes again.
-  at::Tensor recompute(const std::vector<LayerCost>& costs, Deadline& deadline) const {
-    Bytes computed_again = 0;
+  at::Tensor computed_again(const std::vector<LayerCost>& costs) const {
+    Bytes most = 0;
+    for (const RecomputeSegment& segment : segments_)
+      if (segment.recomputed) most = std::max(most, saved_activation_bytes(segment, costs));
+    return shrunk_bytes(most);
+  }
+
+  Nanoseconds recompute_ns(const std::vector<LayerCost>& costs) const {
+    Nanoseconds duration = 0;
     for (const RecomputeSegment& segment : segments_) {
       if (!segment.recomputed) continue;
-      computed_again = std::max(computed_again, saved_activation_bytes(segment, costs));
       for (int layer = segment.range.begin; layer < segment.range.end; ++layer)
-        deadline.extend(costs[layer - range_.begin].forward_ns);
+        duration += costs[layer - range_.begin].forward_ns;
     }
-    return shrunk_bytes(computed_again);
+    return duration;
   }
 
   /// Of the layers that train.
@@ -289,7 +264,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   const Profile& profile_;
-  std::shared_ptr<EmulatedClock> clock_;
+  VirtualClock& clock_;
   MeasurementKey key_;
   int shrink_;
   at::TensorOptions options_;
@@ -319,8 +294,9 @@ int shrunk_hidden_size(const Model& model, int shrink) {
   return std::max(1, (model.hidden_size + shrink - 1) / shrink);
 }
 
-EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache)
-    : profile_(profile), options_(std::move(options)), clock_(std::make_shared<EmulatedClock>()), cache_(cache) {}
+EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
+                                           ActivationCache* cache)
+    : profile_(profile), options_(std::move(options)), clock_(clock), cache_(cache) {}
 
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
   const std::int64_t values =

@@ -1,10 +1,10 @@
 #pragma once
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "executor/cache/activation_cache.h"
+#include "executor/device/virtual_clock.h"
 #include "executor/runtime/stage_compute.h"
 #include "profiles/profile.h"
 
@@ -19,18 +19,14 @@ struct EmulatedStageOptions {
   at::TensorOptions tensors;
 };
 
-/// When the last action of a rank should have ended.
-struct EmulatedClock {
-  std::chrono::steady_clock::time_point end;
-};
-
-/// Stages that take a profile's times asleep. Tensors are there, 1 / shrink of their size: weights, activations at the
-/// cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory are real, and only the arithmetic
-/// is missing. Everything given must outlive it.
+/// Stages that take a profile's times, asleep, whatever the host spends on them. Tensors are there, 1 / shrink of their
+/// size: weights, activations at the cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory
+/// are real, and only the arithmetic is missing. Everything given must outlive it.
 class EmulatedStageFactory final : public StageFactory {
  public:
   /// `cache` may be null: no phase may use one then.
-  EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, ActivationCache* cache);
+  EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
+                       ActivationCache* cache);
   /// Weights hold the layer's number, so that layers differ.
   LayerState make_layer(int layer, bool trains) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
@@ -39,7 +35,7 @@ class EmulatedStageFactory final : public StageFactory {
  private:
   const Profile& profile_;
   EmulatedStageOptions options_;
-  std::shared_ptr<EmulatedClock> clock_;  // of the rank: its stages take turns
+  VirtualClock& clock_;
   ActivationCache* cache_;
 };
 

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <vector>
 
 #include "profiles/link_fit.h"
 #include "profiles/statistics.h"
-#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {
@@ -27,7 +25,7 @@ struct LinkUse {
 Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
   if (communicator.rank() > 1) return 0;
   const int other = 1 - communicator.rank();
-  const Nanoseconds begin = steady_now_ns();
+  const Nanoseconds begin = device.now_ns();
   for (const bool sends : {communicator.rank() == 0, communicator.rank() == 1}) {
     if (sends) {
       communicator.weight_transfer_group().send(tensor, other, 0, "link measurement").wait();
@@ -36,15 +34,15 @@ Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, cons
     }
   }
   device.synchronize();
-  return (steady_now_ns() - begin) / 2;
+  return (device.now_ns() - begin) / 2;
 }
 
 Nanoseconds time_all_reduce(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor) {
   communicator.control_group().barrier();
-  const Nanoseconds begin = steady_now_ns();
+  const Nanoseconds begin = device.now_ns();
   communicator.weight_transfer_group().all_reduce_sum({tensor}, "link measurement");
   device.synchronize();
-  return steady_now_ns() - begin;
+  return device.now_ns() - begin;
 }
 
 /// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
@@ -116,7 +114,7 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
   return cluster;
 }
 
-Nanoseconds measure_regrouping(Communicator& communicator) {
+Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device) {
   const int world_size = communicator.world_size();
   std::vector<double> times;
   for (int round = 0; round < 4; ++round) {
@@ -127,10 +125,10 @@ Nanoseconds measure_regrouping(Communicator& communicator) {
     for (int stage = 0; stage < phase.layout.pipeline_parallel_size; ++stage)
       phase.partition.push_back({stage, stage + 1});
     communicator.control_group().barrier();
-    const auto begin = std::chrono::steady_clock::now();
+    const Nanoseconds begin = device.now_ns();
     const ActiveGroups groups = communicator.form(phase);
     communicator.control_group().barrier();
-    times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+    times.push_back(static_cast<double>(device.now_ns() - begin));
   }
   std::sort(times.begin(), times.end());
   return static_cast<Nanoseconds>(communicator.sum({times[1]}).front() / world_size);

@@ -16,6 +16,6 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
 
 /// Median time to build the groups of a pipeline over all ranks, and of replicas, as reconfigurations do. Called by all
 /// ranks; the same on all.
-Nanoseconds measure_regrouping(Communicator& communicator);
+Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device);
 
 }  // namespace frostpipe

@@ -1,5 +1,7 @@
 #include "executor/runtime/message_exchange.h"
 
+#include <ATen/ops/zeros.h>
+
 #include "executor/runtime/part.h"
 #include "profiles/error.h"
 
@@ -83,6 +85,9 @@ void MessageExchange::post(Queue& queue, std::size_t up_to) {
     const Action action = queue.waiting.front();
     queue.waiting.pop_front();
     const int from = messages_.ranks[peer_of(action)];
+    if (says_when_asked_for(action))
+      asked_.push_back(
+          group_of(action).send(at::zeros({1}, at::kByte), from, tag_of(action), to_string(action) + ": asking"));
     queue.posted.emplace_back(action, group_of(action).receive(make_(action), from, tag_of(action), to_string(action)));
   }
 }
@@ -102,7 +107,19 @@ at::Tensor MessageExchange::receive(const Action& action) {
 }
 
 void MessageExchange::finish_send(const Action& action) {
-  if (auto found = sends_.extract(action); !found.empty()) found.mapped().wait();
+  if (auto found = sends_.extract(action); !found.empty()) wait_for(action, found.mapped());
+}
+
+void MessageExchange::wait_for(const Action& send, Transfer& transfer) {
+  transfer.wait();
+  if (!says_when_asked_for(send)) return;
+  const int receiver = messages_.ranks[peer_of(send)];
+  group_of(send).receive(at::zeros({1}, at::kByte), receiver, tag_of(send), to_string(send) + ": being asked").wait();
+}
+
+bool MessageExchange::says_when_asked_for(const Action& message) const {
+  const int sender = is_send(message.kind) ? message.stage : other_stage(message);
+  return sender < messages_.first_trainable_stage && group_of(message).keeps_virtual_time();
 }
 
 void MessageExchange::wait_for_older_ones(std::deque<Action>& under_way) {
@@ -122,8 +139,10 @@ void MessageExchange::send(const Action& action, const at::Tensor& tensor) {
 }
 
 void MessageExchange::finish() {
-  for (auto& [action, transfer] : sends_) transfer.wait();
+  for (auto& [action, transfer] : sends_) wait_for(action, transfer);
   sends_.clear();
+  for (Transfer& transfer : asked_) transfer.wait();
+  asked_.clear();
 }
 
 }  // namespace frostpipe

@@ -38,7 +38,8 @@ enum class PostedReceives {
 
 /// The messages of a rank in one iteration. What is sent is kept until another message says that it has arrived, the
 /// last ones until the end. A send does not block, but for a frozen stage: it gets nothing back, has two messages under
-/// way, and waits for the older one before it sends another.
+/// way, and waits for the older one before it sends another. In virtual time that ends when its receiver has asked for
+/// it, as it does in real time; for which the receiver sends a message back.
 class MessageExchange {
  public:
   /// `is_left_out`: messages that this iteration does without. `make`: an uninitialised tensor for a receive. All that
@@ -63,7 +64,10 @@ class MessageExchange {
   void post(Queue& queue, std::size_t up_to);
   /// Waits for this send, if it is under way, and lets go of its tensor.
   void finish_send(const Action& action);
+  void wait_for(const Action& send, Transfer& transfer);
   void wait_for_older_ones(std::deque<Action>& under_way);
+  /// A message that a frozen stage sends in virtual time.
+  bool says_when_asked_for(const Action& message) const;
   /// Pipeline rank at the other end.
   int peer_of(const Action& message) const;
   Group& group_of(const Action& message) const;
@@ -75,6 +79,7 @@ class MessageExchange {
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
   std::map<Action, Transfer> sends_;                    // until they are known to have arrived
   std::map<int, std::deque<Action>> of_frozen_stage_;   // sends, oldest first
+  std::vector<Transfer> asked_;                         // that receives were posted, to frozen stages
 };
 
 }  // namespace frostpipe

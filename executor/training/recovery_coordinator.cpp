@@ -19,7 +19,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
-  communicator.control_group().barrier();
+  begin_on_time();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
@@ -31,7 +31,13 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
       run_.callbacks.note(fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, folder));
   }
   state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
-  state_.clock.begin_loop(steady_now_ns());
+  state_.clock.begin_loop(run_.device->now_ns());
+}
+
+/// All ranks together, from one point in time on; what came before has taken the time that it took.
+void RecoveryCoordinator::begin_on_time() {
+  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->set_to_host();
+  round_.communicator().control_group().barrier();
 }
 
 /// On rank 0. Returns the checkpoint to go on from, "" for none, and removes what is left of another run.
@@ -88,14 +94,14 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   }
   restore_layers(state_.restore(snapshot, round_), snapshot, std::move(layers));
   if (from_memory && stored) adopt_offloaded(*stored);
-  communicator.control_group().barrier();
+  begin_on_time();
   recovery.restoring_ns = steady_now_ns() - connected;
   state_.summary.recoveries.push_back(recovery);
   if (!state_.clock.is_in_loop()) {
     state_.clock.continue_from(snapshot.run.wall_seconds, snapshot.run.evaluation_seconds);
-    state_.clock.begin_loop(steady_now_ns());
+    state_.clock.begin_loop(run_.device->now_ns());
   }
-  state_.clock.restart_step(steady_now_ns());
+  state_.clock.restart_step(run_.device->now_ns());
   if (round_.is_first()) run_.callbacks.note(describe(recovery));
 }
 
@@ -158,7 +164,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   state_.summary.recoveries.push_back(recovery);
   // In the place of the one that knows no caution: whoever goes on from it would freeze again at once.
   round_.checkpoints().write(state_.snapshot(round_), round_.session());
-  state_.clock.restart_step(steady_now_ns());
+  state_.clock.restart_step(run_.device->now_ns());
 }
 
 void RecoveryCoordinator::keep_layers() {

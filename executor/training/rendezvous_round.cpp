@@ -25,7 +25,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   if (options.emulation && options.emulation->links)
-    communicator_->pace(remaining(*options.cluster, info.logical_ranks), options.emulation->shrink);
+    communicator_->emulate_links(remaining(*options.cluster, info.logical_ranks), options.emulation->shrink);
   nodes_ = options.num_nodes > 0
                ? nodes_of_logical_ranks(info.logical_ranks, options.plan.world_size, options.num_nodes)
                : hosts_of_ranks(*communicator_);
@@ -46,7 +46,7 @@ void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
   const at::TensorOptions compute =
       at::TensorOptions().dtype(layer_types_of(options.plan.dtype).computed).device(run_.device->torch_device());
   open_cache(compute, shards);
-  factory_ = run_.training_task->make_factory(compute, cache_ ? &cache_->view() : nullptr, logical_rank);
+  factory_ = run_.training_task->make_factory(*run_.device, compute, cache_ ? &cache_->view() : nullptr, logical_rank);
   renew_session();
   checkpoints_ =
       std::make_unique<CheckpointManager>(options.checkpoints, checkpoints_folder(options), info_.generation,

@@ -85,12 +85,15 @@ void Trainer::change_phase_if_due() {
 }
 
 void Trainer::enter(const Phase& phase) {
-  const Nanoseconds begin = steady_now_ns();
+  const Nanoseconds begin = run_.device->now_ns();
+  VirtualClock* const clock = run_.device->virtual_clock();
+  if (clock) clock->begin_host_time();
   round_.session().enter(phase);
   if (phase.first_trainable_layer > 0) state_.embeddings_are_tied = false;
   round_.set_cache_boundary();
+  if (clock) clock->end_host_time();
   round_.communicator().control_group().barrier();
-  const Nanoseconds end = steady_now_ns();
+  const Nanoseconds end = run_.device->now_ns();
   state_.recorder.record_event("transformation", begin, end);
   state_.recorder.begin_phase(phase, end - begin, round_.cache_counts());
   if (round_.is_first()) {
@@ -106,7 +109,7 @@ void Trainer::enter(const Phase& phase) {
                                    : "",
                     format_duration(end - begin)));
   }
-  state_.clock.restart_step(steady_now_ns());
+  state_.clock.restart_step(run_.device->now_ns());
 }
 
 /// Whether the next step may not begin in this one: nobody evaluates or changes the phase with half a step under way.
@@ -117,7 +120,7 @@ bool Trainer::drains_pipeline(bool is_last) const {
 
 void Trainer::train_step(bool is_last) {
   const int step = state_.step;
-  state_.clock.begin_step(steady_now_ns());
+  state_.clock.begin_step(run_.device->now_ns());
   const MiniBatch batch = batches_->at(step);
   const int tokens = mean_length(batch);
   const std::optional<MiniBatch> next =
@@ -140,7 +143,7 @@ void Trainer::train_step(bool is_last) {
                .learning_rate = rule.learning_rate,
                .samples = static_cast<int>(batch.samples.size()),
                .tokens = tokens,
-               .iteration_ns = state_.clock.end_step(steady_now_ns())});
+               .iteration_ns = state_.clock.end_step(run_.device->now_ns())});
   recent_loss_ += result.loss;
   ++recent_steps_;
   if ((step + 1) % std::max(1, run_.num_steps / 40) == 0) report_progress();
@@ -195,7 +198,7 @@ void Trainer::end_early() {
 
 void Trainer::finish() {
   round_.communicator().control_group().barrier();
-  const double wall_seconds = state_.clock.wall_seconds(steady_now_ns());
+  const double wall_seconds = state_.clock.wall_seconds(run_.device->now_ns());
   round_.checkpoints().finish();
   write_results(run_, round_, state_, wall_seconds);
   // Whoever is lost before it is lost to all, and the end is done again.
@@ -234,7 +237,7 @@ void Trainer::evaluate_and_judge() {
 
 /// Fills the summary's figures of the last evaluation, and returns the accuracy.
 double Trainer::evaluate() {
-  const Nanoseconds begin = steady_now_ns();
+  const Nanoseconds begin = run_.device->now_ns();
   const Score score =
       test_score(run_.dataset, run_.options.plan.global_batch_size, round_.session(), round_.communicator());
   record_evaluation(score, run_.dataset, state_.step, state_.summary);
@@ -244,7 +247,7 @@ double Trainer::evaluate() {
     scalars_.write(state_.step, values);
   }
   round_.communicator().control_group().barrier();
-  const Nanoseconds end = steady_now_ns();
+  const Nanoseconds end = run_.device->now_ns();
   state_.recorder.record_event("evaluation", begin, end);
   state_.clock.add_evaluation(begin, end);
   return score.value;

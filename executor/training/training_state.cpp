@@ -73,7 +73,7 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   snapshot.freeze_is_decided = to_come.asked_before == step;
   add_baseline(gate, snapshot);
   snapshot.run = summary;
-  snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
+  snapshot.run.wall_seconds = clock.wall_seconds(run.device->now_ns());
   snapshot.run.evaluation_seconds = clock.evaluation_seconds();
   recorder.so_far(round.cache_counts(), snapshot.run, snapshot.plan);
   // Also the running phase if no step of it is done.
@@ -100,7 +100,7 @@ Checkpoint TrainingState::remembered(int at_step, const RendezvousRound& round,
   snapshot.freeze_is_decided = to_come.asked_before == at_step;
   add_baseline(gate, snapshot);
   snapshot.run = summary;
-  snapshot.run.wall_seconds = clock.wall_seconds(steady_now_ns());
+  snapshot.run.wall_seconds = clock.wall_seconds(run.device->now_ns());
   snapshot.run.evaluation_seconds = clock.evaluation_seconds();
   recorder.history(at_step, round.cache_counts(), snapshot.run, snapshot.plan);
   std::vector<Phase>& executed = snapshot.plan.phases;

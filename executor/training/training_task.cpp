@@ -3,11 +3,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "executor/device/device.h"
 #include "executor/emulation/emulated_stage.h"
 #include "executor/models/folder/model_folder.h"
 #include "executor/runtime/transformer_stage.h"
 #include "executor/training/saved_model.h"
 #include "plan/memory.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -28,7 +30,7 @@ class TransformerTask final : public TrainingTask {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
+  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions& compute, ActivationCache* cache,
                                              int) const override {
     return std::make_unique<TransformerStageFactory>(
         TransformerStageInputs{.config = folder_.config,
@@ -72,8 +74,9 @@ class EmulatedTask final : public TrainingTask {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
-                                             int logical_rank) const override {
+  std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
+                                             ActivationCache* cache, int logical_rank) const override {
+    FROSTPIPE_CHECK(device.virtual_clock(), "a rehearsal is on emulated devices");
     return std::make_unique<EmulatedStageFactory>(
         emulation_.profile,
         EmulatedStageOptions{.device_type = cluster_.devices.at(logical_rank).type,
@@ -81,7 +84,7 @@ class EmulatedTask final : public TrainingTask {
                              .dtype = plan_.dtype,
                              .shrink = emulation_.shrink,
                              .tensors = compute},
-        cache);
+        *device.virtual_clock(), cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
   void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,

@@ -12,6 +12,7 @@ namespace frostpipe {
 
 class ActivationCache;
 class Communicator;
+class ComputeDevice;
 
 /// What a run trains, and on what: equal on all ranks.
 class TrainingTask {
@@ -23,10 +24,10 @@ class TrainingTask {
   virtual std::int64_t hidden_size() const = 0;
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
-  /// `cache` may be null: no phase may use one then. The task and the cache must outlive the factory. `logical_rank`:
-  /// the device of the cluster that this rank is.
-  virtual std::unique_ptr<StageFactory> make_factory(const at::TensorOptions& compute, ActivationCache* cache,
-                                                     int logical_rank) const = 0;
+  /// `cache` may be null: no phase may use one then. The task, device and cache must outlive the factory.
+  /// `logical_rank`: the device of the cluster that this rank is.
+  virtual std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
+                                                     ActivationCache* cache, int logical_rank) const = 0;
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
   /// Writes the trained model, if there is one; called by all ranks. `embeddings_are_tied`: they were never untied.

@@ -51,6 +51,27 @@ class RehearsalTest(RehearsalCase):
         for measured, expected in zip(phase["measured_peak_memory_bytes"], predicted["peak_memory_bytes"]):
             self.assertLess(abs(measured - expected), 0.1 * expected)
 
+    def test_iterations_and_bubbles_are_the_simulators(self):
+        """On clocks of their own, whatever else the machine does: every iteration within 1 %, the bubble within 1
+        point. Oracle: the simulator, which knows the same profile and links but no rank."""
+        for schedule in ("GPipe", "1F1B", "Interleaved1F1B", "ZB-H1", "ZBVZeroBubble"):
+            with self.subTest(schedule=schedule):
+                self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                              "--method", "static", "--pp", 4, "--schedule", schedule, "--epochs", 1,
+                              "-o", f"{schedule}.json")
+                predicted = json.loads(self.run_tool("simulate", f"{schedule}.json", "--format", "json").stdout)
+                predicted = predicted["phases"][0]
+                _, run = self.rehearse(f"{schedule}.json", schedule, "--emulated-links")
+                times = [step["iteration_ns"] for step in run["steps"][1:]]
+                for time in times:
+                    self.assertLess(abs(time / predicted["iteration_ns"] - 1), 0.01)
+                events = self.read(f"{schedule}/trace.json")["traceEvents"]
+                compute = {"forward", "backward", "input_gradient", "weight_gradient"}
+                busy = sum(1000 * event["dur"] for event in events
+                           if event["ph"] == "X" and event["cat"].replace(" ", "_") in compute
+                           and event["args"]["step"] == 1)
+                self.assertLess(abs(1 - busy / (4 * times[0]) - predicted["bubble_fraction"]), 0.01)
+
     def test_what_has_been_sent_is_let_go_of(self):
         """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
         the iteration."""

@@ -6,7 +6,7 @@
 namespace frostpipe {
 
 /// How long a run has taken so far, over all processes that have had a part in it. Every `..._ns` is a point in time as
-/// steady_now_ns() gives it.
+/// ComputeDevice::now_ns() gives it.
 class RunClock {
  public:
   /// What the run had taken when this process came to it.

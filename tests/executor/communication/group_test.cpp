@@ -12,8 +12,9 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
-#include "executor/communication/link_pacer.h"
+#include "executor/communication/emulated_links.h"
 #include "executor/communication/local_group.h"
+#include "executor/device/virtual_clock.h"
 #include "executor/elastic/peer_connections.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
@@ -126,31 +127,80 @@ RANK_TEST(Group, RanksAreNumberedAsInTheWholeJob, 4) {
   }
 }
 
-/// Slow links: 20 ms and 1 GB/s, for tensors that are 1 / 1000 of what they stand for. 6 values of 8 bytes take
-/// 2 (d - 1) / d x 48 KB / 1 GB/s = 48 us.
-RANK_TEST(Group, APacedSumIsTheSumAndTakesTheLinksTimeFromTheLastRankOn, 2) {
-  const auto now_ns = [] {
-    return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-  };
-  Cluster cluster{.name = "", .intra_node = {.collective = {20'000'000, 1'000'000'000}}};
-  cluster.devices.resize(2);
-  LinkPacer pacer(cluster, /*shrink=*/1000, self.rank);
+constexpr Nanoseconds kMillisecond = 1'000'000;
+
+/// In virtual time, with two links: messages take 10 ms and 1 GB/s, sums 20 ms and 1 GB/s, tensors are 1 / 1000 of what
+/// they stand for.
+struct VirtualRank {
+  explicit VirtualRank(int rank)
+      : links(
+            [] {
+              Cluster cluster{.name = "",
+                              .intra_node = {.point_to_point = {10 * kMillisecond, 1'000'000'000},
+                                             .collective = {20 * kMillisecond, 1'000'000'000}}};
+              cluster.devices.resize(2);
+              return cluster;
+            }(),
+            /*shrink=*/1000, rank) {}
+  /// `clock`'s time since both ranks stood at the same one.
+  Nanoseconds now() const { return clock.now() - begin; }
+  void meet(Group& group) {
+    group.barrier();
+    begin = clock.now();
+  }
+  VirtualClock clock;
+  EmulatedLinks links;
+  Nanoseconds begin = 0;
+};
+
+/// However late a rank comes on the host.
+void be_late_on(int rank, int self) {
+  if (self == rank) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
+
+/// 6 values of 8 bytes take 2 (d - 1) / d x 48 KB / 1 GB/s = 48 us.
+RANK_TEST(Group, InVirtualTimeASumTakesTheLinksTimeFromTheLastRankOn, 2) {
   Connected connected(self);
-  Group paced = connected.group({0, 1}), clock = connected.group({0, 1});
-  paced.pace(&pacer);
+  VirtualRank rank(self.rank);
+  Group group = connected.group({0, 1}), free = connected.group({0, 1});
+  group.keep_virtual_time(&rank.clock, &rank.links);
+  free.keep_virtual_time(&rank.clock, nullptr);
+  rank.meet(free);
+  if (self.rank == 1) rank.clock.pass(5 * kMillisecond);
+  be_late_on(0, self.rank);
   const at::Tensor vector = at::full({2}, self.rank + 1, at::kDouble), matrix = at::full({2, 2}, 0.5, at::kDouble);
-  clock.barrier();
-  if (self.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  at::Tensor arrivals = at::zeros({2}, at::kDouble);
-  arrivals[self.rank] = now_ns();
-  paced.all_reduce_sum({vector, matrix.t()}, "sum");
-  const double left = now_ns();
+  group.all_reduce_sum({vector, matrix}, "sum");
   CHECK_RANK(at::equal(vector, at::full({2}, 3, at::kDouble)), "1 + 2");
   CHECK_RANK(at::equal(matrix, at::ones({2, 2}, at::kDouble)), "0.5 + 0.5");
-  clock.all_reduce_sum({arrivals}, "arrivals");
-  constexpr double kClockIsCutAt = 1000;  // to microseconds
-  const double took = left - arrivals.max().item<double>();
-  CHECK_RANK(took >= 20'048'000 - kClockIsCutAt && took <= 2'000'000'000, std::to_string(took));
+  CHECK_RANK(rank.now() == 5 * kMillisecond + 20'048'000, std::to_string(rank.now()));
+  free.all_reduce_sum({vector}, "sum");
+  CHECK_RANK(rank.now() == 25'048'000, "no links, no time");
+  if (self.rank == 1) rank.clock.pass(kMillisecond);
+  free.broadcast(vector, 1, "broadcast");
+  CHECK_RANK(rank.now() == 26'048'000, "known when it was told");
+}
+
+/// 1000 floats stand for 4 MB: 4 ms, one after the other, and 10 ms.
+RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
+  Connected connected(self);
+  VirtualRank rank(self.rank);
+  Group group = connected.group({0, 1});
+  group.keep_virtual_time(&rank.clock, &rank.links);
+  rank.meet(group);
+  std::vector<Transfer> transfers;
+  if (self.rank == 0) {
+    be_late_on(0, self.rank);
+    for (const int value : {1, 2}) transfers.push_back(group.send(at::full({1000}, value, at::kFloat), 1, 7, "test"));
+    for (Transfer& sent : transfers) sent.wait();
+    CHECK_RANK(rank.now() == 0, "a send takes no time");
+    return;
+  }
+  for (int i = 0; i < 2; ++i) transfers.push_back(group.receive(at::zeros({1000}), 0, 7, "test"));
+  for (const int number : {1, 2}) {
+    transfers[number - 1].wait();
+    CHECK_RANK(at::equal(transfers[number - 1].tensor(), at::full({1000}, number, at::kFloat)), "in their order");
+    CHECK_RANK(rank.now() == (10 + 4 * number) * kMillisecond, std::to_string(rank.now()));
+  }
 }
 
 RANK_TEST(Group, APeerThatIsGoneIsNamedWithTheMessage, 2) {

@@ -1,15 +1,12 @@
-// Oracle: sums of a made-up profile's figures, by hand. An action is never shorter
-// than its sum; on a busy machine it is longer, so the shortest of some tries is compared.
+// Oracle: sums of a made-up profile's figures, by hand.
 #include "executor/emulation/emulated_stage.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "executor/cache/store/activation_store.h"
@@ -19,15 +16,13 @@
 namespace frostpipe {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Ints = std::vector<int>;
 using Shape = std::vector<std::int64_t>;
 
 /// Empty where there is no tensor.
 Shape shape_of(const at::Tensor& tensor) { return tensor.defined() ? tensor.sizes().vec() : Shape(); }
 
-constexpr Nanoseconds kUnit = 500'000;
-constexpr double kTimersDelay = 1;       // in units; less is told from no other sum
+constexpr Nanoseconds kUnit = 10'000;
 constexpr int kShrink = 2, kHidden = 2;  // 4 / kShrink
 
 /// Per sample, in units: 1 forward, 4 input gradient, 16 weight gradient, 2 frozen; 30 per update. Two blocks, so
@@ -51,10 +46,6 @@ Profile small_profile() {
   return profile;
 }
 
-EmulatedStageFactory factory_of(const Profile& profile, ActivationCache* cache = nullptr) {
-  return {profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)}, cache};
-}
-
 Phase phase_of(Partition partition, int first_trainable_layer) {
   Phase phase;
   phase.layout.pipeline_parallel_size = static_cast<int>(partition.size());
@@ -69,51 +60,39 @@ struct FourSamples {
   MiniBatch batch{.samples = samples, .lengths = {8, 8, 8, 8}};
 };
 
-/// An action that comes at once begins where the one before should have ended; after this it begins when it does.
-void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(3)); }
-
 /// One stage of a phase, and what its actions take.
 struct Stage {
   Stage(const Profile& profile, const Phase& phase, int stage, ActivationCache* cache = nullptr)
-      : compute(factory_of(profile, cache).make_stage(phase, stage, layers)) {}
+      : factory(profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)},
+                clock, cache),
+        compute(factory.make_stage(phase, stage, layers)) {
+    compute->begin_iteration(four.batch, {0, 4}, nullptr, {});
+  }
 
-  /// The shortest time that `act` takes, in units. Stops where that is near the expected time.
-  double units_of(double expected, const auto& prepare, const auto& act) {
-    double shortest = 1e9;
-    for (int attempt = 0; attempt < 20 && shortest > expected + kTimersDelay; ++attempt) {
-      compute->begin_iteration(four.batch, {0, 4}, nullptr, {});
-      prepare();
-      pause();
-      const Clock::time_point begin = Clock::now();
-      act();
-      shortest = std::min(shortest, std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kUnit);
-    }
-    return shortest;
+  /// The virtual time that `act` takes, in units.
+  double units_of(const auto& act) {
+    const Nanoseconds begin = clock.now();
+    act();
+    return static_cast<double>(clock.now() - begin) / kUnit;
   }
   at::Tensor forward(SampleRange range = {0, 2}) { return compute->forward(Part{0}, range, {}); }
 
-  /// As expected, and no longer than a timer's delay.
-  void expect_forward(double expected, SampleRange range = {0, 2}) {
-    const double units = units_of(
-        expected, [] {}, [&] { forward(range); });
-    EXPECT_GE(units, expected);
-    EXPECT_LE(units, expected + kTimersDelay);
+  void expect_forward(double expected) {
+    EXPECT_EQ(units_of([&] { forward(); }), expected);
+    compute->backward(Part{0}, {});
   }
   void expect_backward(double expected) {
-    const double units = units_of(
-        expected, [&] { forward(); }, [&] { compute->backward(Part{0}, {}); });
-    EXPECT_GE(units, expected);
-    EXPECT_LE(units, expected + kTimersDelay);
+    forward();
+    EXPECT_EQ(units_of([&] { compute->backward(Part{0}, {}); }), expected);
   }
   void expect_update(double expected) {
-    const double units = units_of(
-        expected, [] {}, [&] { compute->update({}); });
-    EXPECT_GE(units, expected);
-    EXPECT_LE(units, expected + kTimersDelay);
+    EXPECT_EQ(units_of([&] { compute->update({}); }), expected);
   }
 
   FourSamples four;
+  VirtualClock clock;
   std::map<int, LayerState> layers;
+  EmulatedStageFactory factory;
   std::unique_ptr<StageCompute> compute;
 };
 
@@ -132,7 +111,10 @@ TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
   profile.model.vocab_size = 10;
   for (Layer& layer : profile.model.layers) layer.parameter_count = 1000;
   profile.model.layers[2].parameter_count = 1;
-  const EmulatedStageFactory factory = factory_of(profile);
+  VirtualClock clock;
+  const EmulatedStageFactory factory(
+      profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)}, clock,
+      nullptr);
   const LayerState embedding = factory.make_layer(0, /*trains=*/true), tiny = factory.make_layer(2, true),
                    frozen = factory.make_layer(3, false);
   ASSERT_EQ(embedding.parameters.size(), 2U);
@@ -183,15 +165,9 @@ TEST(EmulatedStage, SplitsTheBackward) {
     one.cost.split_backward = SplitBackward{size * 5 * kUnit, size * 3 * kUnit, Bytes{size} * 4096};
   }
   Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 2), 1);
-  const double input = stage.units_of(
-      36, [&] { stage.forward(); }, [&] { stage.compute->input_gradient(Part{0}, {}); });
-  EXPECT_GE(input, 36);
-  EXPECT_LE(input, 36 + kTimersDelay);
-  const double weight = stage.units_of(
-      12, [&] { stage.forward(), stage.compute->input_gradient(Part{0}, {}); },
-      [&] { stage.compute->weight_gradient(Part{0}); });
-  EXPECT_GE(weight, 12);
-  EXPECT_LE(weight, 12 + kTimersDelay);
+  stage.forward();
+  EXPECT_EQ(stage.units_of([&] { stage.compute->input_gradient(Part{0}, {}); }), 36);
+  EXPECT_EQ(stage.units_of([&] { stage.compute->weight_gradient(Part{0}); }), 12);
   const Bytes before = MemoryMeter::live_bytes();
   stage.forward();
   stage.compute->input_gradient(Part{0}, {});
@@ -205,7 +181,6 @@ TEST(EmulatedStage, SendsWhatItsNeighboursExpect) {
   const Phase phase = phase_of({{0, 1}, {1, 3}, {3, 5}, {5, 6}}, 2);
   const auto shapes = [&](int pipeline_rank) {
     Stage stage(profile, phase, pipeline_rank);
-    stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
     const at::Tensor output = stage.forward(),
                      gradient = pipeline_rank > 0 ? stage.compute->backward(Part{0}, {}) : output;
     return std::pair(shape_of(output), shape_of(gradient));
@@ -222,7 +197,6 @@ TEST(EmulatedStage, KeepsItsActivationsFromForwardToBackward) {
   MemoryMeter::install();
   const Profile profile = slow_profile();
   Stage stage(profile, phase_of({{0, 2}, {2, 4}, {4, 6}}, 1), 1);
-  stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
   const Bytes before = MemoryMeter::live_bytes(), mebibyte = 1 << 20;
   MemoryMeter::reset_peak();
   stage.compute->forward(Part{0}, {0, 2}, {});
@@ -265,27 +239,17 @@ class EmulatedCacheTest : public testing::Test {
 /// What was found is read, 3 x (5 + 10), and not computed: 2 + 2 for one sample, 4 x 1 for the layer that trains.
 TEST_F(EmulatedCacheTest, ReadsWhatThereIsAndComputesTheRest) {
   Stage stage(profile_, phase_, 0, cache_.get());
-  const auto read = [&] { stage.compute->cache_read(0, {0, 4}); };
-  const double reading = stage.units_of(
-      45, [] {}, read);
-  EXPECT_GE(reading, 45);
-  EXPECT_LE(reading, 45 + kTimersDelay);
-  const double computing = stage.units_of(8, read, [&] { stage.forward({0, 4}); });
-  EXPECT_GE(computing, 8);
-  EXPECT_LE(computing, 8 + kTimersDelay);
+  EXPECT_EQ(stage.units_of([&] { stage.compute->cache_read(0, {0, 4}); }), 45);
+  EXPECT_EQ(stage.units_of([&] { stage.forward({0, 4}); }), 8);
 }
 
 /// The one sample that was not there costs 5 + 20, once; then it is.
 TEST_F(EmulatedCacheTest, WritesWhatIsNotThere) {
   Stage stage(profile_, phase_, 0, cache_.get());
   const std::int64_t written_before = cache_->counts().written;
-  stage.compute->begin_iteration(stage.four.batch, {0, 4}, nullptr, {});
   stage.compute->cache_read(0, {0, 4});
   stage.forward({0, 4});
-  pause();
-  const Clock::time_point begin = Clock::now();
-  stage.compute->cache_write(0, {0, 4});
-  EXPECT_GE(Clock::now() - begin, std::chrono::nanoseconds(25 * kUnit));
+  EXPECT_EQ(stage.units_of([&] { stage.compute->cache_write(0, {0, 4}); }), 25);
   EXPECT_EQ(cache_->counts().written - written_before, 1);
   EXPECT_EQ(cache_->take(Ints{3}, 2).layers, Ints{2});
 }

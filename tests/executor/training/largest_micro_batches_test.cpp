@@ -24,7 +24,8 @@ class Texts final : public TrainingTask {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions&, ActivationCache*, int) const override {
+  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
+                                             int) const override {
     return nullptr;
   }
   void fill(int, LayerState&) const override {}

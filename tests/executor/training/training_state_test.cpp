@@ -28,7 +28,8 @@ class SmallTask final : public TrainingTask {
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return config_.hidden_size; }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(const at::TensorOptions&, ActivationCache*, int) const override {
+  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
+                                             int) const override {
     return std::make_unique<TransformerStageFactory>(
         TransformerStageInputs{.config = config_,
                                .model = model_,

@@ -1,0 +1,199 @@
+// Iterations on emulated ranks. Oracle: closed forms of schedules with equal stages, and the same ranks that the host
+// does not hold up.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/emulation/emulated_stage.h"
+#include "executor/runtime/rank_session.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/small_model.h"
+#include "tests/support/synthetic_profile.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr Nanoseconds kUnit = 20'000;
+
+/// Of 8 layers; in units 1 forward, 2 backward, which is the weight gradient's: so all layers take the same.
+Profile profile_of_equal_layers() {
+  return synthetic_profile(3, {{.forward_ns = kUnit,
+                                .input_gradient_ns = 0,
+                                .weight_gradient_ns = 2 * kUnit,
+                                .frozen_forward_ns = kUnit,
+                                .split_backward = SplitBackward{kUnit, kUnit, 0}}});
+}
+
+/// Comes late to every action, as a rank does that the host has not woken in time.
+class LateStage final : public StageCompute {
+ public:
+  LateStage(std::unique_ptr<StageCompute> inner, int milliseconds)
+      : inner_(std::move(inner)), milliseconds_(milliseconds) {}
+  at::Tensor make_activation(std::int64_t tokens) const override { return inner_->make_activation(tokens); }
+  void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
+                       SampleRange next_share) override {
+    inner_->begin_iteration(batch, share, next, next_share);
+  }
+  void cache_read(int micro_batch, SampleRange range) override { inner_->cache_read(micro_batch, range); }
+  at::Tensor forward(Part part, SampleRange range, at::Tensor input) override {
+    be_late();
+    return inner_->forward(part, range, std::move(input));
+  }
+  void cache_write(int micro_batch, SampleRange range) override { inner_->cache_write(micro_batch, range); }
+  at::Tensor backward(Part part, at::Tensor gradient) override {
+    be_late();
+    return inner_->backward(part, std::move(gradient));
+  }
+  at::Tensor input_gradient(Part part, at::Tensor gradient) override {
+    be_late();
+    return inner_->input_gradient(part, std::move(gradient));
+  }
+  void weight_gradient(Part part) override {
+    be_late();
+    inner_->weight_gradient(part);
+  }
+  at::Tensor looked_up_rows() const override { return inner_->looked_up_rows(); }
+  void update(const UpdateRule& rule) override { inner_->update(rule); }
+  double loss() const override { return inner_->loss(); }
+  at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
+    return inner_->evaluate(batch, std::move(input));
+  }
+  int answer_size() const override { return inner_->answer_size(); }
+
+ private:
+  /// Every third time.
+  void be_late() {
+    if (++num_actions_ % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_));
+  }
+  std::unique_ptr<StageCompute> inner_;
+  int milliseconds_;
+  int num_actions_ = 0;
+};
+
+class Factory final : public StageFactory {
+ public:
+  /// `milliseconds`: that its stages are late by.
+  Factory(const Profile& profile, VirtualClock& clock, int milliseconds)
+      : emulated_(profile, {.device_type = "cpu", .tensors = at::TensorOptions().dtype(at::kFloat)}, clock, nullptr),
+        milliseconds_(milliseconds) {}
+  LayerState make_layer(int layer, bool trains) const override { return emulated_.make_layer(layer, trains); }
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
+                                           std::map<int, LayerState>& layers) const override {
+    return std::make_unique<LateStage>(emulated_.make_stage(phase, stage, layers), milliseconds_);
+  }
+
+ private:
+  EmulatedStageFactory emulated_;
+  int milliseconds_;
+};
+
+/// A rank of a rehearsal, with micro-batches of one sample.
+struct Rehearsal {
+  explicit Rehearsal(const RankEnvironment& self)
+      : rank(self.rank),
+        profile(profile_of_equal_layers()),
+        device(make_emulated_device(1)),
+        communicator(Communicator::connect(self, *device)) {}
+
+  /// What each of two iterations takes on this rank, in units, and when its actions begin and end.
+  struct Result {
+    std::vector<double> took;
+    std::vector<Span> spans;
+  };
+  Result run(const Phase& phase, int late_by_milliseconds = 0) {
+    const Factory factory(profile, *device->virtual_clock(), late_by_milliseconds);
+    RankSession session(profile.model, factory, *communicator, *device, Optimizer::kSgd, DType::kFloat32);
+    session.start(phase, 0, [](int, LayerState&, std::map<int, OffloadedMoments>&) {});
+    std::vector<int> samples(phase.num_micro_batches);
+    std::iota(samples.begin(), samples.end(), 0);
+    const MiniBatch batch{.samples = samples, .lengths = std::vector<std::int64_t>(samples.size(), kSyntheticTokens)};
+    communicator->control_group().barrier();
+    const Nanoseconds begin = device->now_ns();
+    Result result;
+    Trace trace;
+    for (const int step : {0, 1}) {
+      const Nanoseconds before = device->now_ns();
+      session.runner()->run_iteration(batch, nullptr, step, {.rule = {.optimizer = Optimizer::kSgd}}, trace);
+      result.took.push_back(static_cast<double>(device->now_ns() - before) / kUnit);
+    }
+    for (Span span : trace.spans) {
+      span.begin_ns -= begin;
+      span.end_ns -= begin;
+      result.spans.push_back(span);
+    }
+    return result;
+  }
+
+  int rank;
+  Profile profile;
+  std::unique_ptr<ComputeDevice> device;
+  std::unique_ptr<Communicator> communicator;
+};
+
+void check_iterations(const std::string& what, const Rehearsal::Result& result, std::vector<double> expected) {
+  CHECK_RANK(result.took == expected, fmt::format("{}: {} and {} instead of {} and {} units", what, result.took[0],
+                                                  result.took[1], expected[0], expected[1]));
+}
+
+/// Of p stages of 8 / p layers: (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
+RANK_TEST(VirtualTime, OfEqualStagesIsTheClosedForm, 2, 4) {
+  Rehearsal rehearsal(self);
+  const int p = self.world_size;
+  for (const std::string schedule : {"1F1B", "GPipe"}) {
+    for (const int m : {1, p, 2 * p + 1}) {
+      const double expected = (m + p - 1) * 24.0 / p;
+      check_iterations(fmt::format("{}, m = {}", schedule, m), rehearsal.run(small_phase(p, 1, m, schedule, 0)),
+                       {expected, expected});
+    }
+  }
+}
+
+/// A message's latency is paid p - 1 times up and p - 1 times down, and once more for the gradient norm. Occupying the
+/// link for half a forward's time delays the last of GPipe's messages by one such time at each link.
+RANK_TEST(VirtualTime, OfMessagesIsTheLinks, 2, 4) {
+  Rehearsal rehearsal(self);
+  const int p = self.world_size, m = 2 * p;
+  const Nanoseconds forward_ns = 8 / p * kUnit;
+  const Bytes message = kSyntheticTokens * 4 * 4;
+  const Bytes bandwidth = 1'000'000'000 * message / (forward_ns / 2);
+  Cluster cluster = free_cluster(p);
+  cluster.intra_node = {.point_to_point = {3 * kUnit, bandwidth}, .collective = {kUnit, 0}};
+  rehearsal.communicator->emulate_links(cluster, 1);
+  const double expected = (m + p - 1) * 24.0 / p + 2 * (p - 1) * (3 + 4.0 / p) + 1;
+  check_iterations("GPipe", rehearsal.run(small_phase(p, 1, m, "GPipe", 0)), {expected, expected});
+}
+
+RANK_TEST(VirtualTime, IsTheSameHoweverLateTheHostWakesARank, 4) {
+  Rehearsal rehearsal(self);
+  for (const std::string schedule : {"1F1B", "Interleaved1F1B", "ZB-H1", "ZBVZeroBubble"}) {
+    const int v = schedule == "Interleaved1F1B" || schedule == "ZBVZeroBubble" ? 2 : 1;
+    const Phase phase = small_phase(4, 1, 8, schedule, 0, v);
+    const Rehearsal::Result on_time = rehearsal.run(phase), late = rehearsal.run(phase, 1 + self.rank);
+    CHECK_RANK(on_time.took == late.took, fmt::format("{}: {} and {}", schedule, on_time.took[0], late.took[0]));
+    CHECK_RANK(on_time.spans == late.spans, schedule);
+  }
+}
+
+/// The first rank is frozen: F takes 4 units there, F and B 12 on the other one. Two of its messages are under way, and
+/// two receives are posted ahead: the last of m messages is asked for when the other rank receives number m - 2, and
+/// that is where the first one's iteration ends. In the second iteration all is asked for as late as in the first, but
+/// the first message is there.
+RANK_TEST(VirtualTime, AFrozenStageIsHeldUpByItsReceiver, 2) {
+  Rehearsal rehearsal(self);
+  const int m = 8;
+  const Rehearsal::Result result = rehearsal.run(small_phase(2, 1, m, "1F1B", 4));
+  if (self.rank == 1) return check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m});
+  check_iterations("is frozen", result, {4 + 12.0 * (m - 3), 12.0 * m});
+}
+
+}  // namespace
+}  // namespace frostpipe::test
