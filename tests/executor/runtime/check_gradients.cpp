@@ -42,26 +42,38 @@ const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batc
   return expected;
 }
 
-}  // namespace
+std::string text_of(const Job& job, const Phase& phase, DType dtype, int num_samples) {
+  return name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}",
+                                           phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
+                                           phase.num_micro_batches, schedule_text(phase), phase.first_trainable_layer,
+                                           to_string(dtype), num_samples,
+                                           phase.recompute ? to_string(*phase.recompute) : "nothing");
+}
 
-void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples) {
-  const int frozen_first_layer = phase.first_trainable_layer;
-  const std::string what =
-      name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}",
-                                        phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
-                                        phase.num_micro_batches, schedule_text(phase), frozen_first_layer,
-                                        to_string(dtype), num_samples,
-                                        phase.recompute ? to_string(*phase.recompute) : "nothing");
-  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
-  const Samples& data = *samples;
+std::vector<int> first_samples(int num_samples) {
   std::vector<int> order(num_samples);
   std::iota(order.begin(), order.end(), 0);
-  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
+  return order;
+}
 
+RankSession session_of(Job& job, const Samples& data, DType dtype, const Phase& phase) {
   RankSession session = job.session(data, Optimizer::kSgd, dtype);
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(job.config, layer, kSeed, state);
   });
+  return session;
+}
+
+}  // namespace
+
+void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples) {
+  const int frozen_first_layer = phase.first_trainable_layer;
+  const std::string what = text_of(job, phase, dtype, num_samples);
+  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
+  const Samples& data = *samples;
+  const std::vector<int> order = first_samples(num_samples);
+  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
+  RankSession session = session_of(job, data, dtype, phase);
   Trace trace;
   const IterationResult result = session.runner()->run_iteration(
       batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
@@ -86,6 +98,24 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   const double loss = agreed_loss(*job.communicator, result);
   CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,
              fmt::format("{}: loss {} instead of {}", what, loss, reference.loss));
+}
+
+void check_nothing_is_left(Job& job, const Phase& phase) {
+  const int num_samples = 11;
+  const std::unique_ptr<Samples> data = small_samples(job.config, num_samples);
+  const std::vector<int> order = first_samples(num_samples);
+  const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
+  RankSession session = session_of(job, *data, DType::kFloat32, phase);
+  std::vector<Bytes> alive;
+  for (int step = 0; step < 3; ++step) {
+    const UpdateRule rule{.optimizer = Optimizer::kSgd, .learning_rate = 0.01, .step = step + 1};
+    Trace trace;
+    session.runner()->run_iteration(batch, nullptr, step, {.rule = rule}, trace);
+    alive.push_back(job.device->live_bytes());
+  }
+  CHECK_RANK(alive[1] == alive[0] && alive[2] == alive[0],
+             fmt::format("{}: {}, {} and {} bytes are alive", text_of(job, phase, DType::kFloat32, num_samples),
+                         alive[0], alive[1], alive[2]));
 }
 
 }  // namespace frostpipe::test

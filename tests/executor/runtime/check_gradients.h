@@ -9,4 +9,8 @@ namespace frostpipe::test {
 /// 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
 void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples);
 
+/// Three iterations of the phase with their updates: after the second and the third as many bytes are alive on each
+/// rank as after the first, which leaves what lasts.
+void check_nothing_is_left(Job& job, const Phase& phase);
+
 }  // namespace frostpipe::test

@@ -125,6 +125,25 @@ RANK_TEST(ScheduleRows, GradientsOnTwoRanksEqualOneProcess, 2) { lists_of_all_ki
 RANK_TEST(ScheduleRows, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { lists_of_all_kinds(self, 2, 2); }
 RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_kinds(self, 4, 1); }
 
+/// With recomputing, and with fewer and more micro-batches than pipeline ranks.
+void nothing_is_left(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const std::string& schedule : plan_schedule_names()) {
+    for (const int v : virtual_stages_of(schedule, p)) {
+      for (const int m : {1, 2 * p}) {
+        for (const int first_trainable : {0, 3}) {
+          Phase phase = small_phase(p, d, m, schedule, first_trainable, v);
+          if (m > p) phase.recompute = RecomputeMode::stage;
+          if (is_possible(phase)) check_nothing_is_left(job, phase);
+        }
+      }
+    }
+  }
+}
+RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanks, 2) { nothing_is_left(self, 2, 1); }
+RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnFourRanks, 4) { nothing_is_left(self, 4, 1); }
+RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) { nothing_is_left(self, 2, 2); }
+
 /// Schedules x layouts x frozen layers (none, a third, a whole stage or more) x recomputing.
 void whole_grid(const RankEnvironment& self, int p, int d) {
   Job job(self);

@@ -127,6 +127,20 @@ RANK_TEST(LongSlices, GridOn2RanksEqualsOneProcess, 2) { slice_grid_equals_one_p
 RANK_TEST(LongSlices, GridOn4RanksEqualsOneProcess, 4) { slice_grid_equals_one_process(self, 4, 1); }
 RANK_TEST(LongSlices, GridOn2RanksWith2ReplicasEqualsOneProcess, 4) { slice_grid_equals_one_process(self, 2, 2); }
 
+RANK_TEST(Slices, NothingOfAnIterationIsLeft, 2) {
+  Job job(self);
+  train_a_text_model(job);
+  for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
+    for (const int first_trainable : {0, 3}) {
+      Phase phase = small_phase(2, 1, 3, schedule, first_trainable);
+      phase.token_slices = {2, 3, 1, 3};
+      check_nothing_is_left(job, phase);
+      phase.recompute = RecomputeMode::stage;
+      check_nothing_is_left(job, phase);
+    }
+  }
+}
+
 RANK_TEST(Slices, GradientsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   train_a_text_model(job);
