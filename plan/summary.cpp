@@ -39,6 +39,11 @@ std::optional<Nanoseconds> period_of(const Trace& trace) {
 
 }  // namespace
 
+int num_stages(const PhaseSummary& phase) {
+  const auto ranges = std::ranges::count(phase.partition, '[');
+  return ranges > 0 ? static_cast<int>(ranges) : phase.stages;
+}
+
 IterationSummary summarize(const Trace& trace, int step, const Schedule& schedule) {
   IterationSummary summary;
   summary.busy_ns.assign(trace.num_ranks, 0);

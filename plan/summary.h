@@ -56,6 +56,9 @@ struct PhaseSummary {
   bool operator==(const PhaseSummary&) const = default;
 };
 
+/// Stages of all pipeline ranks together; `stages` are the ranks.
+int num_stages(const PhaseSummary& phase);
+
 struct StepRecord {
   int step = 0;
   double loss = 0;  // mean over the samples of the mini-batch

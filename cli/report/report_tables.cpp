@@ -85,7 +85,7 @@ std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string&
           std::to_string(phase.num_steps),
           std::to_string(phase.frozen_blocks),
           cache_cell(phase),
-          fmt::format("{} × {}, {}, {}<br><small>layers {}, {} tokens</small>", phase.stages, phase.replicas,
+          fmt::format("{} × {}, {}, {}<br><small>layers {}, {} tokens</small>", num_stages(phase), phase.replicas,
                       plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
                       escape_html(phase.partition), phase.tokens),
           milliseconds_or_dash(phase.predicted_iteration_ns),

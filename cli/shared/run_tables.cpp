@@ -40,7 +40,7 @@ std::string run_phases_text(const RunSummary& run) {
                {"change [ms]", right}});
   for (const PhaseSummary& phase : run.phases) {
     table.add_row({std::to_string(phase.from_step), std::to_string(phase.num_steps),
-                   std::to_string(phase.frozen_blocks), fmt::format("{} x {}", phase.stages, phase.replicas),
+                   std::to_string(phase.frozen_blocks), fmt::format("{} x {}", num_stages(phase), phase.replicas),
                    phase.partition, std::to_string(phase.num_micro_batches), phase.schedule, cache_hits(phase),
                    in_milliseconds(phase.measured_iteration_ns), measured_range(phase),
                    fmt::format("{:.1f}", phase.samples_per_second), in_mebibytes(phase.measured_peak_memory_bytes),
@@ -134,7 +134,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) {
     for (const PhaseSummary& phase : run.phases) {
       times.add_row({run.name, std::to_string(phase.from_step), std::to_string(phase.num_steps),
-                     std::to_string(phase.frozen_blocks), fmt::format("{} x {}", phase.stages, phase.replicas),
+                     std::to_string(phase.frozen_blocks), fmt::format("{} x {}", num_stages(phase), phase.replicas),
                      std::to_string(phase.num_micro_batches), cache_hits(phase),
                      in_milliseconds(phase.predicted_iteration_ns), in_milliseconds(phase.measured_iteration_ns),
                      error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), term_that_is_off(phase),

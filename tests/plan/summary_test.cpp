@@ -98,6 +98,14 @@ RunSummary example_run() {
   return run;
 }
 
+TEST(NumStages, OfARunsPhaseAreAllOfThePipeline) {
+  PhaseSummary phase;
+  phase.stages = 2;
+  EXPECT_EQ(num_stages(phase), 2);  // not yet known
+  phase.partition = "[0,2) [2,5) [5,8) [8,10)";
+  EXPECT_EQ(num_stages(phase), 4);
+}
+
 // By hand: of 1 ... 11 ms the nearest ranks at 0.1, 0.5 and 0.9 are the 2nd, 6th and 10th; 8 samples in each of 11
 // steps of 66 ms in all.
 TEST(Measure, HasQuantilesOfTheStepsAndSamplesOverTheirTime) {
