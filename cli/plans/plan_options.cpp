@@ -82,7 +82,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
   command
       .add_option(
           "--schedule", options.plan.schedule,
-          "The only schedule to use; default: the fastest of those with whole samples. With several stages per rank "
+          "The only schedule to use; default: the fastest of those with the same updates. With several stages per rank "
           "(--fix v=2): Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV; with token "
           "slices of a causal model (--fix slices=4): TeraPipe, Seq1F1B. AutoZeroBubble is made for the phase's costs. "
           "PipeDream-2BW changes what the optimizer does: it updates a step late")

@@ -64,7 +64,7 @@ Phase CandidateMaker::unpartitioned_phase(const Recompute& recompute, const Plan
   unpartitioned.schedule = schedule.name;
   unpartitioned.virtual_stages = schedule.virtual_stages;
   unpartitioned.num_micro_batches = num_micro_batches;
-  if (const int slices = token_slices_of(problem_.options); slices > 1)
+  if (const int slices = token_slices_of(problem_.options, schedule.name); slices > 1)
     unpartitioned.token_slices = equal_slices(static_cast<int>(longest_sample(unpartitioned)), slices);
   if (problem_.profile.workload)
     unpartitioned.largest_micro_batch_tokens =

@@ -8,6 +8,7 @@
 
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
+#include "planner/search/candidate.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -97,9 +98,10 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
     throw InvalidInput("token slices", "must be left to the method terapipe, which cuts them",
                        std::to_string(options.token_slices));
   const int tokens = std::max(options.tokens, profile.workload ? profile.workload->longest_tokens : 0);
-  if (tokens > 0 && token_slices_of(options) > tokens)
+  const int slices = token_slices_of(options, options.schedule);
+  if (tokens > 0 && slices > tokens)
     throw InvalidInput("token slices", fmt::format("must be at most {}, the longest sample's tokens", tokens),
-                       std::to_string(token_slices_of(options)));
+                       std::to_string(slices));
 }
 
 void require_split_backward(const std::string& schedule, bool splits, const Profile& profile) {
@@ -173,9 +175,9 @@ bool may_use_any_schedule(const PlanOptions& options) {
   return open_methods().contains(options.method) && options.partitioner == Partitioner::exact;
 }
 
-int token_slices_of(const PlanOptions& options) {
+int token_slices_of(const PlanOptions& options, const std::string& schedule) {
   constexpr int kUsual = 4;
-  if (!schedule_traits(options.schedule).has_slices) return 1;
+  if (!schedule_traits(schedule).has_slices) return 1;
   return options.token_slices > 0 ? options.token_slices : kUsual;
 }
 
@@ -206,6 +208,14 @@ std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOpti
   return numbers;
 }
 
+/// Whether token slices can be priced and made, where nobody asks for them.
+bool may_be_sliced(const PlanningProblem& problem) {
+  const Profile& profile = problem.profile;
+  const int tokens =
+      std::max(tokens_of(problem.options, profile), profile.workload ? profile.workload->longest_tokens : 0);
+  return profile.model.is_causal && knows_slices(profile) && token_slices_of(problem.options, "TeraPipe") <= tokens;
+}
+
 }  // namespace
 
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size) {
@@ -223,7 +233,7 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   std::vector<PlannedSchedule> choices;
   for (const std::string& name : names) {
     const ScheduleTraits traits = schedule_traits(name);
-    if (options.schedule.empty() && traits.has_slices) continue;  // they are planned where they are asked for
+    if (options.schedule.empty() && traits.has_slices && !may_be_sliced(problem)) continue;
     if (options.schedule.empty() && traits.splits_backward && !knows_split_backward(problem.profile)) continue;
     for (const int virtual_stages : stages_per_rank_of(traits, options, most))
       choices.push_back({name, virtual_stages});

@@ -90,8 +90,8 @@ bool may_use_any_schedule(const PlanOptions& options);
 /// Whether the options ask for several stages per rank, or a schedule of them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);
 
-/// Token slices of each micro-batch that the options ask for; 1: whole samples.
-int token_slices_of(const PlanOptions& options);
+/// Token slices of each micro-batch with this schedule; 1: whole samples.
+int token_slices_of(const PlanOptions& options, const std::string& schedule);
 
 /// Whether it has measured token slices: tokens after others.
 bool knows_slices(const Profile& profile);

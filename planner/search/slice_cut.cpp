@@ -55,7 +55,7 @@ TokenSlices cut_for_slowest_stage(const Phase& phase, const PlanningProblem& pro
 
 std::optional<Candidate> with_cut_slices(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
                                          LayerCosts& costs) {
-  const bool are_open = num_slices(phase) > 1 && problem.options.token_slices == 0;
+  const bool are_open = num_slices(phase) > 1 && problem.options.token_slices == 0 && !problem.options.schedule.empty();
   if (!are_open || !knows_slices(problem.profile)) return std::nullopt;
   Phase cut = phase;
   cut.token_slices = cut_for_slowest_stage(phase, problem, costs).lengths;

@@ -11,8 +11,9 @@ namespace frostpipe {
 /// longer by what the longest sample has beyond that. Throws InvalidInput where a size was not measured.
 TokenSlices cut_for_slowest_stage(const Phase& phase, const PlanningProblem& problem, LayerCosts& costs);
 
-/// The phase with these slices; none where they are open to no choice: the schedule has none, their number was asked
-/// for, or the profile has not measured them.
+/// The phase with these slices; none where they are open to no choice: the schedule has none or was not asked for (the
+/// bound of a search of all schedules knows equal slices alone), their number was asked for, or the profile has not
+/// measured them.
 std::optional<Candidate> with_cut_slices(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
                                          LayerCosts& costs);
 

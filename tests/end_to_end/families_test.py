@@ -232,7 +232,7 @@ class FamiliesTest(EndToEndTest):
         losses = {}
         contexts = {measurement["key"]["context_tokens"] for measurement in self.read("p.json")["measurements"]}
         self.assertEqual(contexts, {0, 16})
-        for name, method, options in [("whole", "static", ()),
+        for name, method, options in [("whole", "static", ("--schedule", "1F1B")),
                                       ("sliced", "static", ("--schedule", "Seq1F1B", "--fix", "slices=3")),
                                       ("terapipe", "terapipe", ("--fix", "m=2"))]:
             self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,

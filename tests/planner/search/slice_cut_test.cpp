@@ -9,6 +9,7 @@
 #include <random>
 
 #include "plan/token_slices.h"
+#include "planner/auto_plan.h"
 #include "planner/make_plan.h"
 #include "planner/search/best_phase.h"
 #include "profiles/error.h"
@@ -196,6 +197,26 @@ TEST(SearchOfSlices, TakesCutOnesWhereTheyAreFasterAndTheirNumberIsOpen) {
     EXPECT_EQ(open.predicted.iteration_ns,
               simulated_iteration_ns(open, {.global_batch_size = options.global_batch_size}, profile, cluster));
   }
+}
+
+/// With one micro-batch on two stages nothing else overlaps: by hand, n equal slices of time 1 / n each end a stage
+/// after the first in 1 + 1 / n.
+TEST(SearchOfSlices, IsPartOfTheSearchOfAllSchedulesForCausalModels) {
+  Profile profile = with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a1 = 16});
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.num_micro_batches = 1;
+  options.virtual_stages = 1;
+  const auto phase_of = [&] {
+    return std::get<TrainingPlan>(make_plan({profile, free_cluster(2), options})).phases.front();
+  };
+  const Phase sliced = phase_of();
+  EXPECT_THAT(sliced.schedule, testing::AnyOf("TeraPipe", "Seq1F1B"));
+  EXPECT_EQ(sliced.token_slices, equal_slices(kSyntheticTokens, 4));
+  EXPECT_LE(iteration_lower_bound_ns({profile, free_cluster(2), options}), sliced.predicted.iteration_ns);
+  profile.model.is_causal = false;
+  const Phase whole = phase_of();
+  EXPECT_TRUE(whole.token_slices.empty());
+  EXPECT_LT(sliced.predicted.iteration_ns, whole.predicted.iteration_ns);
 }
 
 }  // namespace
