@@ -12,6 +12,7 @@
 #include "plan/stages.h"
 #include "planner/search/candidate.h"
 #include "planner/search/choices.h"
+#include "planner/search/shifted_cuts.h"
 #include "planner/search/slice_cut.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -192,29 +193,20 @@ class Search {
     best_rank_ = rank;
   }
 
-  /// Shifts the cuts of the best few candidates one layer at a time while that is faster by the simulator and still
-  /// fits, and tries other token slices.
+  /// Of the best few candidates, from their own cuts and from those of even work (the least bound lets early ranks work
+  /// longer than the late ones, which may be far from the best), with other token slices, too.
   void shift_cuts_of_best() {
+    const auto shifted = [&](const Phase& phase) {
+      return with_shifted_cuts(phase, problem_, maker_, [&](const Candidate& one) { return predicted(one); });
+    };
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
       if (++count > kShiftedCandidates || simulated_micro_batches(candidate, problem_.options) > kShiftedMicroBatches)
         break;
-      Phase current = candidate;
-      const StageBound bound = maker_.bound_of(current);
-      for (bool better = true; better;) {
-        better = false;
-        for (Partition& partition : neighbours(current.partition)) {
-          if (!keeps_pins(problem_.options.pins, partition) || bound.of(partition) >= current.predicted.iteration_ns)
-            continue;
-          Phase phase = current;
-          phase.partition = std::move(partition);
-          const Candidate shifted = maker_.with_memory(std::move(phase));
-          if (shifted.missing_bytes > 0) continue;
-          Phase next = predicted(shifted);
-          if (next.predicted.iteration_ns >= current.predicted.iteration_ns) continue;
-          current = std::move(next);
-          better = true;
-        }
+      Phase current = shifted(candidate);
+      if (const auto even = maker_.with_even_work(candidate); even && even->missing_bytes == 0) {
+        Phase other = shifted(predicted(*even));
+        if (other.predicted.iteration_ns < current.predicted.iteration_ns) current = std::move(other);
       }
       Rank shifted_rank = rank;
       std::get<0>(shifted_rank) = current.predicted.iteration_ns;

@@ -107,6 +107,24 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
   return exact_that_fits(unpartitioned, bound, limit_ns);
 }
 
+std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
+  if (phase.virtual_stages > 1) return std::nullopt;
+  const StageBound bound = bound_of(phase);
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
+  const auto by_work = [&](int pipeline_rank, int begin, auto&& visit) {
+    for (int end = begin + 1; end <= n; ++end) {
+      const Nanoseconds work = bound.terms(pipeline_rank, {begin, end}).work_ns;
+      if (!visit(end, work, work)) return;
+    }
+  };
+  auto cut = cut_chain(n, phase.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, by_work));
+  if (!cut) return std::nullopt;
+  phase.partition = std::move(cut->partition);
+  Candidate candidate = with_memory(std::move(phase));
+  candidate.bound_ns = bound.of(candidate.phase.partition);
+  return candidate;
+}
+
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const auto& in_flight = this->in_flight(unpartitioned, 0);

@@ -64,6 +64,10 @@ class CandidateMaker {
   /// The partition that misses the least bytes on the rank that misses most.
   Candidate closest_to_fitting(const Phase& unpartitioned);
 
+  /// The phase, of one stage per rank, with the partition whose longest work of a rank is shortest. None where pins
+  /// allow no partition, or with several stages per rank.
+  std::optional<Candidate> with_even_work(Phase phase);
+
   /// `phase` as it is, with what it needs.
   Candidate with_memory(Phase phase);
 
