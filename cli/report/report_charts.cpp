@@ -202,8 +202,8 @@ std::string phase_timelines(const Comparison& comparison) {
           "<h3>{}, steps {} to {} "
           "<span class=\"muted\">· {} frozen · {} × {} · {} · {}</span></h3>\n{}",
           run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_blocks,
-          num_stages(phase), phase.replicas, plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
-          picture);
+          num_stages(phase), phase.replicas, plural(phase.num_micro_batches, "micro-batch"),
+          escape_html(phase.schedule), picture);
     }
   }
   return html.empty() ? "" : timeline_legend() + html;
