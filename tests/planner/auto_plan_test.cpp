@@ -126,7 +126,7 @@ TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
     chosen.insert(best.schedule);
     EXPECT_LE(open.lower_bound_ns, best.predicted.iteration_ns) << round;
     for (const std::string& name : plan_schedule_names()) {
-      if (schedule_traits(name).has_slices) continue;  // planned only where they are asked for
+      if (schedule_traits(name).has_slices) continue;        // planned only where they are asked for
       if (schedule_traits(name).weight_delay > 0) continue;  // only when asked for, as the optimizer is another
       options.schedule = name;
       const auto made = make_auto_plan({profile, cluster, options});
