@@ -105,6 +105,7 @@ class ChaosTest(ScheduleCase):
                     slowest = max(slowest,
                                   (recovery["detection_ns"] + recovery["forming_ns"] + recovery["restoring_ns"]) / 1e9)
             shutil.rmtree(self.folder / "run", ignore_errors=True)
+        self.assertGreater(sum(sources.values()), count // 2, "most signals hit a rank in its run")
         print(f"\n{count} times {number.name}: recovered from {sources}; slowest recovery {slowest:.2f} s",
               file=sys.stderr)
 

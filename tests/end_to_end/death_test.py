@@ -73,15 +73,6 @@ class DeathTest(FaultTest):
 class SilenceTest(FaultTest):
     """SIGSTOP: a rank that is there and says nothing."""
 
-    def stop_rank(self, victim):
-        launcher, ranks = self.start_training()
-        os.kill(ranks[victim], signal.SIGSTOP)
-        code = launcher.ended_within(LIMIT_SECONDS)
-        self.assertEqual(code, 1, launcher.stderr)
-        self.assert_said(launcher,
-                         rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
-        self.assert_no_process_within(1)
-
     def test_stop_rank_1(self):
         self.stop_rank(1)
 

@@ -1,5 +1,8 @@
 """Runs in which ranks and launchers die or fall silent: every process ends in time and says why."""
 
+import os
+import shutil
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -44,6 +47,17 @@ class FaultTest(EndToEndTest):
             for rank in ranks:
                 self.assertIsNone(rank.ended_within(0), rank.stderr)
         return ranks
+
+    def stop_rank(self, victim, plan="static.json"):
+        """SIGSTOP: a rank that is there and says nothing. The others name it and end in time."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        launcher, ranks = self.start_training(plan)
+        os.kill(ranks[victim], signal.SIGSTOP)
+        code = launcher.ended_within(LIMIT_SECONDS)
+        self.assertEqual(code, 1, launcher.stderr)
+        self.assert_said(launcher,
+                         rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
+        self.assert_no_process_within(1)
 
     def assert_clean(self, started):
         self.assertNotRegex(started.stderr, NOT_FOR_USERS)

@@ -1,5 +1,5 @@
 """Ranks that are killed or fall silent in the middle of a step, in schedules with several stages per rank, with a
-backward in two pieces (weight gradients are outstanding then) and with token slices."""
+backward in two pieces and with token slices. Oracle: the run that nothing disturbs."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS
-from faults import LIMIT_SECONDS, LONG, FaultTest
+from faults import LONG, FaultTest
 from recovery import FEWER_EPOCHS, ScheduleCase
 
 # Moments of a step, as shares of its time: forwards, and twice a backward before the last weight gradients.
@@ -34,6 +34,7 @@ class LostInScheduleTest(ScheduleCase):
         size, give_up = scalars.stat().st_size, time.monotonic() + HANG_SECONDS
         while scalars.stat().st_size == size and time.monotonic() < give_up:
             time.sleep(0.0002)
+        self.assertGreater(scalars.stat().st_size, size, "a step began")
         time.sleep(moment * step_seconds)
         os.kill(rank, signal.SIGKILL)
         run = self.assert_ended_well(launcher)
@@ -49,12 +50,12 @@ class LostInScheduleTest(ScheduleCase):
                 self.assert_same_run(run, reference, weights)
                 self.assertEqual(run["phases"][-1]["schedule"], reference["phases"][-1]["schedule"])
 
-    def test_a_spare_after_a_loss_with_weight_gradients_outstanding(self):
+    def test_a_spare_after_a_loss_late_in_a_step(self):
         self.check_spare(self.planned("ZBVZeroBubble"), [(0, 0.55)])
 
 
 class LongLostInScheduleTest(LostInScheduleTest):
-    test_a_spare_after_a_loss_with_weight_gradients_outstanding = None
+    test_a_spare_after_a_loss_late_in_a_step = None
 
     def test_a_spare_at_every_moment(self):
         for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "ZB-H1"):
@@ -98,25 +99,15 @@ class StuckInScheduleTest(ScheduleCase, FaultTest):
 
     epochs = LONG[1]
 
-    def stop_rank(self, plan, victim):
-        shutil.rmtree(self.folder / "run", ignore_errors=True)
-        launcher, ranks = self.start_training(plan)
-        os.kill(ranks[victim], signal.SIGSTOP)
-        code = launcher.ended_within(LIMIT_SECONDS)
-        self.assertEqual(code, 1, launcher.stderr)
-        self.assert_said(launcher,
-                         rf"frostpipe: rank {victim} \(process {ranks[victim]}\) has sent no heartbeat for 10 s")
-        self.assert_no_process_within(1)
-
     def test_stop_ranks(self):
         for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):
             for victim in (0, 1):
                 with self.subTest(schedule=schedule, victim=victim):
-                    self.stop_rank(self.planned(schedule), victim)
+                    self.stop_rank(victim, self.planned(schedule))
 
     def test_stop_a_rank_with_token_slices(self):
         self.use_gpt2()
-        self.stop_rank(self.planned_slices("TeraPipe"), 1)
+        self.stop_rank(1, self.planned_slices("TeraPipe"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Training by a schedule from a CSV file. Oracle: the same plan by a schedule that has a name; losses are equal."""
+"""Training by a schedule from a CSV file. Oracles: the file, whose actions every rank does in their order; and the same
+plan by a schedule that has a name, whose losses are equal."""
 
 import csv
 import json
 import os
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -13,6 +15,7 @@ from end_to_end import EndToEndTest
 
 NUM_LAYERS = 2 * tiny_model.NUM_BLOCKS + 2
 PYTORCH_SCHEDULES = "FROSTPIPE_PYTORCH_SCHEDULES"
+COMPUTE = re.compile(r"\d+[FBIW]\d+")
 
 
 class ScheduleFileTest(EndToEndTest):
@@ -43,7 +46,18 @@ class ScheduleFileTest(EndToEndTest):
         named = self.train(plan, "named", "--epochs", 2)
         by_file = self.train(plan, "by_file", "--epochs", 2, "--schedule-file", schedule)
         self.assert_losses_equal(named, by_file, 14, 1e-4)
+        self.assert_followed("by_file", (self.folder / schedule).read_text().splitlines())
         return by_file
+
+    def assert_followed(self, run, rows):
+        """In the first traced step, in which nothing is frozen."""
+        spans = [event for event in self.read(f"{run}/trace.json")["traceEvents"]
+                 if event["ph"] == "X" and COMPUTE.fullmatch(event["name"])]
+        step = min(event["args"]["step"] for event in spans)
+        for rank, row in enumerate(rows):
+            done = sorted((event["ts"], event["name"]) for event in spans
+                          if event["pid"] == rank and event["args"]["step"] == step)
+            self.assertEqual([name for _, name in done], COMPUTE.findall(row))
 
     def schedule(self, name, *options):
         text = self.run_tool("schedule", name, *options, "--format", "csv").stdout
