@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
 #include <utility>
 
 #include "planner/published/best_of_lengths.h"
@@ -19,7 +20,7 @@ std::variant<Phase, Infeasible> with_least_objective(const PlanningProblem& prob
   const int p = static_cast<int>(partition.size());
   const CandidateMaker maker(problem, {.pipeline_parallel_size = p, .cache = {}}, costs);
   std::map<std::pair<Nanoseconds, int>, Phase> by_objective;
-  Infeasible why;
+  std::string not_measured;
   for (const int m : maker.numbers_of_micro_batches()) {
     try {
       Phase phase = maker.unpartitioned_phase(problem.options.recompute, {"TeraPipe"}, m);
@@ -28,15 +29,20 @@ std::variant<Phase, Infeasible> with_least_objective(const PlanningProblem& prob
       phase.token_slices = std::move(slices.lengths);
       by_objective.emplace(std::pair(slices.time_ns, m), std::move(phase));
     } catch (const InvalidInput& error) {  // not measured at this size
-      why.reason = fmt::format("p = {}: {}", p, error.what());
+      not_measured = fmt::format("p = {}: {}", p, error.what());
     }
   }
+  Infeasible why;
   for (const auto& [objective, phase] : by_objective) {
-    auto predicted = freeze_in_place(problem, phase, /*first_trainable_layer=*/0, /*from_step=*/0);
-    if (std::holds_alternative<Phase>(predicted)) return predicted;
-    why = std::get<Infeasible>(std::move(predicted));
+    try {
+      auto predicted = freeze_in_place(problem, phase, /*first_trainable_layer=*/0, /*from_step=*/0);
+      if (std::holds_alternative<Phase>(predicted)) return predicted;
+      why = std::get<Infeasible>(std::move(predicted));
+    } catch (const InvalidInput& error) {  // the largest micro-batch was not measured
+      not_measured = fmt::format("p = {}: {}", p, error.what());
+    }
   }
-  return why;
+  return why.reason.empty() ? Infeasible{not_measured} : why;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -58,8 +59,12 @@ std::optional<Candidate> with_cut_slices(const Phase& phase, const PlanningProbl
   const bool are_open = num_slices(phase) > 1 && problem.options.token_slices == 0 && !problem.options.schedule.empty();
   if (!are_open || !knows_slices(problem.profile)) return std::nullopt;
   Phase cut = phase;
-  cut.token_slices = cut_for_slowest_stage(phase, problem, costs).lengths;
-  return maker.with_memory(std::move(cut));
+  try {
+    cut.token_slices = cut_for_slowest_stage(phase, problem, costs).lengths;
+    return maker.with_memory(std::move(cut));
+  } catch (const InvalidInput&) {  // a slice after so many tokens was not measured
+    return std::nullopt;
+  }
 }
 
 }  // namespace frostpipe
