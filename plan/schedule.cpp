@@ -113,6 +113,12 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size) {
   return upwards ? pipeline_parallel_size - 1 - along : along;
 }
 
+bool splits_backward(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.body, [](const std::vector<Action>& list) {
+    return std::ranges::any_of(list, [](const Action& action) { return action.kind == ActionKind::weight_gradient; });
+  });
+}
+
 ScheduleTraits schedule_traits(std::string_view name) {
   const Builder* builder = find_builder(name);
   return builder != nullptr ? builder->traits : kNotForPlans;

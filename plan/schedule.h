@@ -142,6 +142,8 @@ ScheduleTraits schedule_traits(std::string_view name);
 
 /// Whether a schedule by name has I and W in place of B. An unknown name has not.
 inline bool splits_backward(std::string_view name) { return schedule_traits(name).splits_backward; }
+/// Whether a list has W.
+bool splits_backward(const Schedule& schedule);
 
 /// Adds the actions between ranks and at the iteration's end to a schedule of compute actions only:
 /// RECV directly before the compute that needs it, SEND directly after the compute that produces it (none between

@@ -84,10 +84,7 @@ bool has_one_stage_per_rank(const Phase& phase) { return phase.virtual_stages ==
 
 bool splits_backward(const Phase& phase) {
   if (phase.schedule_rows.empty()) return splits_backward(phase.schedule);
-  const Schedule schedule = compute_of_rows(phase, 0);
-  return std::ranges::any_of(schedule.body, [](const std::vector<Action>& list) {
-    return std::ranges::any_of(list, [](const Action& action) { return action.kind == ActionKind::weight_gradient; });
-  });
+  return splits_backward(compute_of_rows(phase, 0));
 }
 
 std::string schedule_text(const Phase& phase) {

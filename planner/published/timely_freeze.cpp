@@ -172,13 +172,17 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
                            double largest_mean_ratio) {
   if (!(largest_mean_ratio >= 0 && largest_mean_ratio <= 1))
     throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
-  if (splits_backward(schedule.name))
-    throw InvalidInput("schedule", "must compute each backward in one piece for TimelyFreeze's programme",
+  if (splits_backward(schedule))
+    throw InvalidInput("schedule",
+                       "must compute each backward in one piece for TimelyFreeze's programme (try 1F1B or GPipe)",
                        schedule.name);
-  if (num_stages(schedule) != num_pipeline_ranks(schedule) || static_cast<int>(stages.size()) != num_stages(schedule) ||
-      !schedule.prologue.empty())
+  if (!schedule.prologue.empty())
+    throw InvalidInput("schedule",
+                       "must end an iteration before the next for TimelyFreeze's programme (try 1F1B or GPipe)",
+                       schedule.name);
+  if (num_stages(schedule) != num_pipeline_ranks(schedule) || static_cast<int>(stages.size()) != num_stages(schedule))
     throw InvalidInput(
-        "schedule", "must have one stage per pipeline rank, with durations, and no prologue",
+        "schedule", "must have one stage per pipeline rank, with durations",
         fmt::format("{} stages on {} pipeline ranks", num_stages(schedule), num_pipeline_ranks(schedule)));
   return Programme(schedule, stages, message_ns).solve(largest_mean_ratio);
 }

@@ -18,7 +18,7 @@ struct LayerTime {
   Nanoseconds all() const { return forward + backward + weights; }
 };
 
-LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const MeasurementKey& key,
+LayerTime time_of(const Phase& unpartitioned, bool splits_backward, const Profile& profile, const MeasurementKey& key,
                   const LayerCost& cost) {
   const int layer = key.layer;
   if (layer < unpartitioned.first_trainable_layer) {
@@ -29,7 +29,7 @@ LayerTime time_of(const Phase& unpartitioned, const Profile& profile, const Meas
   const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
   LayerTime time{.forward = cost.forward_ns};
   const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
-  if (splits_backward(unpartitioned)) {
+  if (splits_backward) {
     const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has whole ones as well
     time.backward = std::min(whole, split.input_ns);
     time.weights = std::min(whole, split.input_ns + split.weight_ns) - time.backward;
@@ -65,6 +65,7 @@ struct LayerWork {
 struct SizeWork {
   int size = 0, count = 0;  // samples; micro-batches of that size
   bool is_smaller = false;
+  bool splits_backward = false;
   const std::string& device_type;
 };
 
@@ -86,7 +87,7 @@ void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phas
                              .micro_batch_size = of.size,
                              .tokens = phase.tokens,
                              .tensor_parallel_size = t};
-    const LayerTime time = time_of(phase, profile, key, layers[layer]);
+    const LayerTime time = time_of(phase, of.splits_backward, profile, key, layers[layer]);
     here.all[layer] += of.count * time.all();
     here.forwards[layer] += of.count * time.forward;
     here.weights[layer] += of.count * time.weights;
@@ -106,6 +107,7 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
   std::map<int, int> count_of_size;
   for (int i = 0; i < unpartitioned.num_micro_batches; ++i) ++count_of_size[ranges[i].end - ranges[i].begin];
   const int smaller = count_of_size.begin()->first;
+  const bool splits = splits_backward(unpartitioned);
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = profile.model.layers.size();
@@ -121,7 +123,7 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
     for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
     for (const auto& [size, count] : count_of_size)
       for (int slice = 0; slice < num_slices(unpartitioned); ++slice)
-        add_slice(work, {size, count, size == smaller, type}, slice, unpartitioned, problem, costs);
+        add_slice(work, {size, count, size == smaller, splits, type}, slice, unpartitioned, problem, costs);
     for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], here.all[layer]);
   }
   return work;
