@@ -258,6 +258,12 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 
 int weight_delay(const Phase& phase) { return schedule_traits(phase.schedule).weight_delay; }
 
+bool have_same_pipeline(const Phase& one, const Phase& other) {
+  return one.partition == other.partition && one.virtual_stages == other.virtual_stages &&
+         one.num_micro_batches == other.num_micro_batches && one.schedule == other.schedule &&
+         one.schedule_rows == other.schedule_rows && one.token_slices == other.token_slices;
+}
+
 Schedule schedule_of(const Phase& phase) {
   Schedule schedule = phase.schedule_rows.empty() ? build_schedule(phase.schedule, shape_of(phase))
                                                   : compute_of_rows(phase, first_trainable_stage(phase));

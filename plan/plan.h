@@ -164,6 +164,9 @@ void validate(const TrainingPlan& plan, const Model& model, std::string_view sou
 /// The same of a run as it was: where it was continued with another plan, frozen layers may train again.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
+/// Whether both cut the model and order its work alike, whatever is frozen or cached.
+bool have_same_pipeline(const Phase& one, const Phase& other);
+
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 

@@ -12,12 +12,6 @@ const Continuation* best_candidate(const ReplanResult& result, bool with_cache) 
   return best;
 }
 
-bool same_layout_without_cache(const Phase& plain, const Phase& cached) {
-  return !plain.cache.on && plain.partition == cached.partition && plain.virtual_stages == cached.virtual_stages &&
-         plain.num_micro_batches == cached.num_micro_batches && plain.schedule == cached.schedule &&
-         plain.schedule_rows == cached.schedule_rows;
-}
-
 }  // namespace
 
 const Continuation* best_with_cache(const ReplanResult& result) { return best_candidate(result, true); }
@@ -28,7 +22,7 @@ std::optional<CacheGain> cache_gain(const Continuation& cached, const std::vecto
   const Phase& fill = cached.phases.front();
   const Phase& hit = cached.phases.back();
   const auto way = std::find_if(ways.begin(), ways.end(), [&](const Continuation& one) {
-    return same_layout_without_cache(one.phases.front(), fill);
+    return !one.phases.front().cache.on && have_same_pipeline(one.phases.front(), fill);
   });
   if (way == ways.end()) return std::nullopt;
   const Nanoseconds plain_ns = way->phases.front().predicted.iteration_ns;

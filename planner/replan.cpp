@@ -30,10 +30,7 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProbl
   std::set<std::tuple<int, bool, bool>> seen;  // pipeline length, the current partition, with the cache
   for (RunPath& path : std::get<std::vector<RunPath>>(planned)) {
     const Phase& first = path.phases.front().front();
-    const bool is_current =
-        first.partition == request.current.partition && first.virtual_stages == request.current.virtual_stages &&
-        first.num_micro_batches == request.current.num_micro_batches && first.schedule == request.current.schedule &&
-        first.schedule_rows == request.current.schedule_rows && first.token_slices == request.current.token_slices;
+    const bool is_current = have_same_pipeline(first, request.current);
     if (!seen.emplace(first.layout.pipeline_parallel_size, is_current, !path.parts.empty()).second) continue;
     Continuation way{
         .phases = path.phases.front(), .later = {}, .parts = std::move(path.parts), .predicted_ns = path.predicted_ns};
