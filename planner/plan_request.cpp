@@ -1,11 +1,14 @@
 #include "planner/plan_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
+#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -32,14 +35,29 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
   return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
 }
 
+/// Before ZB-H1 takes its place.
+void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options) {
+  if (!may_use_any_schedule(options))
+    throw InvalidInput("schedule AutoZeroBubble",
+                       "needs the exact partitioner, and a method that leaves the schedule open (auto, static, "
+                       "freeze-only, pipetransformer or pipetransformer-without-replicas)",
+                       fmt::format("with {}", to_string(options.method)));
+  require_split_backward(kAutoZeroBubble, profile);
+}
+
 /// Planned by ZB-H1, whose order each phase then changes for its own costs.
 PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& cluster, PlanRequest request) {
+  require_auto_zero_bubble(profile, request.options);
   request.options.schedule = "ZB-H1";
   PlannedRun planned = plan_run(profile, cluster, request);
   if (auto* const answer = std::get_if<AutoPlan>(&planned.answer)) {
     for (Phase& phase : answer->plan.phases)
       if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
     answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // of any order
+    if (planned.late) {
+      planned.late->plan = answer->plan;
+      planned.late->predicted_ns = predicted_run_ns(answer->plan);
+    }
   }
   return planned;
 }

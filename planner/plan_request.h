@@ -24,8 +24,8 @@ struct WeighedReplan {
   ReplanResult result;
 };
 
-/// What the planner answers, with its reasons. Bound, alternatives and layouts that do not fit are those of method
-/// "auto" alone.
+/// What the planner answers, with its reasons. Alternatives and layouts that do not fit are those of method "auto"
+/// alone, and so is the bound, but for the schedule AutoZeroBubble.
 struct PlannedRun {
   std::variant<AutoPlan, Infeasible> answer;
   std::optional<DeadlinePlan> late;  // with a deadline that can be kept

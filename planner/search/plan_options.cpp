@@ -104,13 +104,6 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
                        std::to_string(slices));
 }
 
-void require_split_backward(const std::string& schedule, bool splits, const Profile& profile) {
-  if (splits && !knows_split_backward(profile))
-    throw InvalidInput("profile of " + profile.model.name,
-                       fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
-                       "without them");
-}
-
 /// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
@@ -144,7 +137,7 @@ void require_meaningful(const PlanningProblem& problem) {
   if (std::none_of(profile.measurements.begin(), profile.measurements.end(), has_backward))
     throw InvalidInput("profile of " + profile.model.name, "must have backward times to plan training with",
                        profile.measurements.empty() ? "no measurements" : "none above 0");
-  require_split_backward(options.schedule, splits_backward(options.schedule), profile);
+  if (splits_backward(options.schedule)) require_split_backward(options.schedule, profile);
   const int layers = static_cast<int>(profile.model.layers.size());
   constexpr int kMostLayers = 10'000;
   if (layers > kMostLayers)
@@ -283,8 +276,16 @@ bool knows_split_backward(const Profile& profile) {
                      [](const Measurement& one) { return one.cost.split_backward.has_value(); });
 }
 
+void require_split_backward(const std::string& schedule, const Profile& profile) {
+  if (knows_split_backward(profile)) return;
+  throw InvalidInput("profile of " + profile.model.name,
+                     fmt::format("must have measured I and W, which {} has in place of B (profile again)", schedule),
+                     "without them");
+}
+
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile) {
-  for (const Phase& phase : phases) require_split_backward(phase.schedule, splits_backward(phase), profile);
+  for (const Phase& phase : phases)
+    if (splits_backward(phase)) require_split_backward(phase.schedule, profile);
 }
 
 bool replicates(const PlanOptions& options) { return options.method != PlanMethod::pipetransformer_without_replicas; }

@@ -66,7 +66,9 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
 /// Whether a measurement of the profile has I and W.
 bool knows_split_backward(const Profile& profile);
 
-/// Throws InvalidInput where a schedule splits the backward and nothing in the profile knows I and W.
+/// Throws InvalidInput where nothing in the profile knows I and W, which this schedule has.
+void require_split_backward(const std::string& schedule, const Profile& profile);
+/// The same for those phases whose schedule splits the backward.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile);
 
 /// Whether ranks that a shorter pipeline frees become replicas of it (AutoDP); else they stay idle.
