@@ -129,6 +129,10 @@ void require_schedule_rows(const Phase& phase, const std::string& place) {
 TrainingPlan with_schedule_of_file(TrainingPlan plan, std::string_view csv, const std::string& file,
                                    std::string_view plan_source) {
   const Schedule schedule = valid_schedule_from_csv(csv, file);
+  const std::string name = file.substr(file.rfind('/') + 1);
+  if (names_a_builder(name))
+    throw InvalidInput(file, "must have a name that no built-in schedule has (rename it, to " + name + ".csv say)",
+                       name);
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     Phase& phase = plan.phases[i];
     if (shape_text(schedule) != shape_text(phase))
@@ -137,7 +141,7 @@ TrainingPlan with_schedule_of_file(TrainingPlan plan, std::string_view csv, cons
                       "as many stages{}",
                       file, shape_text(schedule), i, plan_source, shape_text(phase), num_pipeline_ranks(schedule),
                       schedule.num_micro_batches, schedule.num_slices > 1 ? " and token slices" : ""));
-    set_schedule_rows(phase, file.substr(file.rfind('/') + 1), rows_of(csv), file);
+    set_schedule_rows(phase, name, rows_of(csv), file);
   }
   return plan;
 }
