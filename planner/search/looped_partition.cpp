@@ -152,13 +152,18 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   }
   const double all_lasting = lasting.all(), all_kept = kept.all(), all_work = work.all();
   const bool knows_in_flight = unpartitioned.first_trainable_layer == 0;
-  const double by_time = static_cast<double>(limit_ns) / all_work;
+  // Of nothing any rank has enough.
+  const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
+  const auto has_of = [](double room, double whole) {
+    return whole > 0 ? room / whole : std::numeric_limits<double>::max();
+  };
+  const double by_time = has_of(static_cast<double>(limit_ns), all_work);
   double shares = 0, least_held = std::numeric_limits<double>::max(), most_held = 0;
   bool is_bound_by_time = false;
   for (int k = 0; k < p; ++k) {
     const double held = knows_in_flight ? held_of_each_stage(in_flight(unpartitioned, 0)[k]) : 0;
     const auto limit = limit_of(unpartitioned, k);
-    const double by_memory = limit ? static_cast<double>(*limit) / (all_lasting + held * all_kept) : by_time;
+    const double by_memory = limit ? has_of(static_cast<double>(*limit), all_lasting + held * all_kept) : by_time;
     shares += std::min(by_time, by_memory);
     is_bound_by_time = is_bound_by_time || by_time <= by_memory;
     if (by_memory >= by_time) continue;
@@ -167,11 +172,11 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   }
   double needed = 0;
   for (int layer = 0; layer < n; ++layer) {
-    double least = is_bound_by_time ? work.of_layer[layer] / all_work : std::numeric_limits<double>::max();
+    double least = is_bound_by_time ? share(work.of_layer[layer], all_work) : std::numeric_limits<double>::max();
     for (const double held : {least_held, most_held}) {
       if (least_held > most_held) break;
       least =
-          std::min(least, (lasting.of_layer[layer] + held * kept.of_layer[layer]) / (all_lasting + held * all_kept));
+          std::min(least, share(lasting.of_layer[layer] + held * kept.of_layer[layer], all_lasting + held * all_kept));
     }
     needed += least;
   }
