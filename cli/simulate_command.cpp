@@ -72,7 +72,8 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
                                        {"saved activations", "stash_bytes", &RankMemory::saved_activations},
                                        {"workspace", "workspace_bytes", &RankMemory::workspace},
                                        {"exchange", "exchange_bytes", &RankMemory::exchange},
-                                       {"cache", "cache_bytes", &RankMemory::cache}};
+                                       {"cache", "cache_bytes", &RankMemory::cache},
+                                       {"sent ahead", "sent_ahead_bytes", &RankMemory::sent_ahead}};
 
 /// Of every rank that is used, phase by phase.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
@@ -120,10 +121,15 @@ std::string memory_file(const std::string& path, const std::vector<MemoryCurve>&
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
   using enum Table::Align;
   std::vector<Table::Column> columns = {{"from step", right}, {"pipeline rank", right}};
-  const bool keeps_older = std::ranges::any_of(plan.phases, [](const Phase& phase) { return weight_delay(phase) > 0; });
+  // Few plans have these.
+  const auto is_left_out = [&](const MemoryPart& part) {
+    const bool is_rare = part.bytes == &RankMemory::older_weights || part.bytes == &RankMemory::sent_ahead;
+    return is_rare && std::ranges::none_of(phases, [&](const PredictedPhase& phase) {
+             return std::ranges::any_of(phase.memory, [&](const RankMemory& memory) { return memory.*part.bytes > 0; });
+           });
+  };
   std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
-  if (!keeps_older)
-    std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == &RankMemory::older_weights; });
+  std::erase_if(parts, is_left_out);
   for (const MemoryPart& part : parts) columns.push_back({fmt::format("{} [MiB]", part.heading), right});
   columns.push_back({"peak [MiB]", right});
   Table table(std::move(columns));

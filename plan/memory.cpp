@@ -110,6 +110,7 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) 
   memory.until_weights = saved.until_weights;
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
+  if (stage.end <= unpartitioned_.first_trainable_layer) memory.sent_ahead = unpartitioned_.num_micro_batches * sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
   // Of the next iteration, whose forwards have begun where iterations overlap.
   if (stage.begin == 0 && keeps_older_weights_ && exchange_ > 0)
@@ -251,6 +252,7 @@ RankMemory together(std::span<const RankMemory> stages, std::span<const StagesIn
     sum.gradients += stage.gradients;
     sum.optimizer_state += stage.optimizer_state;
     sum.cache += stage.cache;
+    sum.sent_ahead += stage.sent_ahead;
     sum.workspace = std::max(sum.workspace, stage.workspace);
     sum.exchange = std::max(sum.exchange, stage.exchange);
   }
@@ -311,13 +313,14 @@ std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>&
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(
-          "{} {} needs {} (weights {}{}, gradients {}, optimizer {}, saved activations {}, workspace {}{}), rank {} "
+          "{} {} needs {} (weights {}{}, gradients {}, optimizer {}, saved activations {}, workspace {}{}{}), rank {} "
           "has {}",
           has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
           format_bytes(need.weights),
           need.older_weights > 0 ? fmt::format(", older weights {}", format_bytes(need.older_weights)) : "",
           format_bytes(need.gradients), format_bytes(need.optimizer_state), format_bytes(need.saved_activations),
           format_bytes(need.workspace),
+          need.sent_ahead > 0 ? fmt::format(", sent ahead {}", format_bytes(need.sent_ahead)) : "",
           need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
           format_bytes(*limit));
     }

@@ -20,13 +20,14 @@ struct RankMemory {
   Bytes saved_activations = 0;  // from forward until backward, peak over the schedule
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;           // tied gradients as they come from the other end, and what is in flight then
-  Bytes cache = 0;  // what a first stage with an activation cache reads ahead: two mini-batches of its replica
+  Bytes cache = 0;       // what a first stage with an activation cache reads ahead: two mini-batches of its replica
+  Bytes sent_ahead = 0;  // messages of one iteration, which a wholly frozen stage may be ahead of its receiver
   /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W. With token slices the
   /// former is of one token of each sample.
   Bytes until_backward = 0, until_weights = 0;
   /// With token slices: the keys and values of one micro-batch, from the first slice's F to the first slice's B.
   Bytes key_values = 0;
-  Bytes total() const { return lasting() + std::max(saved_activations + workspace, exchange); }
+  Bytes total() const { return lasting() + sent_ahead + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + older_weights + gradients + optimizer_state + cache; }
   /// The part that never falls as a stage grows.
   Bytes rising() const { return lasting() + saved_activations; }

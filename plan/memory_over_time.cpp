@@ -8,12 +8,13 @@ std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, cons
                                            std::span<const RankMemory> stages,
                                            std::span<const std::int64_t> slice_tokens) {
   std::vector<MemoryChange> changes;
-  Bytes held = peak.lasting();
+  const Bytes lasting = peak.lasting() + peak.sent_ahead;
+  Bytes held = lasting;
   for (const Span& span : timeline.spans) {
     if (span.rank != rank) continue;
     const ActionKind kind = span.action.kind;
     if (kind == ActionKind::reduce_gradient && peak.exchange > 0) {
-      changes.push_back({.at_ns = span.begin_ns, .bytes = peak.lasting() + peak.exchange, .action = span.action});
+      changes.push_back({.at_ns = span.begin_ns, .bytes = lasting + peak.exchange, .action = span.action});
       changes.push_back({.at_ns = span.end_ns, .bytes = held, .action = span.action, .ended = true});
     }
     if (!is_compute(kind)) continue;

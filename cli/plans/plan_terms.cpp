@@ -41,7 +41,8 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
                                       {need.saved_activations, "saved activations"},
                                       {need.workspace, "workspace"},
                                       {need.exchange, "exchange"},
-                                      {need.cache, "cache"}})
+                                      {need.cache, "cache"},
+                                      {need.sent_ahead, "sent ahead"}})
       if (bytes > most.first) most = {bytes, name};
     table.add_row({std::to_string(rank), to_string(layers_on(phase, rank)),
                    fmt::format("{} {}", in_milliseconds(std::max(terms.to_ns, terms.update_ns)),

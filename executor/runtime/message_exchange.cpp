@@ -8,8 +8,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kSendsAhead = 2;  // of a stage that gets nothing back
-
 bool is_activation(const Action& message) {
   return message.kind == ActionKind::send_forward || message.kind == ActionKind::recv_forward;
 }
@@ -49,9 +47,9 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
 }
 
 MessageExchange::MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted,
-                                 const std::function<bool(const Action&)>& is_left_out,
+                                 SendsAhead& ahead, const std::function<bool(const Action&)>& is_left_out,
                                  std::function<at::Tensor(const Action&)> make)
-    : messages_(messages), groups_(groups), make_(std::move(make)) {
+    : messages_(messages), groups_(groups), ahead_(ahead), make_(std::move(make)) {
   for (const ReceiveQueue& of : messages.queues) {
     Queue& queue = queues_[{of.from, of.kind}];
     for (const Action& receive : of.receives)
@@ -107,14 +105,7 @@ at::Tensor MessageExchange::receive(const Action& action) {
 }
 
 void MessageExchange::finish_send(const Action& action) {
-  if (auto found = sends_.extract(action); !found.empty()) wait_for(action, found.mapped());
-}
-
-void MessageExchange::wait_for(const Action& send, Transfer& transfer) {
-  transfer.wait();
-  if (!says_when_asked_for(send)) return;
-  const int receiver = messages_.ranks[peer_of(send)];
-  group_of(send).receive(at::zeros({1}, at::kByte), receiver, tag_of(send), to_string(send) + ": being asked").wait();
+  if (auto found = sends_.extract(action); !found.empty()) found.mapped().wait();
 }
 
 bool MessageExchange::says_when_asked_for(const Action& message) const {
@@ -122,24 +113,25 @@ bool MessageExchange::says_when_asked_for(const Action& message) const {
   return sender < messages_.first_trainable_stage && group_of(message).keeps_virtual_time();
 }
 
-void MessageExchange::wait_for_older_ones(std::deque<Action>& under_way) {
-  std::erase_if(under_way, [&](const Action& action) { return !sends_.contains(action); });
-  for (; under_way.size() >= kSendsAhead; under_way.pop_front()) finish_send(under_way.front());
-}
-
 void MessageExchange::send(const Action& action, const at::Tensor& tensor) {
   FROSTPIPE_CHECK(tensor.defined(), "a stage has made what it sends");
-  if (action.stage < messages_.first_trainable_stage) {
-    std::deque<Action>& under_way = of_frozen_stage_[action.stage];
-    wait_for_older_ones(under_way);
-    under_way.push_back(action);
+  const bool is_frozen = action.stage < messages_.first_trainable_stage;
+  if (is_frozen) ahead_.make_room(action.stage);
+  const int to = messages_.ranks[peer_of(action)], tag = tag_of(action);
+  Group& group = group_of(action);
+  Transfer sent = group.send(tensor, to, tag, to_string(action));
+  if (!is_frozen) {
+    sends_.emplace(action, std::move(sent));
+    return;
   }
-  const int to = messages_.ranks[peer_of(action)];
-  sends_.emplace(action, group_of(action).send(tensor, to, tag_of(action), to_string(action)));
+  std::optional<Transfer> asked;
+  if (says_when_asked_for(action))
+    asked = group.receive(at::zeros({1}, at::kByte), to, tag, to_string(action) + ": being asked");
+  ahead_.add(action.stage, std::move(sent), std::move(asked));
 }
 
 void MessageExchange::finish() {
-  for (auto& [action, transfer] : sends_) wait_for(action, transfer);
+  for (auto& [action, transfer] : sends_) transfer.wait();
   sends_.clear();
   for (Transfer& transfer : asked_) transfer.wait();
   asked_.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/communication/communicator.h"
+#include "executor/runtime/sends_ahead.h"
 #include "plan/messages.h"
 #include "plan/schedule.h"
 
@@ -37,21 +38,21 @@ enum class PostedReceives {
 };
 
 /// The messages of a rank in one iteration. What is sent is kept until another message says that it has arrived, the
-/// last ones until the end. A send does not block, but for a frozen stage: it gets nothing back, has two messages under
-/// way, and waits for the older one before it sends another. In virtual time that ends when its receiver has asked for
-/// it, as it does in real time; for which the receiver sends a message back.
+/// last ones until the end. A send does not block, but for a frozen stage, which gets nothing back: its messages may
+/// outlast the iteration (SendsAhead). In virtual time such a send ends when its receiver has asked for it, as it does
+/// in real time; for which the receiver sends a message back.
 class MessageExchange {
  public:
   /// `is_left_out`: messages that this iteration does without. `make`: an uninitialised tensor for a receive. All that
   /// is given must outlive the exchange.
-  MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted,
+  MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted, SendsAhead& ahead,
                   const std::function<bool(const Action&)>& is_left_out,
                   std::function<at::Tensor(const Action& receive)> make);
 
   void send(const Action& action, const at::Tensor& tensor);
   /// Receives of one kind from one rank come in the order of their queue.
   at::Tensor receive(const Action& action);
-  /// Waits until all that was sent has arrived.
+  /// Waits until all that stages which train have sent has arrived.
   void finish();
 
  private:
@@ -64,8 +65,6 @@ class MessageExchange {
   void post(Queue& queue, std::size_t up_to);
   /// Waits for this send, if it is under way, and lets go of its tensor.
   void finish_send(const Action& action);
-  void wait_for(const Action& send, Transfer& transfer);
-  void wait_for_older_ones(std::deque<Action>& under_way);
   /// A message that a frozen stage sends in virtual time.
   bool says_when_asked_for(const Action& message) const;
   /// Pipeline rank at the other end.
@@ -75,10 +74,10 @@ class MessageExchange {
 
   const RankMessages& messages_;
   ActiveGroups& groups_;
+  SendsAhead& ahead_;
   std::function<at::Tensor(const Action&)> make_;
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
-  std::map<Action, Transfer> sends_;                    // until they are known to have arrived
-  std::map<int, std::deque<Action>> of_frozen_stage_;   // sends, oldest first
+  std::map<Action, Transfer> sends_;                    // of stages that train, until they are known to have arrived
   std::vector<Transfer> asked_;                         // that receives were posted, to frozen stages
 };
 

@@ -8,6 +8,8 @@
 namespace frostpipe {
 namespace {
 
+constexpr std::size_t kSendsAhead = 2;  // of a stage
+
 /// Batches of a replica: every one of those in turn.
 std::vector<SampleRange> share_of_replica(const std::vector<SampleRange>& batches, const MeshCoordinate& coordinate,
                                           int replicas) {
@@ -40,8 +42,9 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
   };
   const Schedule schedule = lower(forward_only(messages_.pipeline_rank_of_stage, static_cast<int>(batches.size())));
   const RankMessages messages = messages_of(schedule, coordinate_.pipeline_rank, messages_.ranks);
+  SendsAhead ahead(kSendsAhead);
   MessageExchange exchange(
-      messages, parts_.groups, posted_receives(), [](const Action&) { return false; },
+      messages, parts_.groups, posted_receives(), ahead, [](const Action&) { return false; },
       [&](const Action& receive) {
         const MiniBatch batch = batch_of(receive);
         return make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
@@ -65,6 +68,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
       std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(index * size));
     }
   }
+  ahead.finish();
   exchange.finish();
   return answers;
 }

@@ -54,7 +54,10 @@ struct ScheduleRunner::Iteration {
 };
 
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
-    : phase_(phase), rank_(rank), parts_(parts) {
+    : phase_(phase),
+      rank_(rank),
+      parts_(parts),
+      ahead_(static_cast<std::size_t>(phase.num_micro_batches) * num_slices(phase)) {
   const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
   FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
   coordinate_ = *coordinate;
@@ -181,8 +184,8 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;
-  iteration->exchange.emplace(with_other_stages ? other_messages_ : messages_, parts_.groups, posted, is_left_out,
-                              make);
+  iteration->exchange.emplace(with_other_stages ? other_messages_ : messages_, parts_.groups, posted, ahead_,
+                              is_left_out, make);
   const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
   for (auto& [stage, compute] : iteration->parts.stages)
     compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
@@ -219,6 +222,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
     performed.push_back(action);
   }
   now->exchange->finish();
+  if (drains || !next) ahead_.finish();
   begun_ = std::move(coming);
   parts_.device.synchronize();
   const std::vector<Nanoseconds> marks = parts_.device.marked_ns();

@@ -27,7 +27,8 @@ class ScheduleRunner {
 
   /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. Where
   /// iterations overlap, the next one begins in it, unless `drains` or there is none: then nothing is left under way.
-  /// All ranks of the phase decide alike.
+  /// All ranks of the phase decide alike. A wholly frozen stage waits for its receiver then, and else is an iteration
+  /// ahead of it at most.
   IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
                                 Trace& trace, bool drains = false);
   /// The next iteration has.
@@ -68,6 +69,7 @@ class ScheduleRunner {
   bool overlaps_ = false;  // iterations do; the last rank's prologue is empty all the same
   std::vector<Action> prologue_, body_, epilogue_;
   RankMessages messages_, other_messages_;  // of one iteration
+  SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
   std::optional<int> updates_;
 };

@@ -119,7 +119,9 @@ TEST(Memory, FrozenLayersKeepWeightsOnly) {
   Phase phase = two_stages();
   phase.first_trainable_layer = 5;  // both blocks frozen, inside stage 1
   const auto pipeline_ranks = memory(phase);
-  EXPECT_EQ(pipeline_ranks[0], (RankMemory{.weights = 2200 * 4, .workspace = 10 + 100 + 100}));
+  // And, of a wholly frozen stage, what it has sent of two micro-batches.
+  EXPECT_EQ(pipeline_ranks[0], (RankMemory{.weights = 2200 * 4, .workspace = 10 + 100 + 100, .sent_ahead = 2 * 100}));
+  EXPECT_EQ(pipeline_ranks[0].total(), 2200 * 4 + 210 + 200);
   EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
                                            .gradients = 30 * 4,
                                            .optimizer_state = 2 * 30 * 4,

@@ -1,6 +1,7 @@
 // Iterations on emulated ranks. Oracle: closed forms of schedules with equal stages, and the same ranks that the host
 // does not hold up.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -104,12 +105,12 @@ struct Rehearsal {
         device(make_emulated_device(1)),
         communicator(Communicator::connect(self, *device)) {}
 
-  /// What each of two iterations takes on this rank, in units, and when its actions begin and end.
+  /// What each iteration takes on this rank, in units, and when its actions begin and end.
   struct Result {
     std::vector<double> took;
     std::vector<Span> spans;
   };
-  Result run(const Phase& phase, int late_by_milliseconds = 0) {
+  Result run(const Phase& phase, int late_by_milliseconds = 0, int num_steps = 2) {
     const Factory factory(profile, *device->virtual_clock(), late_by_milliseconds);
     RankSession session(profile.model, factory, *communicator, *device, Optimizer::kSgd, DType::kFloat32);
     session.start(phase, 0, [](int, LayerState&, std::map<int, OffloadedMoments>&) {});
@@ -120,9 +121,10 @@ struct Rehearsal {
     const Nanoseconds begin = device->now_ns();
     Result result;
     Trace trace;
-    for (const int step : {0, 1}) {
+    for (int step = 0; step < num_steps; ++step) {
+      const MiniBatch* const next = step + 1 < num_steps ? &batch : nullptr;
       const Nanoseconds before = device->now_ns();
-      session.runner()->run_iteration(batch, nullptr, step, {.rule = {.optimizer = Optimizer::kSgd}}, trace);
+      session.runner()->run_iteration(batch, next, step, {.rule = {.optimizer = Optimizer::kSgd}}, trace);
       result.took.push_back(static_cast<double>(device->now_ns() - before) / kUnit);
     }
     for (Span span : trace.spans) {
@@ -140,8 +142,8 @@ struct Rehearsal {
 };
 
 void check_iterations(const std::string& what, const Rehearsal::Result& result, std::vector<double> expected) {
-  CHECK_RANK(result.took == expected, fmt::format("{}: {} and {} instead of {} and {} units", what, result.took[0],
-                                                  result.took[1], expected[0], expected[1]));
+  CHECK_RANK(result.took == expected,
+             fmt::format("{}: {} instead of {} units", what, fmt::join(result.took, ", "), fmt::join(expected, ", ")));
 }
 
 /// Of p stages of 8 / p layers: (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
@@ -183,16 +185,26 @@ RANK_TEST(VirtualTime, IsTheSameHoweverLateTheHostWakesARank, 4) {
   }
 }
 
-/// The first rank is frozen: F takes 4 units there, F and B 12 on the other one. Two of its messages are under way, and
-/// two receives are posted ahead: the last of m messages is asked for when the other rank receives number m - 2, and
-/// that is where the first one's iteration ends. In the second iteration all is asked for as late as in the first, but
-/// the first message is there.
-RANK_TEST(VirtualTime, AFrozenStageIsHeldUpByItsReceiver, 2) {
+/// The first rank is frozen: F takes 4 units there, F and B 12 on the other one, which asks for two messages when its
+/// iteration begins, and for number k when it receives number k - 2. So it asks at 0, 0, 4, 16, ... 88 units, and in
+/// the next iterations 124 and 244 units after 0, 0, 0, 12, ... 84. The first rank sends number k when number k of the
+/// iteration before has been asked for: never in its first iteration, once for 8 units in its second (which takes 40
+/// else). Its third ends when all is asked for, since nothing comes after it.
+RANK_TEST(VirtualTime, AFrozenStageIsAnIterationAheadOfItsReceiver, 2) {
   Rehearsal rehearsal(self);
-  const int m = 8;
-  const Rehearsal::Result result = rehearsal.run(small_phase(2, 1, m, "1F1B", 4));
-  if (self.rank == 1) return check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m});
-  check_iterations("is frozen", result, {4 + 12.0 * (m - 3), 12.0 * m});
+  const int m = 10;
+  const Rehearsal::Result result = rehearsal.run(small_phase(2, 1, m, "1F1B", 4), /*late_by_milliseconds=*/0, 3);
+  if (self.rank == 1) return check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m, 12.0 * m});
+  check_iterations("is frozen", result, {40, 48, 328 - 88});
+}
+
+/// As the simulator has it: the first rank computes the next iteration's forwards (10 x 4 units) beside the backwards
+/// of the other one (10 x 8), which then never waits.
+RANK_TEST(VirtualTime, AFrozenStageFillsGPipesBackward, 2) {
+  Rehearsal rehearsal(self);
+  const int m = 10;
+  const Rehearsal::Result result = rehearsal.run(small_phase(2, 1, m, "GPipe", 4), /*late_by_milliseconds=*/0, 3);
+  if (self.rank == 1) check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m, 12.0 * m});
 }
 
 }  // namespace
