@@ -143,6 +143,62 @@ TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
   EXPECT_EQ(weights(5), std::pair(Bytes{2200 * 6}, Bytes{1230 * 4 + 1200 * 2}));  // all but the head
 }
 
+/// Layers of 1000 400 | 800 400 | 800 30 parameters on three ranks by PipeDream-2BW with AdamW in bfloat16: a version
+/// of a weight is 4 bytes and a rounded copy of 2; its gradient and each of two moments are 4.
+std::vector<RankMemory> memory_with_delayed_updates(int first_trainable_layer, std::int64_t tied_parameter_count) {
+  Profile profile = flat_profile(chain_model(2), 4, 16);
+  profile.model.tied_parameter_count = tied_parameter_count;
+  for (Measurement& one : profile.measurements) one.key.dtype = DType::kBFloat16;
+  Phase phase = two_stages();
+  phase.layout.pipeline_parallel_size = 3;
+  phase.partition = {{0, 2}, {2, 4}, {4, 6}};
+  phase.num_micro_batches = 3;
+  phase.schedule = "PipeDream-2BW";
+  phase.first_trainable_layer = first_trainable_layer;
+  return memory_of(phase, {.global_batch_size = 12, .dtype = DType::kBFloat16}, profile, cluster_of(3));
+}
+
+// Each layer: 100 B output, 1000 B saved, 10 B workspace. Rank r has 3 - r micro-batches in flight in any iteration.
+TEST(Memory, OfDelayedUpdatesHasASecondVersionAndTheNextForwardsBesideTheExchange) {
+  const auto ranks = memory_with_delayed_updates(0, 600);
+  EXPECT_EQ(ranks[0], (RankMemory{.weights = 1400 * 6,
+                                  .older_weights = 1400 * 6,
+                                  .gradients = 1400 * 4,
+                                  .optimizer_state = 2 * 1400 * 4,
+                                  .saved_activations = 3 * 2000,  // two layers, and token ids are next to nothing
+                                  .workspace = 10 + 100,
+                                  // 600 gradients from the head, while the next iteration has begun 3 - 1 forwards.
+                                  .exchange = 600 * 4 + 2 * 2000}));
+  EXPECT_EQ(ranks[1], (RankMemory{.weights = 1200 * 6,
+                                  .older_weights = 1200 * 6,
+                                  .gradients = 1200 * 4,
+                                  .optimizer_state = 2 * 1200 * 4,
+                                  .saved_activations = 2 * 2100,  // with their input
+                                  .workspace = 10 + 100 + 100}));
+  EXPECT_EQ(ranks[2], (RankMemory{.weights = 830 * 6,
+                                  .older_weights = 830 * 6,
+                                  .gradients = 830 * 4,
+                                  .optimizer_state = 2 * 830 * 4,
+                                  .saved_activations = 1 * 2100,
+                                  .workspace = 10 + 100,
+                                  .exchange = 600 * 4}));      // the last rank has begun none
+  EXPECT_EQ(ranks[0].total(), 1400 * (6 + 6 + 4 + 8) + 6400);  // more than 6000 + 110
+  EXPECT_EQ(ranks[1].total(), 1200 * (6 + 6 + 4 + 8) + 4200 + 210);
+  EXPECT_EQ(ranks[2].total(), 830 * (6 + 6 + 4 + 8) + 2400);
+}
+
+TEST(Memory, OfDelayedUpdatesHasOneVersionOfFrozenLayers) {
+  const auto embedding = memory_with_delayed_updates(1, 600);  // and so the head is untied
+  EXPECT_EQ(embedding[0], (RankMemory{.weights = 1400 * 6,
+                                      .older_weights = 400 * 6,
+                                      .gradients = 400 * 4,
+                                      .optimizer_state = 2 * 400 * 4,
+                                      .saved_activations = 3 * (1000 + 100),
+                                      .workspace = 10 + 100 + 100}));
+  EXPECT_EQ(embedding[2].exchange, 0);
+  EXPECT_EQ(memory_with_delayed_updates(2, 600)[0], (RankMemory{.weights = 1400 * 6, .workspace = 10 + 100 + 100}));
+}
+
 TEST(Memory, MoreMicroBatchesAreInFlightUnderGPipe) {
   Phase phase = two_stages();
   phase.schedule = "GPipe";

@@ -55,6 +55,28 @@ TEST(Plan, IsReadableAsAFile) {
   EXPECT_THAT(text, HasSubstr("\"partition\": [{\"begin\": 0, \"end\": 6}, {\"begin\": 6, \"end\": 10}]"));
 }
 
+TEST(SamePipeline, IsThatOfPhasesWhoseWorkIsCutAndOrderedAlike) {
+  const Phase phase = two_phase_plan().phases[0];
+  Phase later = phase;
+  later.from_step = 40;
+  later.first_trainable_layer = 5;
+  later.cache.on = true;
+  later.predicted = {};
+  EXPECT_TRUE(have_same_pipeline(phase, later));
+  for (const auto change :
+       {+[](Phase& other) { other.partition.back().begin = 8; }, +[](Phase& other) { other.virtual_stages = 2; },
+        +[](Phase& other) { other.num_micro_batches = 4; }, +[](Phase& other) { other.schedule = "GPipe"; },
+        +[](Phase& other) { other.schedule_rows = {"0F0,0B0"}; },
+        +[](Phase& other) {
+          other.token_slices = {24, 24};
+        }}) {
+    Phase other = phase;
+    change(other);
+    EXPECT_FALSE(have_same_pipeline(phase, other));
+    EXPECT_FALSE(have_same_pipeline(other, phase));
+  }
+}
+
 /// The two-phase plan with two stages per rank in its first phase: 2 x 2 stages on 2 ranks.
 TrainingPlan looped_plan() {
   TrainingPlan plan = two_phase_plan();

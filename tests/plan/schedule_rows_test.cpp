@@ -224,5 +224,18 @@ TEST(ScheduleFile, IsFollowedByEveryPhase) {
               testing::StartsWith("schedule bad.csv: pipeline rank 1, index "));
 }
 
+TEST(ScheduleFile, MayNotHaveTheNameOfABuiltInSchedule) {
+  TrainingPlan plan = two_phase_plan();
+  plan.phases.erase(plan.phases.begin());
+  plan.phases[0].from_step = 0;
+  const std::string csv = to_csv(zero_bubble_h1({.pipeline_parallel_size = 2, .num_micro_batches = 4}));
+  EXPECT_EQ(message_of([&] { with_schedule_of_file(plan, csv, "folder/1F1B", "plan.json"); }),
+            "folder/1F1B: must have a name that no built-in schedule has (rename it, to 1F1B.csv say), is 1F1B");
+  for (const std::string& name : schedule_names())
+    EXPECT_THAT(message_of([&] { with_schedule_of_file(plan, csv, name, "plan.json"); }),
+                testing::StartsWith(name + ": must have a name that no built-in schedule has"));
+  EXPECT_EQ(with_schedule_of_file(plan, csv, "1F1B/1F1B.csv", "plan.json").phases[0].schedule, "1F1B.csv");
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -109,6 +109,16 @@ TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
   }
 }
 
+TEST(SplitsBackward, OfAListIsWhetherItHasW) {
+  EXPECT_TRUE(splits_backward(zig_zag()));  // beside a whole one, and of a name that no builder has
+  EXPECT_FALSE(splits_backward(zig_zag().name));
+  for (const std::string& name : plan_schedule_names()) {
+    const Schedule schedule = build_schedule(name, {.pipeline_parallel_size = 2, .num_micro_batches = 8});
+    EXPECT_EQ(splits_backward(schedule), splits_backward(name)) << name;
+    EXPECT_EQ(splits_backward(lower(schedule)), splits_backward(name)) << name;
+  }
+}
+
 TEST(AnySchedule, RunsEveryMicroBatchOnceAndForwardBeforeBackward) {
   for (const auto& c : all_cases()) {
     SCOPED_TRACE(describe(c));

@@ -42,7 +42,10 @@ TEST(CacheGain, IsUnknownWithoutThatLayout) {
        {+[](Phase& phase) {
           phase.partition = {{0, 6}};
         },
-        +[](Phase& phase) { phase.num_micro_batches = 2; }, +[](Phase& phase) { phase.schedule = "GPipe"; }}) {
+        +[](Phase& phase) { phase.num_micro_batches = 2; }, +[](Phase& phase) { phase.schedule = "GPipe"; },
+        +[](Phase& phase) {
+          phase.token_slices = {3, 5};
+        }}) {
     Continuation other = plain_way(1);
     change(other.phases.front());
     EXPECT_FALSE(cache_gain(cached_way(), {other}));

@@ -8,6 +8,7 @@
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
+#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 
@@ -17,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 /// As if a rank with two threads took this share of the time of one with a single thread.
 Profile measured_with_two_threads(double share) {
@@ -59,13 +61,17 @@ TEST(ThreadsToWeigh, AreAllThatWereMeasuredWhereNothingIsFixed) {
               ElementsAre(1));
 }
 
+Profile three_blocks_that_split() {
+  return test::synthetic_profile(3, {{.forward_ns = 1000,
+                                      .input_gradient_ns = 1100,
+                                      .weight_gradient_ns = 700,
+                                      .saved_activation_bytes = 100,
+                                      .split_backward = SplitBackward{1100, 700, 40}}});
+}
+
 /// Of stages that are alike but for the embedding, with slow messages: ZB-H1 waits for them.
 TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
-  const Profile profile = test::synthetic_profile(3, {{.forward_ns = 1000,
-                                                       .input_gradient_ns = 1100,
-                                                       .weight_gradient_ns = 700,
-                                                       .saved_activation_bytes = 100,
-                                                       .split_backward = SplitBackward{1100, 700, 40}}});
+  const Profile profile = three_blocks_that_split();
   PlanRequest request{.options = test::options_for(PlanMethod::static_pipeline)};
   request.options.global_batch_size = request.options.num_micro_batches = 12;
   request.options.pipeline_parallel_size = 4;
@@ -88,6 +94,51 @@ TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
   EXPECT_GT(*std::ranges::max_element(phase.predicted.peak_memory_bytes), most);  // the time is bought with memory
   for (Device& device : cluster.devices) device.memory_limit_bytes = most;
   EXPECT_LE(*std::ranges::max_element(planned(cluster, kAutoZeroBubble).phases[0].predicted.peak_memory_bytes), most);
+}
+
+TEST(PlanRun, AutoZeroBubbleIsInThePlanOfADeadlineToo) {
+  const Profile profile = three_blocks_that_split();
+  Cluster cluster = test::free_cluster(4);
+  cluster.intra_node.point_to_point.latency_ns = 1500;
+  PlanRequest request{.options = test::options_for(PlanMethod::pipetransformer_without_replicas),
+                      .deadline_ns = Nanoseconds{1} << 40};
+  request.options.global_batch_size = request.options.num_micro_batches = 12;
+  request.options.pipeline_parallel_size = 4;
+  request.options.schedule = kAutoZeroBubble;
+  const PlannedRun run = plan_run(profile, cluster, request);
+  ASSERT_TRUE(run.late);
+  EXPECT_EQ(run.late->plan.phases[0].schedule, kAutoZeroBubble);
+  EXPECT_EQ(run.late->plan, std::get<AutoPlan>(run.answer).plan);
+  EXPECT_EQ(run.late->predicted_ns, predicted_run_ns(run.late->plan));
+}
+
+TEST(PlanRun, AutoZeroBubblesErrorsNameItAndNotWhatStandsInForIt) {
+  const auto error_of = [](const Profile& profile, auto change) -> std::string {
+    PlanRequest request{.options = test::options_for(PlanMethod::static_pipeline)};
+    request.options.schedule = kAutoZeroBubble;
+    change(request.options);
+    try {
+      plan_run(profile, test::free_cluster(2), request);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Profile profile = three_blocks_that_split();
+  const auto nothing = [](PlanOptions&) {};
+  EXPECT_EQ(error_of(profile, nothing), "");
+  for (const PlanMethod method : {PlanMethod::pipedream, PlanMethod::equal_split, PlanMethod::data_parallel,
+                                  PlanMethod::pipetransformer_published, PlanMethod::timely_freeze})
+    EXPECT_EQ(error_of(profile, [&](PlanOptions& options) { options.method = method; }),
+              "schedule AutoZeroBubble: needs the exact partitioner, and a method that leaves the schedule open (auto, "
+              "static, freeze-only, pipetransformer or pipetransformer-without-replicas), is with " +
+                  std::string(to_string(method)));
+  EXPECT_THAT(
+      error_of(profile, [](PlanOptions& options) { options.partitioner = Partitioner::pipetransformer_greedy; }),
+      StartsWith("schedule AutoZeroBubble: needs the exact partitioner, "));
+  EXPECT_EQ(error_of(test::two_blocks(), nothing),
+            "profile of synthetic: must have measured I and W, which AutoZeroBubble has in place of B (profile again), "
+            "is without them");
 }
 
 TEST(BestGrouping, IsTheOneThatEndsFirst) {

@@ -78,16 +78,16 @@ struct SliceTimes {
   int at(int length, int context) const { return a0 + a1 * length + a2 * context + a3 * length * context; }
 };
 
-/// The same model, causal, and measured at slices of 2, 4 and 8 tokens after 0 and 4 others, as far as they fit into
-/// kSyntheticTokens; `whole` has the figures that `times` multiplies. Bytes are by token.
-inline Profile with_slices(const Profile& whole, const SliceTimes& times) {
+/// The same model, causal, and measured at slices of a quarter, a half and all of `tokens` after none and half of them,
+/// as far as they fit; `whole` has the figures that `times` multiplies. Bytes are by token.
+inline Profile with_slices(const Profile& whole, const SliceTimes& times, int tokens = kSyntheticTokens) {
   Profile profile = whole;
   profile.model.is_causal = true;
   profile.measurements.clear();
   for (const Measurement& one : whole.measurements) {
-    for (const int context : {0, 4}) {
-      for (const int length : {2, 4, 8}) {
-        if (context + length > kSyntheticTokens) continue;
+    for (const int context : {0, tokens / 2}) {
+      for (const int length : {tokens / 4, tokens / 2, tokens}) {
+        if (context + length > tokens) continue;
         Measurement slice = one;
         slice.key.tokens = length;
         slice.key.context_tokens = context;

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <random>
 
+#include "plan/schedule_rows.h"
+#include "planner/auto_zero_bubble_plan.h"
+#include "planner/published/auto_zero_bubble.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"
@@ -72,6 +75,38 @@ TEST(TimelyFreeze, IsTheSimulatedIterationWhereNothingOrAllMayFreezeAndNeverAbov
 TEST(TimelyFreeze, RefusesOtherRatiosAndSchedules) {
   EXPECT_THROW(timely_freeze(lowered("1F1B", 1, 1), {{1, 1, 1}}, 0, 1.5), InvalidInput);
   EXPECT_THROW(timely_freeze(lowered("1F1B", 2, 2), {{1, 1, 1}}, 0, 0.5), InvalidInput);
+}
+
+/// Of two stages that take equally long.
+std::string timely_freeze_refusal(const Schedule& schedule) {
+  try {
+    timely_freeze(schedule, {{10, 20, 30}, {10, 20, 30}}, 0, 0.5);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TimelyFreeze, RefusesSplitBackwardsAlsoOfAListWithANameOfItsOwn) {
+  const std::string rule =
+      "schedule: must compute each backward in one piece for TimelyFreeze's programme (try 1F1B or GPipe), is ";
+  const ScheduleShape shape{.pipeline_parallel_size = 2, .num_micro_batches = 4};
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 2}, {2, 6}};
+  phase.num_micro_batches = 4;
+  const UniformCosts costs{.forward_ns = 10, .input_gradient_ns = 20, .weight_gradient_ns = 30};
+  set_schedule_rows(phase, kAutoZeroBubble, rows_of(to_csv(auto_zero_bubble(shape, costs, 2))), "a test");
+  EXPECT_EQ(timely_freeze_refusal(schedule_of(phase)), rule + kAutoZeroBubble);
+  EXPECT_EQ(timely_freeze_refusal(lowered("ZB-H1", 2, 4)), rule + "ZB-H1");
+  set_schedule_rows(phase, "mine.csv", rows_of(to_csv(one_f_one_b(shape))), "a test");
+  EXPECT_EQ(timely_freeze_refusal(schedule_of(phase)), "");  // by rows, whole
+}
+
+TEST(TimelyFreeze, RefusesIterationsThatOverlap) {
+  EXPECT_EQ(timely_freeze_refusal(lowered("PipeDream-2BW", 2, 4)),
+            "schedule: must end an iteration before the next for TimelyFreeze's programme (try 1F1B or GPipe), is "
+            "PipeDream-2BW");
 }
 
 }  // namespace

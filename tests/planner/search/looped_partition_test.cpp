@@ -91,6 +91,45 @@ Nanoseconds least_that_fits(CandidateMaker& maker, const StageBound& bound, Phas
   return least;
 }
 
+/// Layers that take time or memory, both or neither. Where no rank has any room, what needs none fits, and at no time
+/// at all what takes none is within the limit.
+TEST(LoopedPartition, IsFoundWhereLayersCostNothingToo) {
+  for (const auto& [time_ns, bytes] : {std::pair{0, 0}, {100, 0}, {0, 100}, {100, 100}}) {
+    const SyntheticLayer layer{.forward_ns = time_ns,
+                               .input_gradient_ns = time_ns,
+                               .weight_gradient_ns = time_ns,
+                               .output_activation_bytes = bytes,
+                               .saved_activation_bytes = bytes,
+                               .workspace_bytes = bytes,
+                               .parameter_count = bytes,
+                               .split_backward = SplitBackward{time_ns, time_ns, bytes}};
+    const Profile profile = test::synthetic_profile(kLayers / 2 - 1, {layer});
+    PlanOptions options = test::options_for(PlanMethod::static_pipeline);
+    options.global_batch_size = 6;
+    const Cluster cluster = test::free_cluster(2, bytes == 0 ? 0 : 1'000'000);
+    LayerCosts costs(profile, DType::kFloat32);
+    CandidateMaker maker({profile, cluster, options}, {.pipeline_parallel_size = 2, .cache = {}}, costs);
+    for (const PlannedSchedule& schedule : kLooped) {
+      const Phase unpartitioned = maker.unpartitioned_phase({}, schedule, 6);
+      for (const Nanoseconds limit : {kNoLimit, Nanoseconds{0}}) {
+        if (time_ns > 0 && limit == 0) continue;
+        const auto found = maker.looped_partition(unpartitioned, limit);
+        ASSERT_TRUE(found) << schedule.name << " time " << time_ns << " bytes " << bytes << " limit " << limit;
+        EXPECT_EQ(found->missing_bytes, 0);
+        EXPECT_EQ(found->bound_ns == 0, time_ns == 0);
+        const Partition& partition = found->phase.partition;
+        ASSERT_EQ(static_cast<int>(partition.size()), num_stages(unpartitioned));
+        int begin = 0;
+        for (const LayerRange& stage : partition) {
+          EXPECT_EQ(stage.begin, std::exchange(begin, stage.end)) << to_string(partition);
+          EXPECT_LT(stage.begin, stage.end) << to_string(partition);
+        }
+        EXPECT_EQ(begin, kLayers);
+      }
+    }
+  }
+}
+
 TEST(LoopedPartition, IsNoneOnlyWhereNoPartitionFitsWithinTheLimit) {
   std::mt19937 random(32);
   int none = 0, some = 0;

@@ -11,6 +11,7 @@
 #include "plan/token_slices.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
+#include "planner/plan_request.h"
 #include "planner/search/best_phase.h"
 #include "profiles/error.h"
 #include "simulator/cost_model.h"
@@ -197,6 +198,73 @@ TEST(SearchOfSlices, TakesCutOnesWhereTheyAreFasterAndTheirNumberIsOpen) {
     EXPECT_EQ(open.predicted.iteration_ns,
               simulated_iteration_ns(open, {.global_batch_size = options.global_batch_size}, profile, cluster));
   }
+}
+
+/// Measured in samples of 16 tokens, so a slice may have up to 16 before it: of 17 tokens all cuts can be priced, of
+/// more only those whose last slice is longer. Later tokens look back at much more, so a cut that can be is taken.
+Profile measured_to_16_tokens() {
+  return with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a0 = 4, .a1 = 1, .a3 = 4}, 16);
+}
+
+PlanOptions options_of_one_micro_batch(PlanMethod method, int tokens) {
+  PlanOptions options = options_for(method);
+  options.pipeline_parallel_size = 2;
+  options.num_micro_batches = 1;
+  options.tokens = tokens;
+  return options;
+}
+
+TEST(SearchOfSlices, KeepsToEqualOnesBeyondWhatWasMeasured) {
+  const Profile profile = measured_to_16_tokens();
+  const Cluster cluster = free_cluster(2);
+  for (const PlanMethod method : {PlanMethod::static_pipeline, PlanMethod::automatic}) {
+    for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
+      for (const int tokens : {16, 17, 18, 20}) {
+        PlanOptions options = options_of_one_micro_batch(method, tokens);
+        options.schedule = schedule;
+        const Phase phase = std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer).plan.phases[0];
+        EXPECT_EQ(phase.token_slices == equal_slices(tokens, 4), tokens > 17) << to_string(method) << " " << tokens;
+        EXPECT_EQ(phase.predicted.iteration_ns,
+                  simulated_iteration_ns(phase, {.global_batch_size = options.global_batch_size}, profile, cluster));
+      }
+    }
+  }
+}
+
+TEST(TeraPipeMethod, IsInfeasibleBeyondWhatWasMeasured) {
+  const Profile profile = measured_to_16_tokens();
+  for (const int tokens : {17, 18, 20}) {
+    const auto made = make_plan({profile, free_cluster(2), options_of_one_micro_batch(PlanMethod::terapipe, tokens)});
+    ASSERT_EQ(std::holds_alternative<TrainingPlan>(made), tokens == 17) << tokens;
+    if (tokens == 17) continue;
+    EXPECT_EQ(std::get<Infeasible>(made).reason,
+              "p = 2: profile of synthetic: layer 0 on cpu in float32, context 17, tensor-parallel size 1: context "
+              "must be a measured one, or within half the smallest and twice the largest of two or more measured ones "
+              "(0..8), is 17");
+    EXPECT_FALSE(std::get<Infeasible>(made).lacks_memory);
+  }
+}
+
+/// 8 samples of 16 +- 1 tokens, at most 40: 128 + 6 x 1 x sqrt(8), or 145, together. A largest micro-batch of one
+/// sample may have 40 tokens, of two (145 + 3 x 40) / 4 = 66, 33 each; 32 were measured, twice 16. Of the others m = 2
+/// has the least objective: 8 sum + 4 longest, of all 8 samples together 8 sum + 8 longest, of three 9 sum + 3 longest.
+TEST(TeraPipeMethod, PassesOverNumbersOfMicroBatchesWhoseLargestWasNotMeasured) {
+  Profile profile = with_slices(synthetic_profile(2, {{}}), {.a0 = 1, .a1 = 10}, 16);
+  profile.workload = Workload{.tokens = 16, .tokens_deviation = 1, .longest_tokens = 40};
+  PlanOptions options = options_of_one_micro_batch(PlanMethod::terapipe, 16);
+  const auto planned = [&](int num_micro_batches) {
+    options.num_micro_batches = num_micro_batches;
+    return make_plan({profile, free_cluster(2), options});
+  };
+  for (const auto& [m, tokens] : {std::pair(8, "40"), {4, "33"}})
+    EXPECT_EQ(std::get<Infeasible>(planned(m)).reason,
+              fmt::format("p = 2: profile of synthetic: layer 0 on cpu in float32, context 0, tensor-parallel size 1: "
+                          "number of tokens must be a measured one, or within half the smallest and twice the largest "
+                          "of two or more measured ones (4..16), is {}",
+                          tokens));
+  const TrainingPlan plan = std::get<TrainingPlan>(planned(0));
+  EXPECT_EQ(plan.phases[0].num_micro_batches, 2);
+  EXPECT_EQ(plan, std::get<TrainingPlan>(planned(2)));
 }
 
 /// With one micro-batch on two stages nothing else overlaps: by hand, n equal slices of time 1 / n each end a stage
