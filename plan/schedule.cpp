@@ -94,6 +94,8 @@ Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
                      fmt::format("\"{}\"", name));
 }
 
+bool is_built_in(std::string_view name) { return find_builder(name) != nullptr; }
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const auto& builder : kBuilders) names.emplace_back(builder.name);

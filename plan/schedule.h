@@ -121,6 +121,8 @@ Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_mi
 /// names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
+/// Whether build_schedule knows the name, in upper or lower case.
+bool is_built_in(std::string_view name);
 /// Those that plans may use, simulate and train.
 std::vector<std::string> plan_schedule_names();
 

@@ -33,11 +33,6 @@ std::vector<int> numbers_of_stages(const std::vector<int>& pipeline_rank_of_stag
   return numbers;
 }
 
-bool names_a_builder(const std::string& schedule) {
-  const std::vector<std::string> names = schedule_names();
-  return std::ranges::find(names, schedule) != names.end();
-}
-
 bool belongs_to_one_iteration(const Action& action) {
   return action.iteration_offset == 0 && action.weight_version == 0;
 }
@@ -96,7 +91,7 @@ Schedule compute_of_rows(const Phase& phase, int first_trainable_stage) {
 
 void require_schedule_rows(const Phase& phase, const std::string& place) {
   const std::string at = place + ".schedule_rows";
-  if (phase.schedule.empty() || names_a_builder(phase.schedule))
+  if (phase.schedule.empty() || is_built_in(phase.schedule))
     throw InvalidInput(place + ".schedule", "must be a name of its own where there are schedule_rows",
                        fmt::format("\"{}\"", phase.schedule));
   const Schedule read = read_rows(phase.schedule_rows, at);
@@ -130,7 +125,7 @@ TrainingPlan with_schedule_of_file(TrainingPlan plan, std::string_view csv, cons
                                    std::string_view plan_source) {
   const Schedule schedule = valid_schedule_from_csv(csv, file);
   const std::string name = file.substr(file.rfind('/') + 1);
-  if (names_a_builder(name))
+  if (is_built_in(name))
     throw InvalidInput(file, "must have a name that no built-in schedule has (rename it, to " + name + ".csv say)",
                        name);
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {

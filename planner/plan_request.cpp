@@ -37,10 +37,13 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
 
 /// Before ZB-H1 takes its place.
 void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options) {
+  if (options.partitioner != Partitioner::exact)
+    throw InvalidInput("schedule AutoZeroBubble", "needs the exact partitioner",
+                       fmt::format("with {}", to_string(options.partitioner)));
   if (!may_use_any_schedule(options))
     throw InvalidInput("schedule AutoZeroBubble",
-                       "needs the exact partitioner, and a method that leaves the schedule open (auto, static, "
-                       "freeze-only, pipetransformer or pipetransformer-without-replicas)",
+                       "needs a method that leaves the schedule open (auto, static, freeze-only, pipetransformer or "
+                       "pipetransformer-without-replicas)",
                        fmt::format("with {}", to_string(options.method)));
   require_split_backward(kAutoZeroBubble, profile);
 }

@@ -234,6 +234,8 @@ TEST(ScheduleFile, MayNotHaveTheNameOfABuiltInSchedule) {
   for (const std::string& name : schedule_names())
     EXPECT_THAT(message_of([&] { with_schedule_of_file(plan, csv, name, "plan.json"); }),
                 testing::StartsWith(name + ": must have a name that no built-in schedule has"));
+  EXPECT_THAT(message_of([&] { with_schedule_of_file(plan, csv, "zb-h1", "plan.json"); }),
+              testing::StartsWith("zb-h1: must have a name that no built-in schedule has"));
   EXPECT_EQ(with_schedule_of_file(plan, csv, "1F1B/1F1B.csv", "plan.json").phases[0].schedule, "1F1B.csv");
 }
 

@@ -130,12 +130,12 @@ TEST(PlanRun, AutoZeroBubblesErrorsNameItAndNotWhatStandsInForIt) {
   for (const PlanMethod method : {PlanMethod::pipedream, PlanMethod::equal_split, PlanMethod::data_parallel,
                                   PlanMethod::pipetransformer_published, PlanMethod::timely_freeze})
     EXPECT_EQ(error_of(profile, [&](PlanOptions& options) { options.method = method; }),
-              "schedule AutoZeroBubble: needs the exact partitioner, and a method that leaves the schedule open (auto, "
-              "static, freeze-only, pipetransformer or pipetransformer-without-replicas), is with " +
+              "schedule AutoZeroBubble: needs a method that leaves the schedule open (auto, static, freeze-only, "
+              "pipetransformer or pipetransformer-without-replicas), is with " +
                   std::string(to_string(method)));
   EXPECT_THAT(
       error_of(profile, [](PlanOptions& options) { options.partitioner = Partitioner::pipetransformer_greedy; }),
-      StartsWith("schedule AutoZeroBubble: needs the exact partitioner, "));
+      StartsWith("schedule AutoZeroBubble: needs the exact partitioner, is with "));
   EXPECT_EQ(error_of(test::two_blocks(), nothing),
             "profile of synthetic: must have measured I and W, which AutoZeroBubble has in place of B (profile again), "
             "is without them");
