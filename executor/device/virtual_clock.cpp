@@ -17,4 +17,14 @@ void VirtualClock::set_to_host() {
   lag_ = 0;
 }
 
+void VirtualClock::begin_host_time() {
+  if (!takes_host_time_) lag_ = steady_now_ns() - now_;
+  takes_host_time_ = true;
+}
+
+void VirtualClock::end_host_time() {
+  if (takes_host_time_) now_ = std::max(now_, steady_now_ns() - lag_);
+  takes_host_time_ = false;
+}
+
 }  // namespace frostpipe

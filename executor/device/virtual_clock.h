@@ -18,13 +18,15 @@ class VirtualClock {
 
   /// Shows the host's time.
   void set_to_host();
-  /// What a rank does between these two takes at least the time that it takes on the host.
-  void begin_host_time() { lag_ = steady_now_ns() - now_; }
-  void end_host_time() { now_ = std::max(now_, steady_now_ns() - lag_); }
+  /// What a rank does between these two takes at least the time that it takes on the host; how late it was before does
+  /// not count. What has begun already goes on, and what has not does not end.
+  void begin_host_time();
+  void end_host_time();
 
  private:
   Nanoseconds now_;
   Nanoseconds lag_ = 0;  // of this clock behind the host's, where the rank is on time
+  bool takes_host_time_ = false;
 };
 
 }  // namespace frostpipe

@@ -50,6 +50,23 @@ TEST(VirtualClock, TakesTheHostsTimeWhereThatCounts) {
   EXPECT_LE(clock.now(), steady_now_ns() - 5 * kMillisecond) << "what was lost before does not count";
 }
 
+TEST(VirtualClock, HostTimeThatBeginsAgainHasBegunTheFirstTime) {
+  VirtualClock clock;
+  const Nanoseconds begin = clock.now();
+  be_late();
+  clock.end_host_time();
+  EXPECT_EQ(clock.now(), begin) << "nothing has begun";
+  const Nanoseconds host = steady_now_ns();
+  clock.begin_host_time();
+  for (int loss = 0; loss < 2; ++loss) {
+    be_late();
+    clock.begin_host_time();
+  }
+  clock.end_host_time();
+  EXPECT_GE(clock.now() - begin, 10 * kMillisecond);
+  EXPECT_LE(clock.now() - begin, steady_now_ns() - host);
+}
+
 TEST(VirtualClock, ShowsTheHostsTimeWhenSet) {
   VirtualClock clock;
   be_late();
