@@ -73,6 +73,18 @@ class RehearsalTest(RehearsalCase):
                            and event["args"]["step"] == 1)
                 self.assertLess(abs(1 - busy / (4 * times[0]) - predicted["bubble_fraction"]), 0.01)
 
+    def test_checkpoints_change_no_time(self):
+        """Where a stage is frozen, ranks are apart at a step's end, and whatever they agree on would hold up the first.
+        Oracle: the same rehearsal without checkpoints."""
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                      "--method", "freeze-only", "--schedule", "1F1B", "--fix", "m=4", "--freeze-warm-up", 0.25,
+                      "--freeze-interval", 0.25, "--epochs", 3, "-o", "frozen.json")
+        times = []
+        for options in ((), ("--checkpoint-steps", 1)):
+            _, run = self.rehearse("frozen.json", f"run-{len(times)}", "--emulated-links", *options)
+            times.append([step["iteration_ns"] for step in run["steps"]])
+        self.assertEqual(*times)
+
     def test_what_has_been_sent_is_let_go_of(self):
         """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
         the iteration."""
