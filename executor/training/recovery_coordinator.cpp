@@ -19,8 +19,9 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
-  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->set_to_host();
   communicator.control_group().barrier();
+  // All ranks from one point in time on; what came before was not to be rehearsed.
+  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->be_on_time();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
