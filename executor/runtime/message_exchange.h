@@ -20,7 +20,6 @@ struct RankMessages {
   std::vector<int> pipeline_rank_of_stage;
   int num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
-  int first_tag = 0;  // where iterations overlap, every other one has tags of its own
   std::vector<ReceiveQueue> queues;
   /// By receive: the sends that have arrived when it has, for its sender has received them before.
   std::map<Action, std::vector<Action>> arrived_before;
@@ -28,6 +27,8 @@ struct RankMessages {
 
 /// `lowered` has only a body. `ranks`: those of its pipeline ranks.
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks);
+/// Tags of an iteration's messages.
+int num_tags(const RankMessages& messages);
 
 /// How many receives are posted before they are needed.
 enum class PostedReceives {
@@ -42,9 +43,9 @@ enum class PostedReceives {
 /// it, as it does in real time; for which the receiver sends a message back.
 class MessageExchange {
  public:
-  /// `is_left_out`: messages that this iteration does without. `make`: an uninitialised tensor for a receive. All that
-  /// is given must outlive the exchange.
-  MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted,
+  /// `first_tag`: of num_tags, which no other iteration under way has. `is_left_out`: messages that this iteration does
+  /// without. `make`: an uninitialised tensor for a receive. All that is given must outlive the exchange.
+  MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, PostedReceives posted,
                   const std::function<bool(const Action&)>& is_left_out,
                   std::function<at::Tensor(const Action& receive)> make);
 
@@ -74,6 +75,7 @@ class MessageExchange {
   int tag_of(const Action& message) const;
 
   const RankMessages& messages_;
+  int first_tag_;
   ActiveGroups& groups_;
   std::function<at::Tensor(const Action&)> make_;
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
