@@ -38,9 +38,10 @@ enum class PostedReceives {
 };
 
 /// The messages of a rank in one iteration. What is sent is kept until another message says that it has arrived, the
-/// last ones until the end. A send does not block, but for a frozen stage: it gets nothing back, has two messages under
-/// way, and waits for the older one before it sends another. In virtual time that ends when its receiver has asked for
-/// it, as it does in real time; for which the receiver sends a message back.
+/// last ones until the end. A send does not block, but for a frozen stage: it gets nothing back, has two messages of
+/// the iteration under way, and waits for the older one before it sends another. In real time that ends when the
+/// message is received. In virtual time the receiver asks for it, by a byte that it sends back where it posts the
+/// receive; the wait ends when that has come, so a link's latency after the receive was posted.
 class MessageExchange {
  public:
   /// `first_tag`: of num_tags, which no other iteration under way has. `is_left_out`: messages that this iteration does
@@ -67,7 +68,7 @@ class MessageExchange {
   void finish_send(const Action& action);
   void wait_for(const Action& send, Transfer& transfer);
   void wait_for_older_ones(std::deque<Action>& under_way);
-  /// A message that a frozen stage sends in virtual time.
+  /// A message that a frozen stage sends, in virtual time.
   bool says_when_asked_for(const Action& message) const;
   /// Pipeline rank at the other end.
   int peer_of(const Action& message) const;
@@ -80,8 +81,8 @@ class MessageExchange {
   std::function<at::Tensor(const Action&)> make_;
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
   std::map<Action, Transfer> sends_;                    // until they are known to have arrived
-  std::map<int, std::deque<Action>> of_frozen_stage_;   // sends, oldest first
-  std::vector<Transfer> asked_;                         // that receives were posted, to frozen stages
+  std::map<int, std::deque<Action>> of_frozen_stage_;   // sends under way, oldest first; by stage
+  std::vector<Transfer> asked_;                         // for messages of frozen stages
 };
 
 }  // namespace frostpipe
