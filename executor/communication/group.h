@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/units.h"
@@ -55,6 +56,7 @@ class Group {
   void barrier();
 
  private:
+  friend class WithoutVirtualTime;
   int index_of(int rank) const;
   void meet(Bytes bytes);
   int self_ = 0;
@@ -64,6 +66,19 @@ class Group {
   std::shared_ptr<Link> link_;
   VirtualClock* clock_ = nullptr;
   EmulatedLinks* links_ = nullptr;
+};
+
+/// While it lives, what the group does waits for others on the host alone. All its ranks make one at the same point.
+class WithoutVirtualTime {
+ public:
+  explicit WithoutVirtualTime(Group& group) : group_(group), clock_(std::exchange(group.clock_, nullptr)) {}
+  ~WithoutVirtualTime() { group_.clock_ = clock_; }
+  WithoutVirtualTime(const WithoutVirtualTime&) = delete;
+  WithoutVirtualTime& operator=(const WithoutVirtualTime&) = delete;
+
+ private:
+  Group& group_;
+  VirtualClock* clock_;
 };
 
 }  // namespace frostpipe

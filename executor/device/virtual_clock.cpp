@@ -1,5 +1,6 @@
 #include "executor/device/virtual_clock.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -12,9 +13,14 @@ void VirtualClock::wait_until(Nanoseconds time) {
       Clock::time_point(std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(now_ + lag_))));
 }
 
-void VirtualClock::set_to_host() {
-  now_ = std::max(now_, steady_now_ns());
-  lag_ = 0;
+void VirtualClock::begin_host_time() {
+  if (!takes_host_time_) be_on_time();
+  takes_host_time_ = true;
+}
+
+void VirtualClock::end_host_time() {
+  if (takes_host_time_) now_ = std::max(now_, steady_now_ns() - lag_);
+  takes_host_time_ = false;
 }
 
 }  // namespace frostpipe

@@ -27,7 +27,6 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
                         .num_micro_batches = lowered.num_micro_batches,
                         .num_slices = lowered.num_slices,
                         .first_trainable_stage = lowered.first_trainable_stage,
-                        .first_tag = 0,
                         .queues = {},
                         .arrived_before = {}};
   for (ReceiveQueue& queue : receive_queues(lowered))
@@ -46,16 +45,19 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
   return messages;
 }
 
-MessageExchange::MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted,
-                                 SendsAhead& ahead, const std::function<bool(const Action&)>& is_left_out,
-                                 std::function<at::Tensor(const Action&)> make)
-    : messages_(messages), groups_(groups), ahead_(ahead), make_(std::move(make)) {
+int num_tags(const RankMessages& messages) {
+  return static_cast<int>(messages.pipeline_rank_of_stage.size()) * messages.num_micro_batches * messages.num_slices;
+}
+
+MessageExchange::MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, SendsAhead& ahead,
+                                 Receives receives)
+    : messages_(messages), first_tag_(first_tag), groups_(groups), ahead_(ahead), make_(std::move(receives.make)) {
   for (const ReceiveQueue& of : messages.queues) {
     Queue& queue = queues_[{of.from, of.kind}];
     for (const Action& receive : of.receives)
-      if (!is_left_out(receive)) queue.waiting.push_back(receive);
-    if (posted == PostedReceives::ahead) queue.ahead = of.ahead;
-    if (posted == PostedReceives::all) queue.ahead = of.receives.size();
+      if (!receives.is_left_out(receive)) queue.waiting.push_back(receive);
+    if (receives.posted == PostedReceives::ahead) queue.ahead = of.ahead;
+    if (receives.posted == PostedReceives::all) queue.ahead = of.receives.size();
     post(queue, queue.ahead);
   }
 }
@@ -67,8 +69,7 @@ int MessageExchange::peer_of(const Action& message) const {
 int MessageExchange::tag_of(const Action& message) const {
   const int sender = is_send(message.kind) ? message.stage : other_stage(message);
   const Part part = part_of(message);
-  return messages_.first_tag + (sender * messages_.num_micro_batches + part.micro_batch) * messages_.num_slices +
-         part.slice;
+  return first_tag_ + (sender * messages_.num_micro_batches + part.micro_batch) * messages_.num_slices + part.slice;
 }
 
 Group& MessageExchange::group_of(const Action& message) const {

@@ -21,7 +21,6 @@ struct RankMessages {
   std::vector<int> pipeline_rank_of_stage;
   int num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
-  int first_tag = 0;  // where iterations overlap, every other one has tags of its own
   std::vector<ReceiveQueue> queues;
   /// By receive: the sends that have arrived when it has, for its sender has received them before.
   std::map<Action, std::vector<Action>> arrived_before;
@@ -29,6 +28,8 @@ struct RankMessages {
 
 /// `lowered` has only a body. `ranks`: those of its pipeline ranks.
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks);
+/// Tags of an iteration's messages.
+int num_tags(const RankMessages& messages);
 
 /// How many receives are posted before they are needed.
 enum class PostedReceives {
@@ -39,15 +40,20 @@ enum class PostedReceives {
 
 /// The messages of a rank in one iteration. What is sent is kept until another message says that it has arrived, the
 /// last ones until the end. A send does not block, but for a frozen stage, which gets nothing back: its messages may
-/// outlast the iteration (SendsAhead). In virtual time such a send ends when its receiver has asked for it, as it does
-/// in real time; for which the receiver sends a message back.
+/// outlast the iteration (SendsAhead). In virtual time the receiver asks for each of them, by a byte that it sends back
+/// where it posts the receive; the wait for it ends when that has come, so a link's latency after the receive was
+/// posted.
 class MessageExchange {
  public:
-  /// `is_left_out`: messages that this iteration does without. `make`: an uninitialised tensor for a receive. All that
-  /// is given must outlive the exchange.
-  MessageExchange(const RankMessages& messages, ActiveGroups& groups, PostedReceives posted, SendsAhead& ahead,
-                  const std::function<bool(const Action&)>& is_left_out,
-                  std::function<at::Tensor(const Action& receive)> make);
+  /// How the iteration receives.
+  struct Receives {
+    PostedReceives posted;
+    std::function<bool(const Action&)> is_left_out;         // messages that the iteration does without
+    std::function<at::Tensor(const Action& receive)> make;  // an uninitialised tensor
+  };
+  /// `first_tag`: of num_tags, which no other iteration under way has. All that is given must outlive the exchange.
+  MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, SendsAhead& ahead,
+                  Receives receives);
 
   void send(const Action& action, const at::Tensor& tensor);
   /// Receives of one kind from one rank come in the order of their queue.
@@ -65,7 +71,7 @@ class MessageExchange {
   void post(Queue& queue, std::size_t up_to);
   /// Waits for this send, if it is under way, and lets go of its tensor.
   void finish_send(const Action& action);
-  /// A message that a frozen stage sends in virtual time.
+  /// A message that a frozen stage sends, in virtual time.
   bool says_when_asked_for(const Action& message) const;
   /// Pipeline rank at the other end.
   int peer_of(const Action& message) const;
@@ -73,12 +79,13 @@ class MessageExchange {
   int tag_of(const Action& message) const;
 
   const RankMessages& messages_;
+  int first_tag_;
   ActiveGroups& groups_;
   SendsAhead& ahead_;
   std::function<at::Tensor(const Action&)> make_;
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
   std::map<Action, Transfer> sends_;                    // of stages that train, until they are known to have arrived
-  std::vector<Transfer> asked_;                         // that receives were posted, to frozen stages
+  std::vector<Transfer> asked_;                         // for messages of frozen stages
 };
 
 }  // namespace frostpipe

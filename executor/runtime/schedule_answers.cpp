@@ -24,7 +24,7 @@ std::vector<SampleRange> share_of_replica(const std::vector<SampleRange>& batche
 std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
                                             std::int64_t most_tokens) {
   FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
-  const auto size = static_cast<std::size_t>(parts_.stages.begin()->second->answer_size());
+  const auto size = static_cast<std::size_t>(parts().stages.begin()->second->answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   // Samples of one length together: see attention.h.
   std::vector<int> by_length(samples.size());  // index in `samples`
@@ -43,12 +43,12 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
   const Schedule schedule = lower(forward_only(messages_.pipeline_rank_of_stage, static_cast<int>(batches.size())));
   const RankMessages messages = messages_of(schedule, coordinate_.pipeline_rank, messages_.ranks);
   SendsAhead ahead(kSendsAhead);
-  MessageExchange exchange(
-      messages, parts_.groups, posted_receives(), ahead, [](const Action&) { return false; },
-      [&](const Action& receive) {
-        const MiniBatch batch = batch_of(receive);
-        return make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
-      });
+  const auto make = [&](const Action& receive) {
+    const MiniBatch batch = batch_of(receive);
+    return make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
+  };
+  MessageExchange exchange(messages, /*first_tag=*/0, parts().groups, ahead,
+                           {posted_receives(), [](const Action&) { return false; }, make});
   std::map<std::pair<int, int>, at::Tensor> inputs, outputs;  // by stage and batch
   for (const Action& action : schedule.body[coordinate_.pipeline_rank]) {
     const std::pair<int, int> place(action.stage, *action.micro_batch);
@@ -56,7 +56,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
     if (action.kind == ActionKind::send_forward) exchange.send(action, outputs.extract(place).mapped());
     if (action.kind != ActionKind::forward) continue;
     const MiniBatch batch = batch_of(action);
-    at::Tensor output = parts_.stages.at(action.stage)->evaluate(batch, std::move(inputs[place]));
+    at::Tensor output = parts().stages.at(action.stage)->evaluate(batch, std::move(inputs[place]));
     inputs.erase(place);
     if (action.stage + 1 < num_stages(schedule)) {
       (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);

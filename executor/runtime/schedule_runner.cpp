@@ -35,13 +35,18 @@ SampleRange share_of(const std::vector<SampleRange>& micro_batches) {
   return {micro_batches.front().begin, micro_batches.back().end};
 }
 
+/// Of the iterations with the other stages.
+RankParts other(const RankParts& parts) {
+  return {parts.model,  parts.layers, parts.other_stages ? *parts.other_stages : parts.stages,
+          parts.groups, parts.device, parts.tied_values};
+}
+
 }  // namespace
 
 /// What lives from the first action of an iteration to its last.
 struct ScheduleRunner::Iteration {
   int step = 0;
   MiniBatch batch;
-  bool uses_other_stages = false;
   const RankParts& parts;
   std::vector<SampleRange> micro_batches;  // this replica's
   std::optional<MessageExchange> exchange{};
@@ -56,7 +61,7 @@ struct ScheduleRunner::Iteration {
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
     : phase_(phase),
       rank_(rank),
-      parts_(parts),
+      parts_{parts, other(parts)},
       ahead_(static_cast<std::size_t>(phase.num_micro_batches) * num_slices(phase)) {
   const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
   FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
@@ -67,15 +72,11 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
     FROSTPIPE_CHECK(parts.other_stages, "iterations that overlap need stages each");
-    other_parts_.emplace(
-        RankParts{parts.model, parts.layers, *parts.other_stages, parts.groups, parts.device, parts.tied_values});
     prologue_ = schedule.prologue[pipeline_rank];
     epilogue_ = schedule.epilogue[pipeline_rank];
   }
   // An iteration's own actions have the same order whether another overlaps it or not.
   messages_ = messages_of(flushed(schedule), pipeline_rank, pipeline());
-  other_messages_ = messages_;
-  other_messages_.first_tag = num_stages(schedule) * schedule.num_micro_batches * schedule.num_slices;
 }
 
 ScheduleRunner::ScheduleRunner(ScheduleRunner&&) noexcept = default;
@@ -89,7 +90,7 @@ std::vector<int> ScheduleRunner::pipeline() const {
 }
 
 PostedReceives ScheduleRunner::posted_receives() const {
-  return parts_.device.torch_device().is_cpu() ? PostedReceives::ahead : PostedReceives::none;
+  return parts().device.torch_device().is_cpu() ? PostedReceives::ahead : PostedReceives::none;
 }
 
 std::vector<SampleRange> ScheduleRunner::micro_batches_of(const MiniBatch& batch) const {
@@ -169,12 +170,10 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
 }
 
 std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch& batch, const MiniBatch* next,
-                                                                 int step, bool with_other_stages) {
-  auto iteration = std::make_unique<Iteration>(Iteration{.step = step,
-                                                         .batch = batch,
-                                                         .uses_other_stages = with_other_stages,
-                                                         .parts = with_other_stages ? *other_parts_ : parts_,
-                                                         .micro_batches = micro_batches_of(batch)});
+                                                                 int step) {
+  const int which = overlaps_ ? step % 2 : 0;
+  auto iteration = std::make_unique<Iteration>(
+      Iteration{.step = step, .batch = batch, .parts = parts_[which], .micro_batches = micro_batches_of(batch)});
   const auto tokens = [this, of = iteration.get()](const Action& action) {
     return tokens_of(action, of->batch, of->range_of(action));
   };
@@ -184,8 +183,8 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;
-  iteration->exchange.emplace(with_other_stages ? other_messages_ : messages_, parts_.groups, posted, ahead_,
-                              is_left_out, make);
+  iteration->exchange.emplace(messages_, which * num_tags(messages_), parts().groups, ahead_,
+                              MessageExchange::Receives{posted, is_left_out, make});
   const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
   for (auto& [stage, compute] : iteration->parts.stages)
     compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
@@ -197,20 +196,20 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   std::unique_ptr<Iteration> now = std::move(begun_), coming;
   std::vector<Action> actions;
   if (!now) {
-    now = begin(batch, overlaps_ ? nullptr : next, step, false);
+    now = begin(batch, overlaps_ ? nullptr : next, step);
     actions = prologue_;
   }
   FROSTPIPE_CHECK(now->step == step, "iterations follow each other");
   const bool goes_on = overlaps_ && next && !drains;
   if (goes_on) {
-    coming = begin(*next, nullptr, step + 1, !now->uses_other_stages);
+    coming = begin(*next, nullptr, step + 1);
     for (auto& [stage, compute] : coming->parts.stages) compute->use_newest_weights();
   }
   now->gradient_step.emplace(phase_, rank_, now->parts, update);
   const std::vector<Action>& others = overlaps_ && !goes_on ? epilogue_ : body_;
   actions.insert(actions.end(), others.begin(), others.end());
   std::vector<Action> performed;
-  parts_.device.first_mark();
+  parts().device.first_mark();
   for (const Action& action : actions) {
     Iteration& iteration = action.iteration_offset == 0 ? *now : *coming;
     if (action.micro_batch && tokens_of(action, iteration.batch, iteration.range_of(action)) == 0) continue;
@@ -218,14 +217,14 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
     Action of_iteration = action;
     of_iteration.iteration_offset = 0;
     perform(iteration, of_iteration);
-    parts_.device.mark();
+    parts().device.mark();
     performed.push_back(action);
   }
   now->exchange->finish();
   if (drains || !next) ahead_.finish();
   begun_ = std::move(coming);
-  parts_.device.synchronize();
-  const std::vector<Nanoseconds> marks = parts_.device.marked_ns();
+  parts().device.synchronize();
+  const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
   return std::move(now->gradient_step->result());

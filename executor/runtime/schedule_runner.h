@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -50,9 +51,11 @@ class ScheduleRunner {
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
   /// An iteration from its first action on. `next`: to read ahead.
-  std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step, bool with_other_stages);
-  bool has_stage(int stage) const { return parts_.stages.contains(stage); }
-  at::Tensor make_activation(std::int64_t tokens) { return parts_.stages.begin()->second->make_activation(tokens); }
+  std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step);
+  /// What all iterations share.
+  const RankParts& parts() const { return parts_.front(); }
+  bool has_stage(int stage) const { return parts().stages.contains(stage); }
+  at::Tensor make_activation(std::int64_t tokens) { return parts().stages.begin()->second->make_activation(tokens); }
   /// Of what an action works on, `range` of the mini-batch: of its token slice, if it has one.
   std::int64_t tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const;
   /// This replica's micro-batches of a mini-batch.
@@ -63,12 +66,11 @@ class ScheduleRunner {
 
   Phase phase_;
   int rank_;
-  RankParts parts_;
-  std::optional<RankParts> other_parts_;  // where iterations overlap
+  std::array<RankParts, 2> parts_;  // where iterations overlap: of even and odd ones, with stages of their own
   MeshCoordinate coordinate_;
   bool overlaps_ = false;  // iterations do; the last rank's prologue is empty all the same
   std::vector<Action> prologue_, body_, epilogue_;
-  RankMessages messages_, other_messages_;  // of one iteration
+  RankMessages messages_;  // of one iteration
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
   std::optional<int> updates_;

@@ -71,6 +71,7 @@ void CheckpointManager::forget_earlier_rounds() {
 
 bool CheckpointManager::is_due(int step) {
   if (!schedule_.asks_before(step, steady_now_ns())) return false;
+  const WithoutVirtualTime on_the_host(communicator_.control_group());
   CheckpointSchedule::Proposal proposal;
   if (communicator_.rank() == 0) proposal = schedule_.propose(step, steady_now_ns());
   const std::vector<double> sums =
@@ -84,6 +85,7 @@ bool CheckpointManager::is_due(int step) {
 }
 
 void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) {
+  const WithoutVirtualTime on_the_host(communicator_.control_group());
   const int num_layers = static_cast<int>(session.phase().partition.back().end);
   CheckpointPart part{.step = snapshot.step,
                       .attempt = attempt_name(round_, num_written_++),
@@ -102,6 +104,7 @@ void CheckpointManager::write_and_hold(const Checkpoint& snapshot, RankSession& 
 }
 
 void CheckpointManager::finish() {
+  const WithoutVirtualTime on_the_host(communicator_.control_group());
   const bool completes = communicator_.rank() == 0;
   if (!completes) writer_->finish(kLongestWaitSeconds);
   if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0)

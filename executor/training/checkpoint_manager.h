@@ -15,7 +15,7 @@
 namespace frostpipe {
 
 /// Decides when checkpoints are due and hands them to the writer, for one rendezvous round of the job. All ranks call
-/// each function at the same point, unless it says otherwise.
+/// each function at the same point, unless it says otherwise. In a rehearsal all of it takes no virtual time.
 class CheckpointManager {
  public:
   /// `root`: the folder of the checkpoints. `round`: its number. `note` gets sentences for people, on any rank.

@@ -19,7 +19,9 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
-  begin_on_time();
+  communicator.control_group().barrier();
+  // All ranks from one point in time on; what came before was not to be rehearsed.
+  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->be_on_time();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
@@ -32,12 +34,6 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   }
   state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
   state_.clock.begin_loop(run_.device->now_ns());
-}
-
-/// All ranks together, from one point in time on; what came before has taken the time that it took.
-void RecoveryCoordinator::begin_on_time() {
-  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->set_to_host();
-  round_.communicator().control_group().barrier();
 }
 
 /// On rank 0. Returns the checkpoint to go on from, "" for none, and removes what is left of another run.
@@ -56,6 +52,8 @@ std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
 
 void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const Nanoseconds connected = steady_now_ns();
+  VirtualClock* const clock = run_.device->virtual_clock();
+  if (clock) clock->begin_host_time();  // of a spare, which has the others' time since it is connected
   Communicator& communicator = round_.communicator();
   if (!held_) inventory_ = {};
   std::vector<RankInventory> inventories;
@@ -94,7 +92,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   }
   restore_layers(state_.restore(snapshot, round_), snapshot, std::move(layers));
   if (from_memory && stored) adopt_offloaded(*stored);
-  begin_on_time();
+  if (clock) clock->end_host_time();
+  communicator.control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - connected;
   state_.summary.recoveries.push_back(recovery);
   if (!state_.clock.is_in_loop()) {

@@ -37,7 +37,6 @@ class RecoveryCoordinator {
     std::vector<RankInventory> inventories;  // of what the ranks have in memory, by rank; empty: nothing
   };
 
-  void begin_on_time();
   std::string prepare_run_folder(const ScalarLog& scalars);
   std::string newest_checkpoint_folder();
   std::optional<Checkpoint> told_by_survivor(const std::vector<RankInventory>& inventories);

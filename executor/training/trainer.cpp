@@ -64,8 +64,10 @@ void Trainer::join(const RendezvousInfo& info) {
     run_.callbacks.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
 }
 
-/// After a loss: gives up every connection of the round, and keeps what is whole.
+/// After a loss: gives up every connection of the round, and keeps what is whole. The recovery begins, which takes the
+/// host's time.
 void Trainer::leave() {
+  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->begin_host_time();
   has_begun_ = false;
   round_.sever();
   state_.undo_decision();

@@ -64,6 +64,7 @@ Checkpoint TrainingState::beginning() const {
 }
 
 Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::State& to_come) {
+  const WithoutVirtualTime on_the_host(round.communicator().control_group());
   Checkpoint snapshot = beginning();
   snapshot.step = step;
   // What the rank that reports figures has: it has trained since the last decision.

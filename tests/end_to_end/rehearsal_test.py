@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -72,6 +73,18 @@ class RehearsalTest(RehearsalCase):
                            and event["args"]["step"] == 1)
                 self.assertLess(abs(1 - busy / (4 * times[0]) - predicted["bubble_fraction"]), 0.01)
 
+    def test_checkpoints_change_no_time(self):
+        """Where a stage is frozen, ranks are apart at a step's end, and whatever they agree on would hold up the first.
+        Oracle: the same rehearsal without checkpoints."""
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                      "--method", "freeze-only", "--schedule", "1F1B", "--fix", "m=4", "--freeze-warm-up", 0.25,
+                      "--freeze-interval", 0.25, "--epochs", 3, "-o", "frozen.json")
+        times = []
+        for options in ((), ("--checkpoint-steps", 1)):
+            _, run = self.rehearse("frozen.json", f"run-{len(times)}", "--emulated-links", *options)
+            times.append([step["iteration_ns"] for step in run["steps"]])
+        self.assertEqual(*times)
+
     def test_what_has_been_sent_is_let_go_of(self):
         """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
         the iteration."""
@@ -113,6 +126,27 @@ class RehearsalTest(RehearsalCase):
         os.kill(ranks[2], signal.SIGKILL)
         self.assertEqual(started.ended_within(30), 1)
         self.assertIn("rank 2", started.stderr)
+
+    def test_a_recovery_does_not_count_how_late_ranks_were_before(self):
+        """The host stops a rank for 4 s, and then another is lost. Oracle: what the run says that its steps, the lost
+        work and the recovery took; the rest, in which a step was interrupted and ranks ended, is less than half of
+        that stop."""
+        started = self.start("train", self.of_length("static.json", 24), "--device", "emulated", "--spares", 1,
+                             "--checkpoint-steps", 5, "-o", self.folder / "run")
+        self.wait_until(lambda: any((self.folder / "run/checkpoints").glob("step-????????")), HANG_SECONDS,
+                        lambda: started.stderr)
+        ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder / "run")}
+        os.kill(ranks[1], signal.SIGSTOP)
+        time.sleep(4)
+        os.kill(ranks[1], signal.SIGCONT)
+        os.kill(ranks[2], signal.SIGKILL)
+        self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
+        run = self.read("run/summary.json")
+        [recovery] = run["recoveries"]
+        took = sum(step["iteration_ns"] for step in run["steps"]) + sum(
+            recovery[part] for part in ("lost_work_ns", "forming_ns", "restoring_ns"))
+        self.assertGreater(run["wall_seconds"], 0.9e-9 * took)
+        self.assertLess(run["wall_seconds"], 1e-9 * took + 2)
 
     def test_a_measured_model_with_tied_embeddings(self):
         """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout

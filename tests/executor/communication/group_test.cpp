@@ -180,6 +180,26 @@ RANK_TEST(Group, InVirtualTimeASumTakesTheLinksTimeFromTheLastRankOn, 2) {
   CHECK_RANK(rank.now() == 26'048'000, "known when it was told");
 }
 
+RANK_TEST(Group, NothingWaitsInVirtualTimeWhereThatIsTakenAway, 2) {
+  Connected connected(self);
+  VirtualRank rank(self.rank);
+  Group group = connected.group({0, 1});
+  group.keep_virtual_time(&rank.clock, &rank.links);
+  rank.meet(group);
+  if (self.rank == 1) rank.clock.pass(5 * kMillisecond);
+  {
+    const WithoutVirtualTime on_the_host(group);
+    const at::Tensor told = filled(self.rank + 1);
+    group.all_reduce_sum({told}, "sum");
+    CHECK_RANK(at::equal(told, filled(3)), "1 + 2");
+    group.broadcast(told, 1, "broadcast");
+    group.barrier();
+  }
+  CHECK_RANK(rank.now() == self.rank * 5 * kMillisecond, std::to_string(rank.now()));
+  group.barrier();
+  CHECK_RANK(rank.now() == 25 * kMillisecond, "from the last rank on, and the links' latency");
+}
+
 /// 1000 floats stand for 4 MB: 4 ms, one after the other, and 10 ms.
 RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
   Connected connected(self);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -16,6 +18,7 @@
 
 #include "executor/emulation/emulated_stage.h"
 #include "executor/runtime/rank_session.h"
+#include "executor/training/checkpoint_manager.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 #include "tests/support/synthetic_profile.h"
@@ -205,6 +208,32 @@ RANK_TEST(VirtualTime, AFrozenStageFillsGPipesBackward, 2) {
   const int m = 10;
   const Rehearsal::Result result = rehearsal.run(small_phase(2, 1, m, "GPipe", 4), /*late_by_milliseconds=*/0, 3);
   if (self.rank == 1) check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m, 12.0 * m});
+}
+
+/// Oracle: the clocks before, of which the second one is ahead.
+RANK_TEST(VirtualTime, CheckpointsTakeNone, 2) {
+  Rehearsal rehearsal(self);
+  Communicator& communicator = *rehearsal.communicator;
+  VirtualClock& clock = *rehearsal.device->virtual_clock();
+  const Factory factory(rehearsal.profile, clock, 0);
+  RankSession session(rehearsal.profile.model, factory, communicator, *rehearsal.device, Optimizer::kSgd,
+                      DType::kFloat32);
+  session.start(small_phase(2, 1, 2, "1F1B", 0), 0, [](int, LayerState&, std::map<int, OffloadedMoments>&) {});
+  const std::filesystem::path root = communicator.broadcast(
+      (std::filesystem::temp_directory_path() / fmt::format("frostpipe_virtual_{}", getpid())).string(), 0);
+  CheckpointManager checkpoints({.every_steps = 1}, root, 0, communicator,
+                                [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
+  if (self.rank == 1) clock.pass(1'000 * kUnit);
+  const Nanoseconds before = clock.now();
+  CHECK_RANK(!checkpoints.is_due(0) && checkpoints.is_due(1), "after each step");
+  CHECK_RANK(clock.now() == before, "to agree on a checkpoint");
+  Checkpoint snapshot{.step = 1};
+  snapshot.plan.phases = {session.phase()};
+  snapshot.plan.world_size = self.world_size;
+  checkpoints.write(snapshot, session);
+  checkpoints.finish();
+  CHECK_RANK(clock.now() == before, "to write it");
+  if (self.rank == 0) std::filesystem::remove_all(root);
 }
 
 }  // namespace
