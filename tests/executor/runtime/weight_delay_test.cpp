@@ -115,6 +115,19 @@ TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
   }
 }
 
+/// Oracle: the run whose phase does not end.
+TEST(WeightDelay, APhaseThatChangesNeitherPipelineNorFreezingGoesOnWithBothVersions) {
+  OneRank rank(DType::kFloat32);
+  RankSession undisturbed = rank.session(), changed = rank.session();
+  rank.begin(undisturbed, 3);
+  rank.begin(changed, 3);
+  Phase next = changed.phase();
+  next.from_step = 3;
+  changed.enter(next);
+  for (int step = 3; step < 6; ++step) EXPECT_EQ(rank.train(changed, step), rank.train(undisturbed, step));
+  EXPECT_TRUE(have_equal_weights(changed, undisturbed));
+}
+
 /// Where the next iteration begins in each, and where none does.
 RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
   Job job(self);
