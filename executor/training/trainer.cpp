@@ -116,7 +116,7 @@ void Trainer::enter(const Phase& phase) {
 /// checkpoint may be written then: what has begun changes no weights.
 bool Trainer::drains_pipeline(bool is_last) const {
   const int next = state_.step + 1;
-  return is_last || next == run_.num_steps || run_.is_tested_after(next) || state_.phases.may_change_at(next);
+  return is_last || next == run_.num_steps || run_.is_tested_after(next) || state_.phases.changes_at(next);
 }
 
 void Trainer::train_step(bool is_last) {

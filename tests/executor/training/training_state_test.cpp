@@ -235,6 +235,13 @@ TEST_F(PlannedFreezeTest, NeedsNoBaselineOnceAStepIsDoneInIt) {
   EXPECT_FALSE(state_.lacks_baseline(later)) << "it was watched, and confirmed";
 }
 
+TEST_F(PlannedFreezeTest, IsKnownToComeBeforeItsStepAlone) {
+  EXPECT_FALSE(state_.phases.changes_at(33));
+  EXPECT_TRUE(state_.phases.changes_at(34));
+  state_.phases.begin_next();
+  EXPECT_FALSE(state_.phases.changes_at(34)) << "nothing follows";
+}
+
 /// Oracle: the plan, which changes nothing before step 34 and freezes there.
 TEST_F(DecisionTest, WithinAPhaseTheOlderWeightsStayHoweverOftenTheRunIsStoppedThere) {
   EXPECT_FALSE(state_.keeps_older_weights) << "at the beginning there are none";
