@@ -56,12 +56,10 @@ std::vector<int> first_samples(int num_samples) {
   return order;
 }
 
-RankSession session_of(Job& job, const Samples& data, DType dtype, const Phase& phase) {
-  RankSession session = job.session(data, Optimizer::kSgd, dtype);
+void start(RankSession& session, const Phase& phase, const TransformerConfig& config) {
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-    randomise_layer(job.config, layer, kSeed, state);
+    randomise_layer(config, layer, kSeed, state);
   });
-  return session;
 }
 
 }  // namespace
@@ -73,7 +71,8 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   const Samples& data = *samples;
   const std::vector<int> order = first_samples(num_samples);
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
-  RankSession session = session_of(job, data, dtype, phase);
+  RankSession session = job.session(data, Optimizer::kSgd, dtype);
+  start(session, phase, job.config);
   Trace trace;
   const IterationResult result = session.runner()->run_iteration(
       batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
@@ -105,7 +104,8 @@ void check_nothing_is_left(Job& job, const Phase& phase) {
   const std::unique_ptr<Samples> data = small_samples(job.config, num_samples);
   const std::vector<int> order = first_samples(num_samples);
   const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
-  RankSession session = session_of(job, *data, DType::kFloat32, phase);
+  RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat32);
+  start(session, phase, job.config);
   std::vector<Bytes> alive;
   for (int step = 0; step < 3; ++step) {
     const UpdateRule rule{.optimizer = Optimizer::kSgd, .learning_rate = 0.01, .step = step + 1};
