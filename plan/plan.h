@@ -148,7 +148,7 @@ ScheduleShape shape_of(const Phase& phase);
 /// 1 where an iteration computes with the weights from before the last update (PipeDream-2BW), else 0. Iteration t of a
 /// phase that begins at t0 uses the weights W_max(t-1, t0), forward and backward on every stage. Its gradients, clipped
 /// by their own norm, update the newest weights: W_t+1 = update(W_t, g_t). So a change of phase begins with equal
-/// versions.
+/// versions, unless keeps_weight_versions (reconfiguration.h).
 int weight_delay(const Phase& phase);
 
 /// The lowered schedule of a phase.

@@ -59,4 +59,9 @@ Reconfiguration diff(const Phase& before, const Phase& after, const Model& model
   return change;
 }
 
+bool keeps_weight_versions(const Phase& before, const Phase& after) {
+  return before.layout == after.layout && have_same_pipeline(before, after) &&
+         before.first_trainable_layer == after.first_trainable_layer;
+}
+
 }  // namespace frostpipe

@@ -33,4 +33,8 @@ struct Reconfiguration {
 /// tensor ranks the first is named; each of them moves 1 / t.
 Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, Optimizer optimizer, DType dtype);
 
+/// Whether updates that are delayed go on from `before` to `after` with both versions of the weights: the same layers
+/// train in the same pipeline on the same ranks. Else `after` begins with equal versions.
+bool keeps_weight_versions(const Phase& before, const Phase& after);
+
 }  // namespace frostpipe

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 
 #include <utility>
 
@@ -15,50 +16,54 @@
 namespace frostpipe {
 namespace {
 
-/// Views of `flat`, one per spec, in order.
-std::vector<at::Tensor> views(const at::Tensor& flat, const std::vector<ParameterSpec>& specs) {
-  std::vector<at::Tensor> result;
-  std::int64_t offset = 0;
-  for (const ParameterSpec& spec : specs) {
-    result.push_back(flat.narrow(0, offset, spec.count()).view(spec.shape).detach());
-    offset += spec.count();
-  }
-  return result;
-}
+/// Of a parameter: its shape, and whether its value is a view of the rounded matrices.
+struct ParameterShape {
+  std::vector<std::int64_t> sizes;
+  bool is_rounded = false;
+};
 
-/// Makes `parameters`, for projections that multiply in `type`; `rounded` is not filled.
-void make_parameters(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+/// Uninitialised; undefined where nothing is to be rounded to `type`.
+at::Tensor make_rounded(const at::Tensor& weights, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
   std::int64_t num_projecting = 0;
-  for (const ParameterSpec& spec : specs) {
-    if (spec.projects) num_projecting += spec.count();
-  }
-  state.parameters.clear();
-  state.rounded = at::Tensor();
-  if (type != state.weights.scalar_type() && num_projecting > 0)
-    state.rounded = at::empty({num_projecting}, state.weights.options().dtype(type));
-  for (const at::Tensor& weights : views(state.weights, specs))
-    state.parameters.push_back({.value = weights, .gradient = {}});
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (!state.rounded.defined() || !specs[i].projects) continue;
-    state.parameters[i].value = state.rounded.narrow(0, offset, specs[i].count()).view(specs[i].shape).detach();
-    offset += specs[i].count();
-  }
+  for (const ParameterSpec& spec : specs) num_projecting += spec.projects ? spec.count() : 0;
+  if (type == weights.scalar_type() || num_projecting == 0) return {};
+  return at::empty({num_projecting}, weights.options().dtype(type));
 }
 
-/// Views of another version's buffers, in the shapes and types of the layer's parameters.
-std::vector<Parameter> parameters_of_version(const LayerState& state, const WeightVersion& version) {
+std::vector<ParameterShape> shapes_of(const std::vector<ParameterSpec>& specs, const at::Tensor& rounded) {
+  std::vector<ParameterShape> shapes;
+  for (const ParameterSpec& spec : specs)
+    shapes.push_back({.sizes = spec.shape, .is_rounded = spec.projects && rounded.defined()});
+  return shapes;
+}
+
+/// Those of the layer's parameters.
+std::vector<ParameterShape> shapes_of(const LayerState& state) {
+  std::vector<ParameterShape> shapes;
+  for (const Parameter& parameter : state.parameters) {
+    const bool is_rounded = state.rounded.defined() && parameter.value.scalar_type() == state.rounded.scalar_type();
+    shapes.push_back({.sizes = parameter.value.sizes().vec(), .is_rounded = is_rounded});
+  }
+  return shapes;
+}
+
+/// Views of one version's buffers; where `gradients` are defined the parameters train, and theirs are views of these.
+std::vector<Parameter> make_parameters(const at::Tensor& weights, const at::Tensor& rounded,
+                                       const at::Tensor& gradients, const std::vector<ParameterShape>& shapes) {
   std::vector<Parameter> parameters;
   std::int64_t offset = 0, rounded_offset = 0;
-  for (const Parameter& parameter : state.parameters) {
-    const std::int64_t count = parameter.value.numel();
-    const bool is_rounded = state.rounded.defined() && parameter.value.scalar_type() == state.rounded.scalar_type();
-    const at::Tensor& flat = is_rounded ? version.rounded : version.weights;
-    at::Tensor value =
-        flat.narrow(0, is_rounded ? rounded_offset : offset, count).view(parameter.value.sizes()).detach();
-    value.requires_grad_(true);
-    if (!is_rounded) value.mutable_grad() = parameter.gradient;
-    parameters.push_back({.value = std::move(value), .gradient = parameter.gradient});
+  for (const auto& [sizes, is_rounded] : shapes) {
+    const std::int64_t count = c10::multiply_integers(sizes);
+    const auto view = [&, &sizes = sizes](const at::Tensor& flat, std::int64_t begin) {
+      return flat.narrow(0, begin, count).view(sizes).detach();
+    };
+    Parameter parameter{.value = is_rounded ? view(rounded, rounded_offset) : view(weights, offset), .gradient = {}};
+    if (gradients.defined()) {
+      parameter.gradient = view(gradients, offset);
+      parameter.value.requires_grad_(true);
+      if (!is_rounded) parameter.value.mutable_grad() = parameter.gradient;
+    }
+    parameters.push_back(std::move(parameter));
     offset += count;
     rounded_offset += is_rounded ? count : 0;
   }
@@ -123,34 +128,29 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
     if (spec.matrix) state.num_decayed += spec.count();
   }
   state.weights = at::empty({count}, options);
-  make_parameters(state, specs, types.computed);
-  if (!trains) return state;
-  state.gradients = at::zeros({count}, options);
-  if (num_moments > 0) {
+  state.rounded = make_rounded(state.weights, specs, types.computed);
+  if (trains) state.gradients = at::zeros({count}, options);
+  if (trains && num_moments > 0) {
     state.first_moment = at::zeros({count}, options);
     state.second_moment = at::zeros({count}, options);
   }
-  const std::vector<at::Tensor> gradients = views(state.gradients, specs);
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    Parameter& parameter = state.parameters[i];
-    parameter.gradient = gradients[i];
-    parameter.value.requires_grad_(true);
-    if (parameter.value.scalar_type() == types.kept) parameter.value.mutable_grad() = gradients[i];
-  }
+  state.parameters = make_parameters(state.weights, state.rounded, state.gradients, shapes_of(specs, state.rounded));
   return state;
 }
 
 void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
   FROSTPIPE_CHECK(!state.trains(), "only frozen layers change their type");
-  make_parameters(state, specs, type);
+  state.rounded = make_rounded(state.weights, specs, type);
+  state.parameters = make_parameters(state.weights, state.rounded, state.gradients, shapes_of(specs, state.rounded));
   round_weights(state);
 }
 
 void keep_older_weights(LayerState& state) {
   FROSTPIPE_CHECK(state.trains(), "only what trains has two versions");
-  state.older.weights = state.weights.clone();
-  if (state.rounded.defined()) state.older.rounded = state.rounded.clone();
-  state.older.parameters = parameters_of_version(state, state.older);
+  WeightVersion& older = state.older;
+  older.weights = state.weights.clone();
+  if (state.rounded.defined()) older.rounded = state.rounded.clone();
+  older.parameters = make_parameters(older.weights, older.rounded, state.gradients, shapes_of(state));
 }
 
 void round_weights(LayerState& state) {
@@ -159,7 +159,10 @@ void round_weights(LayerState& state) {
 }
 
 std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) {
-  return views(state.weights, specs);
+  std::vector<at::Tensor> kept;
+  for (const Parameter& parameter : make_parameters(state.weights, {}, {}, shapes_of(specs, {})))
+    kept.push_back(parameter.value);
+  return kept;
 }
 
 OffloadedMoments freeze(LayerState& state) {

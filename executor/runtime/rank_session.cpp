@@ -23,7 +23,6 @@ void RankSession::start(const Phase& phase, int step,
       for (int layer = range.begin; layer < range.end; ++layer) {
         LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
         fill(layer, state, offloaded_);
-        if (weight_delay(phase) == 0) state.older = {};  // of a phase that is over
         layers_.emplace(layer, std::move(state));
       }
     }
@@ -67,7 +66,8 @@ void RankSession::enter(const Phase& phase) {
   runner_.reset();
   stages_.clear();
   other_stages_.clear();
-  for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
+  if (!keeps_weight_versions(phase_, phase))
+    for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   device_.release_kept_memory();

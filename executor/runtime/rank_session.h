@@ -21,8 +21,8 @@ struct HeldLayers {
 };
 
 /// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through
-/// enter(). Where a phase delays its updates, it begins with both versions of the weights equal; so does what goes on
-/// after a loss with what was held.
+/// enter(). Where a phase delays its updates, it begins with both versions of the weights equal, unless
+/// keeps_weight_versions; so does what goes on after a loss with what was held.
 class RankSession {
  public:
   /// Everything given must outlive the session.
@@ -32,7 +32,7 @@ class RankSession {
   /// every phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
   void tie_embeddings(std::int64_t values) { tied_values_ = values; }
   /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also
-  /// offloaded ones, and older weights, of use only where updates are delayed).
+  /// offloaded ones, and older weights where delayed updates go on with both versions).
   void start(const Phase& phase, int step,
              const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>& offloaded)>& fill);
   /// The same with what ranks still hold after a loss: `moves` bring each its missing layers, and those that the phase

@@ -40,10 +40,7 @@ std::optional<Phase> PhaseSequence::next(int step, RendezvousRound& round, const
   return upcoming_.front();
 }
 
-bool PhaseSequence::may_change_at(int step) const {
-  return run_.options.freeze.rule != FreezePolicy::Rule::plan ||
-         (!upcoming_.empty() && upcoming_.front().from_step <= step);
-}
+bool PhaseSequence::changes_at(int step) const { return !upcoming_.empty() && upcoming_.front().from_step <= step; }
 
 /// What follows the current phase when the rule has frozen more; the same on all ranks.
 std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, RendezvousRound& round,

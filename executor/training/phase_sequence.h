@@ -35,8 +35,9 @@ class PhaseSequence {
   /// freeze rule has decided is added to `decisions`.
   std::optional<Phase> next(int step, RendezvousRound& round, const RunRecorder& recorder,
                             std::vector<Decision>& decisions);
-  /// Whether another phase may begin at `step`, as far as is known before the step that comes before it.
-  bool may_change_at(int step) const;
+  /// Whether a phase that is decided already begins at `step`. Where updates are delayed there are no others: the plan
+  /// alone freezes.
+  bool changes_at(int step) const;
   /// The phase that next() has returned begins.
   void begin_next() { upcoming_.erase(upcoming_.begin()); }
   /// A freeze was taken back: FreezeController::slow_down.

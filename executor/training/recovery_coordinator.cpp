@@ -212,6 +212,7 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
   session.start(phase, state_.step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>& offloaded) {
     if (!source.checkpoint) return run_.training_task->fill(layer, state);
     restore_layer(*source.checkpoint, layer, num_moments, state, offloaded);
+    if (!state_.keeps_older_weights) state.older = {};
   });
 }
 

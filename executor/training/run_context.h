@@ -14,6 +14,11 @@ struct RunContext {
 
   /// Part of the run that is done after this many steps.
   double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
+  /// Whether there is an evaluation then: where there is test data, after each epoch and at the run's end, which may be
+  /// in the middle of one.
+  bool is_tested_after(int steps) const {
+    return !dataset.test_by_length.empty() && (steps % steps_per_epoch == 0 || steps == num_steps);
+  }
 
   const Nanoseconds started_ns;  // when this process began with the run, on the steady clock
   const TrainOptions& options;

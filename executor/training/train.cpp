@@ -1,34 +1,15 @@
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "executor/training/freeze_controller.h"
+#include "executor/training/policy/largest_file.h"
 #include "executor/training/policy/run_clock.h"
 #include "executor/training/trainer.h"
 #include "executor/training/training_batches.h"
-#include "plan/memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
-
-namespace {
-
-/// The saved model has all parameters once, in float32; a checkpoint has each layer in a file of its own, with the
-/// optimizer's moments.
-void note_largest_file(const TrainOptions& options, const Model& model, InputsFound& found) {
-  constexpr Bytes kFloat = 4;
-  Bytes all = 0, largest_layer = 0;
-  for (const Layer& layer : model.layers) {
-    all += kFloat * layer.parameter_count;
-    largest_layer =
-        std::max(largest_layer, kFloat * layer.parameter_count * (1 + optimizer_moments(options.plan.optimizer)));
-  }
-  const bool layer_is_larger =
-      (options.checkpoints.every_steps > 0 || options.checkpoints.every_minutes > 0) && largest_layer > all;
-  found.largest_file_bytes = layer_is_larger ? largest_layer : all;
-  found.largest_file = options.output / (layer_is_larger ? "checkpoints" : "model/model.safetensors");
-}
-
-}  // namespace
 
 InputsFound check_inputs(const TrainOptions& options) {
   const Nanoseconds begin = steady_now_ns();
@@ -50,7 +31,11 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .notes = training_task->dataset().notes};
   for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
     found.notes.push_back(note);
-  if (!options.emulation) note_largest_file(options, training_task->model(), found);  // a rehearsal saves no model
+  if (!options.emulation) {  // a rehearsal saves no model
+    LargestFile largest = largest_file(options, training_task->model());
+    found.largest_file = std::move(largest.path);
+    found.largest_file_bytes = largest.bytes;
+  }
   return found;
 }
 

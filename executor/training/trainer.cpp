@@ -46,7 +46,7 @@ void Trainer::run_round(const RendezvousInfo& info) {
     change_phase_if_due();
     train_step(ends);
     ++state_.step;
-    if (is_tested_after(state_.step)) evaluate_and_judge();
+    if (run_.is_tested_after(state_.step)) evaluate_and_judge();
   }
   finish();
 }
@@ -114,10 +114,11 @@ void Trainer::enter(const Phase& phase) {
   state_.clock.restart_step(run_.device->now_ns());
 }
 
-/// Whether the next step may not begin in this one: nobody evaluates or changes the phase with half a step under way.
+/// Whether the next step may not begin in this one: nobody evaluates or changes the phase with half a step under way. A
+/// checkpoint may be written then: what has begun changes no weights.
 bool Trainer::drains_pipeline(bool is_last) const {
   const int next = state_.step + 1;
-  return is_last || is_tested_after(next) || state_.phases.may_change_at(next);
+  return is_last || next == run_.num_steps || run_.is_tested_after(next) || state_.phases.changes_at(next);
 }
 
 void Trainer::train_step(bool is_last) {
@@ -207,11 +208,6 @@ void Trainer::finish() {
   round_.communicator().control_group().barrier();
 }
 
-/// After each epoch, and at the run's end, which may be in the middle of one.
-bool Trainer::is_tested_after(int num_steps) const {
-  return num_steps % run_.steps_per_epoch == 0 || num_steps == run_.num_steps;
-}
-
 /// A loss in the middle of an evaluation has lost the evaluation.
 bool Trainer::is_evaluated() const {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
@@ -220,13 +216,12 @@ bool Trainer::is_evaluated() const {
 
 /// At the beginning of a round: what a loss has prevented of the evaluation at this step, or of the verdict after it.
 void Trainer::catch_up_on_evaluation() {
-  if (!is_tested_after(state_.step)) return;
+  if (!run_.is_tested_after(state_.step)) return;
   if (!is_evaluated()) return evaluate_and_judge();
   if (state_.gate.is_to_judge_at(state_.step)) confirm_or_take_back_freeze(state_.summary.evaluations.back().accuracy);
 }
 
 void Trainer::evaluate_and_judge() {
-  if (run_.dataset.test_by_length.empty()) return;
   const int steps = state_.step;
   const double accuracy = evaluate();
   const std::string when = steps % run_.steps_per_epoch == 0 ? fmt::format("epoch {}", steps / run_.steps_per_epoch)

@@ -36,7 +36,6 @@ class Trainer {
   void end_early();
   void finish();
 
-  bool is_tested_after(int num_steps) const;
   bool drains_pipeline(bool is_last) const;
   bool is_evaluated() const;
   void catch_up_on_evaluation();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "plan/reconfiguration.h"
 #include "profiles/files.h"
 #include "profiles/hash.h"
 
@@ -24,6 +25,14 @@ void add_baseline(const AccuracyGate& gate, Checkpoint& snapshot) {
   if (!gate.baseline()) return;
   snapshot.watched_step = gate.baseline()->step;
   snapshot.watched_accuracy = gate.baseline()->accuracy;
+}
+
+/// Whether the last step of the snapshot was done in `phase`, so that delayed updates go on.
+bool was_taken_within(const Phase& phase, const Checkpoint& snapshot, const RendezvousRound& round) {
+  if (snapshot.step == 0) return false;
+  const std::optional<Phase> before =
+      round.with_ranks(snapshot.plan.phases[phase_at(snapshot.plan, snapshot.step - 1)]);
+  return before && keeps_weight_versions(*before, phase);
 }
 
 }  // namespace
@@ -134,6 +143,7 @@ Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round)
   gate.close();
   if (snapshot.watched_step >= 0) gate.open({.step = snapshot.watched_step, .accuracy = snapshot.watched_accuracy});
   const Phase phase = phases.restore(snapshot, round);
+  keeps_older_weights = was_taken_within(phase, snapshot, round);
   const auto trains_all = [](const PhaseSummary& past) { return past.first_trainable_layer == 0; };
   embeddings_are_tied = phase.first_trainable_layer == 0 &&
                         std::all_of(snapshot.run.phases.begin(), snapshot.run.phases.end(), trains_all);

@@ -46,6 +46,7 @@ struct TrainingState {
   PhaseSequence phases;
   AccuracyGate gate;  // without test data there is nothing to watch
   RunClock clock;
+  bool keeps_older_weights = false;  // the snapshot's: it was taken within the phase that the run goes on with
   bool embeddings_are_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
 
  private:

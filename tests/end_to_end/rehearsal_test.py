@@ -85,6 +85,18 @@ class RehearsalTest(RehearsalCase):
             times.append([step["iteration_ns"] for step in run["steps"]])
         self.assertEqual(*times)
 
+    def test_delayed_updates_fill_the_bubble_across_epochs(self):
+        """Where nothing is tested the pipeline drains at the end alone. Oracle: the simulator's iteration, in which the
+        next one begins; but for the first and the last, within 1 %."""
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
+                      "--method", "static", "--pp", 4, "--schedule", "PipeDream-2BW", "--fix", "m=4", "--epochs", 3,
+                      "-o", "delayed.json")
+        predicted = json.loads(self.run_tool("simulate", "delayed.json", "--format", "json").stdout)["phases"][0]
+        _, run = self.rehearse("delayed.json", "run", "--emulated-links")
+        self.assertEqual((run["num_steps"], run["num_test_samples"]), (3 * 4, 0))
+        for step in run["steps"][1:-1]:
+            self.assertLess(abs(step["iteration_ns"] / predicted["iteration_ns"] - 1), 0.01, step["step"])
+
     def test_what_has_been_sent_is_let_go_of(self):
         """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
         the iteration."""

@@ -50,6 +50,20 @@ class ResumeTest(InterruptedCase):
         shutil.copy(self.folder / "static.json", self.folder / "delayed.json")
         self.go_on_to_the_bit("delayed.json")
 
+    def test_delayed_updates_begin_anew_where_the_checkpoint_ends_with_a_phase(self):
+        """Resumed exactly where a freeze begins: the older weights in the checkpoint are of the phase that is over.
+        Oracle, to the bit: the run that nothing interrupted."""
+
+        def freeze_half_at_step_20(plan):
+            plan["phases"][0].update(schedule="PipeDream-2BW", num_micro_batches=2)
+            plan["phases"].append({**plan["phases"][0], "from_step": 20, "first_trainable_layer": 4})
+
+        self.edit("static.json", freeze_half_at_step_20)
+        reference = self.train("static.json", "whole", "--epochs", 3, "--checkpoint-steps", 20)
+        run = self.train("static.json", "run", "--epochs", 3, "--resume", "whole/checkpoints/step-00000020")
+        self.assertEqual([phase["from_step"] for phase in run["phases"]], [0, 20])
+        self.assert_same_run(run, reference, (self.folder / "whole/model/model.safetensors").read_bytes())
+
     def test_one_run_at_a_time_writes_into_a_folder(self):
         """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
         long = ("--epochs", 100 * EPOCHS)

@@ -118,5 +118,25 @@ TEST(Diff, AfterTheMovesEveryRankHoldsItsStage) {
   }
 }
 
+/// Oracle: each field by hand.
+TEST(KeepsWeightVersions, UnlessAnythingButCacheAndRecomputingChanges) {
+  Phase phase = phase_of(2, 1, {{0, 2}, {2, 4}}, 2);
+  phase.schedule = "PipeDream-2BW";
+  phase.num_micro_batches = 2;
+  Phase same = phase;
+  same.from_step = 7;
+  same.cache.on = true;
+  same.recompute = RecomputeMode::layers;
+  EXPECT_TRUE(keeps_weight_versions(phase, same));
+  std::vector<Phase> others(6, phase);
+  others[0].first_trainable_layer = 3;
+  others[1].layout.data_parallel_size = 2;
+  others[2].layout.placement = {1, 0};
+  others[3].partition = {{0, 1}, {1, 4}};
+  others[4].num_micro_batches = 3;
+  others[5].schedule = "1F1B";
+  for (const Phase& other : others) EXPECT_FALSE(keeps_weight_versions(phase, other)) << &other - others.data();
+}
+
 }  // namespace
 }  // namespace frostpipe

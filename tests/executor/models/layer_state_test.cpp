@@ -64,6 +64,8 @@ TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
       EXPECT_TRUE(at::equal(projection.view(-1), weights.narrow(0, 0, 4).to(at::kBFloat16))) << step;
       EXPECT_TRUE(at::equal(other, weights.narrow(0, 4, 3))) << step;
       EXPECT_TRUE(projection.requires_grad() && other.grad().is_alias_of(state.gradients)) << step;
+      EXPECT_EQ(parameters[0].gradient.data_ptr(), state.gradients.data_ptr()) << step;
+      EXPECT_EQ(parameters[1].gradient.data_ptr(), state.gradients.narrow(0, 4, 3).data_ptr()) << step;
     }
   }
 }

@@ -9,8 +9,10 @@ namespace frostpipe::test {
 /// 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
 void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples);
 
-/// Three iterations of the phase with their updates: after the second and the third as many bytes are alive on each
-/// rank as after the first, which leaves what lasts.
+/// Three iterations of the phase with their updates. Oracle: after the second and the third as many bytes are alive on
+/// each rank as after the first, which leaves what lasts. Where iterations overlap, the third drains the pipeline, and
+/// three more follow: as many are alive after the sixth as after the third, and after the others, which leave the
+/// forwards of the next iteration, as after the first.
 void check_nothing_is_left(Job& job, const Phase& phase);
 
 }  // namespace frostpipe::test

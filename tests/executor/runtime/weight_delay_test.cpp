@@ -1,5 +1,6 @@
-// PipeDream-2BW: an iteration computes with the weights from before the last update. Oracle: one process with two
-// versions of the weights (twin_run.h); to the bit, the run that nothing interrupts.
+// PipeDream-2BW: an iteration computes with the weights from before the last update. Two oracles: one process that
+// knows no stages and keeps two versions of its weights (twin_run.h, within its bounds); and, to the bit, another
+// session that each test names.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ Segment delayed(int p, int d, int m, int first_trainable, int steps, const Recom
   return {p, d, m, first_trainable, steps, "PipeDream-2BW", 1, {}, recompute};
 }
 
-/// 13 samples, which nothing divides; with the first `p` layers of a stage frozen, a whole stage, all blocks.
+/// Nothing frozen, the embedding, a block too, all but the head; without and with recomputing; as many micro-batches as
+/// stages, and more. Nothing divides the 13 samples. Oracle: twin_run.h.
 void four_steps_equal_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const int first_trainable : {0, 1, 3, 7})
@@ -34,7 +36,7 @@ RANK_TEST(WeightDelay, FourStepsOn2StagesEqualOneProcess, 2) { four_steps_equal_
 RANK_TEST(WeightDelay, FourStepsOn2StagesX2ReplicasEqualOneProcess, 4) { four_steps_equal_single_process(self, 2, 2); }
 RANK_TEST(WeightDelay, FourStepsOn4StagesEqualOneProcess, 4) { four_steps_equal_single_process(self, 4, 1); }
 
-/// Tied embeddings among them, which are tied in both versions.
+/// Tied embeddings among them, which are tied in both versions. Oracle: twin_run.h.
 RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -44,7 +46,8 @@ RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
   }
 }
 
-/// A change of layout, of what is frozen or of the schedule begins with one version.
+/// Changes of layout, of what is frozen and of the schedule. Oracle: twin_run.h, whose process makes both versions
+/// equal at each of them.
 RANK_TEST(WeightDelay, AChangeBeginsWithEqualVersions, 4) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
@@ -96,6 +99,7 @@ bool have_equal_weights(RankSession& a, RankSession& b) {
   return true;
 }
 
+/// Oracle: the session whose layers, with both versions, the other one starts with.
 TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     OneRank rank(dtype);
@@ -115,7 +119,21 @@ TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
   }
 }
 
-/// Where the next iteration begins in each, and where none does.
+/// Oracle: the session whose phase does not end.
+TEST(WeightDelay, APhaseThatChangesNeitherPipelineNorFreezingGoesOnWithBothVersions) {
+  OneRank rank(DType::kFloat32);
+  RankSession undisturbed = rank.session(), changed = rank.session();
+  rank.begin(undisturbed, 3);
+  rank.begin(changed, 3);
+  Phase next = changed.phase();
+  next.from_step = 3;
+  changed.enter(next);
+  for (int step = 3; step < 6; ++step) EXPECT_EQ(rank.train(changed, step), rank.train(undisturbed, step));
+  EXPECT_TRUE(have_equal_weights(changed, undisturbed));
+}
+
+/// Oracle: the session that drains its pipeline after every iteration, so that none begins before the one before it has
+/// ended.
 RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
   Job job(self);
   const std::unique_ptr<Samples> data = small_samples(job.config, 9);
@@ -144,8 +162,9 @@ RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
     CHECK_RANK(at::equal(state.weights, overlapped.layers().at(layer).weights), fmt::format("layer {}", layer));
 }
 
-/// Of a start at the step at which the phase begins.
-TEST(WeightDelay, ALostRankTakesTheOlderVersionAlong) {
+/// After a loss only the newest weights are the same everywhere. Oracle: the session that starts with them and their
+/// moments, and has no older ones.
+TEST(WeightDelay, AfterALossTheHeldLayersGoOnWithTheNewestWeights) {
   OneRank rank(DType::kFloat32);
   RankSession lost = rank.session(), recovered = rank.session(), fresh = rank.session();
   rank.begin(lost, 3);
@@ -160,7 +179,7 @@ TEST(WeightDelay, ALostRankTakesTheOlderVersionAlong) {
   EXPECT_TRUE(have_equal_weights(recovered, fresh));
 }
 
-/// What answers is the newest version.
+/// Oracle: the session of a schedule without a delay, given the newest weights alone.
 TEST(WeightDelay, AnEvaluationAsksTheNewestWeights) {
   OneRank rank(DType::kFloat32);
   RankSession delayed = rank.session(), plain = rank.session();

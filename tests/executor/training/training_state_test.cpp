@@ -74,12 +74,15 @@ class TrainingStateTest : public ScratchFolderTest {
     round_.open({run_.dataset.split.train});
     state_.recorder.join(round_.communicator(), round_.logical_ranks());
     const Phase phase = state_.restore(state_.beginning(), round_);
-    round_.session().start(phase, 0, [this](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    start_session(phase);
+    for (; state_.step < 34; ++state_.step)
+      state_.recorder.record_step({.step = state_.step, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
+  }
+  void start_session(const Phase& phase) {
+    round_.session().start(phase, state_.step, [this](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
       run_.training_task->fill(layer, state);
     });
     state_.recorder.begin_phase(phase, 0, {});
-    for (; state_.step < 34; ++state_.step)
-      state_.recorder.record_step({.step = state_.step, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
   }
   std::optional<Phase> next(int step) {
     return state_.phases.next(step, round_, state_.recorder, state_.summary.decisions);
@@ -230,6 +233,29 @@ TEST_F(PlannedFreezeTest, NeedsNoBaselineOnceAStepIsDoneInIt) {
   const Phase later = state_.restore(state_.snapshot(round_), round_);
   EXPECT_EQ(frozen_in(later), 1);
   EXPECT_FALSE(state_.lacks_baseline(later)) << "it was watched, and confirmed";
+}
+
+TEST_F(PlannedFreezeTest, IsKnownToComeBeforeItsStepAlone) {
+  EXPECT_FALSE(state_.phases.changes_at(33));
+  EXPECT_TRUE(state_.phases.changes_at(34));
+  state_.phases.begin_next();
+  EXPECT_FALSE(state_.phases.changes_at(34)) << "nothing follows";
+}
+
+/// Oracle: the plan, which changes nothing before step 34 and freezes there.
+TEST_F(DecisionTest, WithinAPhaseTheOlderWeightsStayHoweverOftenTheRunIsStoppedThere) {
+  EXPECT_FALSE(state_.keeps_older_weights) << "at the beginning there are none";
+  for (int stop = 0; stop < 3; ++stop) {
+    const Phase phase = state_.restore(state_.snapshot(round_), round_);
+    EXPECT_TRUE(state_.keeps_older_weights) << stop;
+    round_.renew_session();
+    start_session(phase);
+  }
+}
+
+TEST_F(PlannedFreezeTest, BeginsWithoutTheOlderWeightsOfThePhaseBeforeIt) {
+  EXPECT_EQ(frozen_in(state_.restore(state_.snapshot(round_), round_)), 1);
+  EXPECT_FALSE(state_.keeps_older_weights);
 }
 
 }  // namespace
