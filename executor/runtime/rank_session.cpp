@@ -63,6 +63,7 @@ void RankSession::enter(const Phase& phase) {
                   "within a session frozen layers are never unfrozen");
   FROSTPIPE_CHECK(!runner_ || !runner_->has_begun(), "a phase ends with an iteration that drains the pipeline");
   whole_ = false;
+  if (runner_) runner_->finish_sends();
   runner_.reset();
   stages_.clear();
   other_stages_.clear();

@@ -24,6 +24,7 @@ std::vector<SampleRange> share_of_replica(const std::vector<SampleRange>& batche
 std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
                                             std::int64_t most_tokens) {
   FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
+  finish_sends();
   const auto size = static_cast<std::size_t>(parts().stages.begin()->second->answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   // Samples of one length together: see attention.h.

@@ -221,7 +221,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
     performed.push_back(action);
   }
   now->exchange->finish();
-  if (drains || !next) ahead_.finish();
+  if (!next) finish_sends();
   begun_ = std::move(coming);
   parts().device.synchronize();
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();

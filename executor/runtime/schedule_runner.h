@@ -28,10 +28,12 @@ class ScheduleRunner {
 
   /// One repetition of the schedule's body. `next` is the mini-batch after `batch`, null at the end of the run. Where
   /// iterations overlap, the next one begins in it, unless `drains` or there is none: then nothing is left under way.
-  /// All ranks of the phase decide alike. A wholly frozen stage waits for its receiver then, and else is an iteration
-  /// ahead of it at most.
+  /// All ranks of the phase decide alike. A wholly frozen stage may end one whole iteration before its receiver, but at
+  /// the end of the run.
   IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
                                 Trace& trace, bool drains = false);
+  /// Waits for what wholly frozen stages have sent ahead of their receivers: before other messages follow.
+  void finish_sends() { ahead_.finish(); }
   /// The next iteration has.
   bool has_begun() const { return begun_ != nullptr; }
 
