@@ -163,6 +163,7 @@ class EndToEndTest(unittest.TestCase):
     @staticmethod
     def environment(**more):
         environment = {key: value for key, value in os.environ.items() if key not in RANK_VARIABLES}
+        environment.setdefault("OMP_WAIT_POLICY", "passive")  # spinning, threads take the cores of other tests
         environment.update({key: str(value) for key, value in more.items()})
         return environment
 
