@@ -17,6 +17,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/version.h"
+#include "executor/elastic/end_process.h"
 #include "executor/elastic/membership.h"
 #include "executor/elastic/process_limits.h"
 #include "profiles/error.h"
@@ -136,8 +137,8 @@ int main(int argc, char** argv) {
     const int exit_code = run(argc, argv);
     // A result that could not be written (full disk, closed pipe) is no result.
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw RuntimeFailure("stdout: cannot be written");
-    return exit_code;
+    end_process(exit_code);
   } catch (...) {
-    return report_failure(std::current_exception());
+    end_process(report_failure(std::current_exception()));
   }
 }

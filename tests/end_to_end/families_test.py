@@ -85,7 +85,7 @@ class FamiliesTest(EndToEndTest):
         """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
         shape = [value for name in ("--max-tokens", "--window-overlap", "--test-data") if name in options
                  for value in (name, options[options.index(name) + 1])]
-        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch,
+        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--threads-per-rank", 1,
                       "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs,
                       "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",

@@ -23,12 +23,12 @@ class LostInScheduleTest(ScheduleCase):
     epochs = FEWER_EPOCHS
 
     def lose_in_step(self, victim, moment, plan, *options):
-        """Kills a rank in a step after the 50th one, at that share of the step's time."""
+        """Kills a rank in a step after a quarter of them, at that share of the step's time."""
         options = ("--epochs", self.epochs, *options)
         reference, _ = self.reference(plan, "--epochs", self.epochs)
         step_seconds = statistics.median(step["iteration_ns"] for step in reference["steps"]) / 1e9
         shutil.rmtree(self.folder / "run", ignore_errors=True)
-        launcher = self.start_until(50, plan, *options)
+        launcher = self.start_until(10 * self.epochs // 4, plan, *options)
         rank = self.ranks_of(launcher)[victim]
         scalars = self.folder / "run/scalars.jsonl"
         size, give_up = scalars.stat().st_size, time.monotonic() + HANG_SECONDS
@@ -55,6 +55,8 @@ class LostInScheduleTest(ScheduleCase):
 
 
 class LongLostInScheduleTest(LostInScheduleTest):
+    epochs = 20
+
     test_a_spare_after_a_loss_late_in_a_step = None
 
     def test_a_spare_at_every_moment(self):

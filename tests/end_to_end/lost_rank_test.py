@@ -17,9 +17,9 @@ from recovery import EPOCHS, FEWER_EPOCHS, RecoveryCase
 class LostRankTest(RecoveryCase):
     epochs = FEWER_EPOCHS
 
-    def lose(self, victim, plan, *options, steps=50, number=signal.SIGKILL):
+    def lose(self, victim, plan, *options, steps=None, number=signal.SIGKILL):
         options = ("--epochs", self.epochs, *options)
-        launcher = self.start_until(steps, plan, *options)
+        launcher = self.start_until(steps or 10 * self.epochs // 4, plan, *options)
         os.kill(self.ranks_of(launcher)[victim], number)
         run = self.assert_ended_well(launcher)
         self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)

@@ -58,8 +58,8 @@ class PlannedWorkTest(EndToEndTest):
 
     def test_the_length_of_samples_travels(self):
         self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--max-tokens", 6,
-                      "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "4,16", "--cluster", "cluster.json",
-                      "-o", "cut.json")
+                      "--global-batch", GLOBAL_BATCH, "--micro-batch-sizes", "4,16", "--threads-per-rank", 1,
+                      "--cluster", "cluster.json", "-o", "cut.json")
         self.assertEqual(self.read("cut.json")["workload"]["max_tokens"], 6)
         self.plan("cut-plan.json", "--epochs", 1, profile="cut.json")
         run = self.train("cut-plan.json", "run")
@@ -73,7 +73,8 @@ class PlannedWorkTest(EndToEndTest):
 
     def test_the_type_of_frozen_layers_travels(self):
         self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
-                      "--micro-batch-sizes", "4,16", "--frozen-dtype", "bfloat16", "-o", "rounded.json")
+                      "--micro-batch-sizes", "4,16", "--threads-per-rank", 1, "--frozen-dtype", "bfloat16",
+                      "-o", "rounded.json")
         self.assertEqual(self.read("rounded.json")["frozen_dtype"], "bfloat16")
         self.plan("rounded-plan.json", "--epochs", 2, profile="rounded.json")
         run = self.train("rounded-plan.json", "run", "--freeze", "fixed:1", "--freeze-warm-up", 0.4,
@@ -127,7 +128,7 @@ class ProfileTest(EndToEndTest):
 
     def test_a_profile_need_not_be_a_file_that_can_be_read_again(self):
         self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
-                      "-o", "/dev/null", "--cluster", "/dev/null", timeout=120)
+                      "--threads-per-rank", 1, "-o", "/dev/null", "--cluster", "/dev/null", timeout=120)
 
     def test_links_come_with_their_spread(self):
         for links in self.read("cluster.json")["intra_node"].values():

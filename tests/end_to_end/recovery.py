@@ -11,7 +11,7 @@ from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, 
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
-FEWER_EPOCHS = 20  # of the unit tests: a signal after some 50 steps still comes long before the end
+FEWER_EPOCHS = 12  # of the unit tests: a signal after a quarter of the steps still comes long before the end
 
 
 class RecoveryCase(EndToEndTest):

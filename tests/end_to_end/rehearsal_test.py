@@ -167,7 +167,7 @@ class RehearsalTest(RehearsalCase):
         families_test.write_model(self.folder / "gpt2", {**families_test.GPT2, "vocab_size": 4096}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
         self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16,
-                      "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4,
+                      "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4, "--threads-per-rank", 1,
                       "--cluster", "c.json", "-o", "p.json")
         for stages, replicas in ((4, 1), (1, 4)):
             with self.subTest(stages=stages):

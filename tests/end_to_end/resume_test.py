@@ -88,7 +88,8 @@ class ResumeTest(InterruptedCase):
                                    ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan):
                 reference, weights = self.reference(plan, "--epochs", self.epochs)
-                launcher = self.start_until(50, plan, "--epochs", self.epochs, "--checkpoint-minutes", 0)
+                launcher = self.start_until(10 * self.epochs // 4, plan, "--epochs", self.epochs,
+                                            "--checkpoint-minutes", 0)
                 send(launcher.pid, number)
                 self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "executor/elastic/end_process.h"
 #include "executor/elastic/launch.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
@@ -40,6 +41,13 @@ int run_on_rank(Membership& membership) {
   }
 }
 
+/// The exit code of this process.
+int run(int argc, char** argv) {
+  if (const std::unique_ptr<Membership> membership = Membership::join()) return run_on_rank(*membership);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
+
 }  // namespace
 
 RegisterRankTest::RegisterRankTest(std::string name, RankTest body) {
@@ -60,9 +68,4 @@ void fail_rank(const char* file, int line, const std::string& text) {
 
 }  // namespace frostpipe::test
 
-int main(int argc, char** argv) {
-  using namespace frostpipe;
-  if (const std::unique_ptr<Membership> membership = Membership::join()) return test::run_on_rank(*membership);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { frostpipe::end_process(frostpipe::test::run(argc, argv)); }

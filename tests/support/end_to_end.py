@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -20,6 +21,9 @@ GLOBAL_BATCH = 16
 DATA_SAMPLES = 200      # of data.tsv, of which a fifth is held out unless there is other data to test on
 LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
 HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
+
+# What CTest's fixture has filled for all of its tests (fill_shared); without it, every run of Python fills one.
+SHARED_FOLDER = os.environ.get("FROSTPIPE_SHARED_FOLDER")
 
 # What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
 NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a "
@@ -104,8 +108,16 @@ class EndToEndTest(unittest.TestCase):
             raise unittest.SkipTest("FROSTPIPE must name the tool")
         if EndToEndTest.shared is not None:
             return
+        if SHARED_FOLDER:
+            EndToEndTest.shared = Path(SHARED_FOLDER)
+            return
         folder = Path(tempfile.mkdtemp(prefix="frostpipe-e2e-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        cls.fill_shared(folder)
+        EndToEndTest.shared = folder
+
+    @classmethod
+    def fill_shared(cls, folder):
         tiny_model.write_model(folder / "model")
         tiny_model.write_data(folder / "data.tsv")
         cls.call(folder, "profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
@@ -117,7 +129,6 @@ class EndToEndTest(unittest.TestCase):
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json",
                      "--global-batch", GLOBAL_BATCH,
                      "--method", method, *start, "--epochs", 6, "-o", f"{method}.json")
-        EndToEndTest.shared = folder
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="frostpipe-e2e-")
@@ -163,6 +174,7 @@ class EndToEndTest(unittest.TestCase):
     @staticmethod
     def environment(**more):
         environment = {key: value for key, value in os.environ.items() if key not in RANK_VARIABLES}
+        environment.setdefault("OMP_WAIT_POLICY", "passive")  # spinning, threads take the cores of other tests
         environment.update({key: str(value) for key, value in more.items()})
         return environment
 
@@ -264,3 +276,8 @@ def limit_file_size(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, num_bytes))
 
     return prepare
+
+
+if __name__ == "__main__":  # CTest's fixture: end_to_end.py FOLDER
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    EndToEndTest.fill_shared(Path(sys.argv[1]))

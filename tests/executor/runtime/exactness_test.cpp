@@ -43,12 +43,12 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
 
 RANK_TEST(Exactness, GradientsOf1StagesX1ReplicasEqualOneProcess, 1) { gradients_equal_single_process(self, 1, 1); }
 RANK_TEST(Exactness, GradientsOf2StagesX1ReplicasEqualOneProcess, 2) { gradients_equal_single_process(self, 2, 1); }
-RANK_TEST(Exactness, GradientsOf3StagesX1ReplicasEqualOneProcess, 3) { gradients_equal_single_process(self, 3, 1); }
 RANK_TEST(Exactness, GradientsOf4StagesX1ReplicasEqualOneProcess, 4) { gradients_equal_single_process(self, 4, 1); }
 RANK_TEST(Exactness, GradientsOf1StagesX2ReplicasEqualOneProcess, 2) { gradients_equal_single_process(self, 1, 2); }
 RANK_TEST(Exactness, GradientsOf2StagesX2ReplicasEqualOneProcess, 4) { gradients_equal_single_process(self, 2, 2); }
-RANK_TEST(Exactness, GradientsOf3StagesX2ReplicasEqualOneProcess, 6) { gradients_equal_single_process(self, 3, 2); }
-RANK_TEST(Exactness, GradientsOf4StagesX2ReplicasEqualOneProcess, 8) { gradients_equal_single_process(self, 4, 2); }
+RANK_TEST(LongExactness, GradientsOf3StagesX1ReplicasEqualOneProcess, 3) { gradients_equal_single_process(self, 3, 1); }
+RANK_TEST(LongExactness, GradientsOf3StagesX2ReplicasEqualOneProcess, 6) { gradients_equal_single_process(self, 3, 2); }
+RANK_TEST(LongExactness, GradientsOf4StagesX2ReplicasEqualOneProcess, 8) { gradients_equal_single_process(self, 4, 2); }
 
 /// I and W apart on p ranks: fewer micro-batches than stages, as many, more, and (with 4 samples) empty ones. ZB-H2
 /// needs 2 p - 1. Frozen: the layers before 0, 3, 5.

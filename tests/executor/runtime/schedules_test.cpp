@@ -42,14 +42,15 @@ struct Cells {
   std::vector<std::string> schedules;
   std::vector<int> first_trainable_layers;
   std::vector<Recompute> recompute;
+  std::vector<int> num_micro_batches;
   DType dtype = DType::kFloat64;
 };
 
-/// Fewer micro-batches than pipeline ranks, as many, no multiple of them, and (with 4 samples) empty ones.
+/// Also (with 4 samples) empty micro-batches.
 void check_cells(Job& job, int p, int d, const Cells& cells) {
   for (const std::string& schedule : cells.schedules) {
     for (const int v : virtual_stages_of(schedule, p)) {
-      for (const int m : {1, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2}) {
+      for (const int m : cells.num_micro_batches) {
         for (const int first_trainable : cells.first_trainable_layers) {
           for (const Recompute& recompute : cells.recompute) {
             Phase phase = small_phase(p, d, m, schedule, first_trainable, v);
@@ -64,12 +65,13 @@ void check_cells(Job& job, int p, int d, const Cells& cells) {
   }
 }
 
+/// Fewer micro-batches than pipeline ranks, as many, and no multiple of them.
 void one_cell_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   std::vector<std::string> several;
   for (const std::string& name : plan_schedule_names())
     if (schedule_traits(name).most_virtual_stages > 1) several.push_back(name);
-  check_cells(job, p, d, {several, {0, 3}, {Recompute()}});
+  check_cells(job, p, d, {several, {0, 3}, {Recompute()}, {1, p, 2 * p + 1}});
 }
 RANK_TEST(Schedules, GradientsOnOneRankEqualOneProcess, 1) { one_cell_of_each_schedule(self, 1, 1); }
 RANK_TEST(Schedules, GradientsOnTwoRanksEqualOneProcess, 2) { one_cell_of_each_schedule(self, 2, 1); }
@@ -126,9 +128,10 @@ RANK_TEST(ScheduleRows, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { lis
 RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_kinds(self, 4, 1); }
 
 /// With recomputing, and with fewer and more micro-batches than pipeline ranks.
-void nothing_is_left(const RankEnvironment& self, int p, int d) {
+void nothing_is_left(const RankEnvironment& self, int p, int d,
+                     const std::vector<std::string>& schedules = plan_schedule_names()) {
   Job job(self);
-  for (const std::string& schedule : plan_schedule_names()) {
+  for (const std::string& schedule : schedules) {
     for (const int v : virtual_stages_of(schedule, p)) {
       for (const int m : {1, 2 * p}) {
         for (const int first_trainable : {0, 3}) {
@@ -141,16 +144,23 @@ void nothing_is_left(const RankEnvironment& self, int p, int d) {
   }
 }
 RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanks, 2) { nothing_is_left(self, 2, 1); }
-RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnFourRanks, 4) { nothing_is_left(self, 4, 1); }
-RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) { nothing_is_left(self, 2, 2); }
+RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnFourRanks, 4) {
+  nothing_is_left(self, 4, 1, {"1F1B", "ZB-H1", "Interleaved1F1B"});
+}
+RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) {
+  nothing_is_left(self, 2, 2, {"1F1B", "ZBVZeroBubble", "PipeDream-2BW"});
+}
+RANK_TEST(LongSchedules, NothingOfAnIterationIsLeftOnFourRanks, 4) { nothing_is_left(self, 4, 1); }
+RANK_TEST(LongSchedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) { nothing_is_left(self, 2, 2); }
 
-/// Schedules x layouts x frozen layers (none, a third, a whole stage or more) x recomputing.
+/// Schedules x layouts x micro-batches x frozen layers (none, a third, a whole stage or more) x recomputing.
 void whole_grid(const RankEnvironment& self, int p, int d) {
   Job job(self);
   const std::vector<Recompute> recompute{Recompute(), RecomputeMode::attention, RecomputeMode::layers,
                                          RecomputeMode::stage};
-  check_cells(job, p, d, {plan_schedule_names(), {0, 1, 3, 5, 7}, recompute});
-  check_cells(job, p, d, {plan_schedule_names(), {0, 3}, {Recompute()}, DType::kFloat32});
+  const std::vector<int> num_micro_batches{1, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2};
+  check_cells(job, p, d, {plan_schedule_names(), {0, 1, 3, 5, 7}, recompute, num_micro_batches});
+  check_cells(job, p, d, {plan_schedule_names(), {0, 3}, {Recompute()}, num_micro_batches, DType::kFloat32});
 }
 RANK_TEST(LongSchedules, GridOn2RanksEqualsOneProcess, 2) { whole_grid(self, 2, 1); }
 RANK_TEST(LongSchedules, GridOn4RanksEqualsOneProcess, 4) { whole_grid(self, 4, 1); }

@@ -33,8 +33,10 @@ void four_steps_equal_single_process(const RankEnvironment& self, int p, int d) 
 }
 RANK_TEST(WeightDelay, FourStepsOn1StageEqualOneProcess, 1) { four_steps_equal_single_process(self, 1, 1); }
 RANK_TEST(WeightDelay, FourStepsOn2StagesEqualOneProcess, 2) { four_steps_equal_single_process(self, 2, 1); }
-RANK_TEST(WeightDelay, FourStepsOn2StagesX2ReplicasEqualOneProcess, 4) { four_steps_equal_single_process(self, 2, 2); }
 RANK_TEST(WeightDelay, FourStepsOn4StagesEqualOneProcess, 4) { four_steps_equal_single_process(self, 4, 1); }
+RANK_TEST(LongWeightDelay, FourStepsOn2StagesX2ReplicasEqualOneProcess, 4) {
+  four_steps_equal_single_process(self, 2, 2);
+}
 
 /// Tied embeddings among them, which are tied in both versions. Oracle: twin_run.h.
 RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
