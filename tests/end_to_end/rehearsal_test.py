@@ -172,8 +172,8 @@ class RehearsalTest(RehearsalCase):
         for stages, replicas in ((4, 1), (1, 4)):
             with self.subTest(stages=stages):
                 self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16,
-                              "--method", "static", "--pp", stages, "--fix", "m=2", "--steps", 12,
-                              "-o", f"{stages}.json")
+                              "--method", "static", "--schedule", "1F1B", "--pp", stages, "--fix", "m=2",
+                              "--steps", 12, "-o", f"{stages}.json")
                 _, run = self.rehearse(f"{stages}.json", f"run-{stages}", "--emulated-shrink", 7)
                 phase = run["phases"][0]
                 planned = self.read(f"{stages}.json")["phases"][0]["predicted"]["peak_memory_bytes"]

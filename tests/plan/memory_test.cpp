@@ -196,7 +196,8 @@ TEST(Memory, OfDelayedUpdatesHasOneVersionOfFrozenLayers) {
                                       .saved_activations = 3 * (1000 + 100),
                                       .workspace = 10 + 100 + 100}));
   EXPECT_EQ(embedding[2].exchange, 0);
-  EXPECT_EQ(memory_with_delayed_updates(2, 600)[0], (RankMemory{.weights = 1400 * 6, .workspace = 10 + 100 + 100}));
+  EXPECT_EQ(memory_with_delayed_updates(2, 600)[0],
+            (RankMemory{.weights = 1400 * 6, .workspace = 10 + 100 + 100, .sent_ahead = 3 * 100}));
 }
 
 TEST(Memory, MoreMicroBatchesAreInFlightUnderGPipe) {

@@ -120,6 +120,7 @@ void check_nothing_is_left(Job& job, const Phase& phase) {
                fmt::format("{}: {} bytes are alive after the iterations",
                            text_of(job, phase, DType::kFloat32, num_samples), fmt::join(alive, ", ")));
   }
+  session.runner()->finish_sends();
 }
 
 }  // namespace frostpipe::test
