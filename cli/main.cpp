@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/hand_over.h"
+#include "cli/installation/hand_over.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/version.h"
