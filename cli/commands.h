@@ -24,5 +24,6 @@ Command add_report_command(CLI::App& app);
 Command add_schedule_command(CLI::App& app);
 Command add_inspect_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
+Command add_doctor_command(CLI::App& app);
 
 }  // namespace frostpipe

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/hand_over.h"
+#include "cli/installation/hand_over.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/version.h"
@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   const std::array commands = {add_profile_command(app), add_plan_command(app),     add_simulate_command(app),
                                add_train_command(app),   add_evaluate_command(app), add_compare_command(app),
                                add_report_command(app),  add_schedule_command(app), add_inspect_command(app),
-                               add_bench_command(app)};
+                               add_bench_command(app),   add_doctor_command(app)};
   try {
     const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {

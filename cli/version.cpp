@@ -9,4 +9,6 @@ std::string version_text() {
          "\n" FROSTPIPE_COMPILER;
 }
 
+std::string short_version_text() { return FROSTPIPE_VERSION ", commit " FROSTPIPE_COMMIT; }
+
 }  // namespace frostpipe

@@ -7,4 +7,7 @@ namespace frostpipe {
 /// ("unknown" outside a checkout, "+dirty" after one with changes), LibTorch, the other libraries, and the compiler.
 std::string version_text();
 
+/// "0.1.0, commit 0123456789ab".
+std::string short_version_text();
+
 }  // namespace frostpipe

@@ -6,30 +6,21 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "executor/device/cuda_module.h"
 #include "executor/device/memory_meter.h"
+#include "executor/installation/machine.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
-}
 
 /// Loopback for ranks of one machine; else the interface that GLOO_SOCKET_IFNAME names, or that of the host's own name.
 auto gloo_device() {
@@ -112,22 +103,9 @@ class EmulatedDevice final : public CpuDevice {
 };
 
 std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
-  const std::filesystem::path module =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfrostpipe_cuda.so";
-  if (!std::filesystem::exists(module)) {
-    throw RuntimeFailure(
-        "device cuda: " + module.string() +
-        " does not exist: this frostpipe was built without CUDA. Build it where a CUDA toolkit with NCCL is "
-        "installed, or use --device cpu.");
-  }
-  void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!handle) {
-    throw RuntimeFailure(std::string("device cuda: ") + dlerror() +
-                         ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its "
-                         "dependencies, or use --device cpu.");
-  }
+  void* const module = load_cuda_module();
   using Factory = ComputeDevice* (*)(int);
-  const auto factory = reinterpret_cast<Factory>(dlsym(handle, "frostpipe_make_cuda_device"));
+  const auto factory = reinterpret_cast<Factory>(dlsym(module, "frostpipe_make_cuda_device"));
   if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
   return std::unique_ptr<ComputeDevice>(factory(local_rank));
 }

@@ -1,4 +1,5 @@
 #include "executor/execute.h"
+#include "executor/installation/libtorch_facts.h"
 #include "profiles/error.h"
 
 // Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors
@@ -16,6 +17,8 @@ namespace {
 }  // namespace
 
 bool executor_is_linked() { return false; }
+
+LibTorchFacts libtorch_facts() { left_out("look at LibTorch"); }
 
 InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 

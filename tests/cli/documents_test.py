@@ -40,7 +40,8 @@ def examples(page):
 def would_compute(arguments):
     """Whether a command trains, measures on ranks, or needs data that tests do not have."""
     command = arguments[0]
-    return command in ("train", "evaluate", "bench", "inspect") or (command == "profile" and "--like" not in arguments)
+    return (command in ("train", "evaluate", "bench", "inspect", "doctor")
+            or (command == "profile" and "--like" not in arguments))
 
 
 class DocumentsTest(CliTest):

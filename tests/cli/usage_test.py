@@ -10,7 +10,8 @@ from pathlib import Path
 
 from support import FROSTPIPE, HANG_SECONDS, NO_EXECUTOR, CliTest, has_executor
 
-COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench"]
+COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "bench",
+            "doctor"]
 
 
 def libraries_of(program):

@@ -1,5 +1,5 @@
 // Oracle: what the program beside writes down: a shell script in place of the one with LibTorch.
-#include "cli/hand_over.h"
+#include "cli/installation/hand_over.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,9 +43,9 @@ constexpr int kCameBack = 40, kThrew = 41;
 
 class HandOver : public test::ScratchFolderTest {
  protected:
-  HandOver() { fs::copy_file(fs::read_symlink("/proc/self/exe"), tool()); }
+  HandOver() { fs::copy_file(fs::read_symlink("/proc/self/exe"), folder_ / "tool"); }
 
-  fs::path tool() const { return folder_ / "tool"; }
+  virtual fs::path tool() const { return folder_ / "tool"; }
   fs::path error_file() const { return folder_ / "error"; }
   /// A program beside the tool that writes down how it was called, and ends with 7.
   void put_executor_beside(fs::perms permissions) const {
@@ -87,6 +87,39 @@ TEST_F(HandOver, AProgramBesideThatCannotBeStartedIsNamed) {
   put_executor_beside(fs::perms::owner_read);
   EXPECT_EQ(call("train", "plan.json"), kThrew);
   EXPECT_EQ(read_text_file(error_file()), tool().string() + "-executor: cannot be started: Permission denied");
+}
+
+/// An installed folder: the tool in bin/, the other program in lib/frostpipe/.
+class HandOverInstalled : public HandOver {
+ protected:
+  HandOverInstalled() {
+    fs::create_directories(folder_ / "bin");
+    fs::rename(folder_ / "tool", tool());
+    fs::permissions(file("lib/frostpipe/tool-executor",
+                         "#!/bin/sh\necho \"$1 $LD_LIBRARY_PATH\" > " + (folder_ / "called").string() + "; exit 7\n"),
+                    fs::perms::owner_all);
+  }
+  ~HandOverInstalled() override { unsetenv("TORCH_ROOT"); }
+
+  fs::path tool() const override { return folder_ / "bin" / "tool"; }
+};
+
+TEST_F(HandOverInstalled, TheLoaderIsLedToLibTorchBeforeWhatItWasLedToAlready) {
+  file("torch/lib/libtorch_cpu.so");
+  setenv("TORCH_ROOT", (folder_ / "torch").c_str(), 1);
+  setenv("LD_LIBRARY_PATH", "/mine", 1);
+  EXPECT_EQ(call("train", "plan.json"), 7);
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(read_text_file(folder_ / "called"), "train " + (folder_ / "torch/lib").string() + ":/mine\n");
+}
+
+TEST_F(HandOverInstalled, WithoutLibTorchItIsSaidWhereItWasLookedFor) {
+  setenv("TORCH_ROOT", (folder_ / "nowhere").c_str(), 1);
+  EXPECT_EQ(call("train", "plan.json"), kThrew);
+  EXPECT_THAT(read_text_file(error_file()),
+              testing::HasSubstr(" was not found: TORCH_ROOT, " + (folder_ / "nowhere").string() +
+                                 ": has no lib/libtorch_cpu.so; install torch=="));
+  EXPECT_FALSE(fs::exists(folder_ / "called"));
 }
 
 }  // namespace

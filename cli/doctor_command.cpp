@@ -1,0 +1,41 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/installation/diagnosis.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/version.h"
+
+namespace frostpipe {
+namespace {
+
+struct DoctorOptions {
+  std::string format;
+  bool libtorch_facts = false;
+};
+
+int run_doctor(const DoctorOptions& options) {
+  if (options.libtorch_facts) {
+    print_result("\n" + libtorch_facts_json(libtorch_facts()) + "\n");
+    return 0;
+  }
+  const Diagnosis diagnosis = diagnose(short_version_text());
+  print_result(options.format == "json" ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis));
+  return problems_of(diagnosis).empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_doctor_command(CLI::App& app) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say what training finds on this machine, what is missing, and what to do");
+  command->add_flag("--libtorch-facts", options->libtorch_facts)->group("");  // what the tool asks its executor
+  add_format_option(*command, options->format);
+  command->footer("Exit code 1 if anything is missing.\n\nExample:\n  frostpipe doctor --format json");
+  return {command, [options] { return run_doctor(*options); }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,200 @@
+#include "cli/installation/diagnosis.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/units.h"
+
+namespace frostpipe {
+namespace {
+
+/// "2.28.9" of 22809; 0 of what cannot be loaded.
+std::string nccl_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string line(std::string_view name, std::string_view text) { return fmt::format("{:<12} {}\n", name, text); }
+
+std::string torch_line(const Diagnosis& diagnosis) {
+  if (!diagnosis.executor) return line("LibTorch", "this program was built without it");
+  if (!diagnosis.torch) return line("LibTorch", diagnosis.executor->prefix.empty() ? "cannot be loaded" : "not found");
+  const std::string version = diagnosis.torch->version.empty() ? "of unknown version" : diagnosis.torch->version;
+  const std::string state = diagnosis.libtorch
+                                ? fmt::format("; its kernels use {}", diagnosis.libtorch->cpu_instructions)
+                                : "; it cannot be loaded";
+  return line("LibTorch", fmt::format("{}, {} ({}){}", version, diagnosis.torch->folder.string(),
+                                      diagnosis.torch->named_by, state));
+}
+
+std::string cuda_line(const Diagnosis& diagnosis) {
+  if (!diagnosis.libtorch) return "";
+  const LibTorchFacts& facts = *diagnosis.libtorch;
+  if (!facts.has_cuda_module) return line("CUDA", "this program was built without it");
+  if (facts.cuda_version == 0) return line("CUDA", "cannot be loaded: " + facts.cuda_fault);
+  return line("CUDA", fmt::format("{}; NCCL {}", cuda_version_text(facts.cuda_version),
+                                  facts.nccl_version ? nccl_version_text(facts.nccl_version) : "cannot be loaded"));
+}
+
+std::string gpu_lines(const NvidiaDriver& driver) {
+  if (driver.gpus.empty()) return line("GPUs", driver.fault.empty() ? "none" : fmt::format("none ({})", driver.fault));
+  std::string text;
+  for (std::size_t index = 0; index < driver.gpus.size(); ++index) {
+    const Gpu& gpu = driver.gpus[index];
+    text += line(fmt::format("GPU {}", index),
+                 fmt::format("{}, {}, compute capability {}.{}", gpu.name, format_bytes(gpu.memory),
+                             gpu.compute_capability / 10, gpu.compute_capability % 10));
+  }
+  return text + line("driver", "serves CUDA " + cuda_version_text(driver.cuda_version));
+}
+
+std::string interface_text(const NetworkInterface& interface) {
+  const std::string speed =
+      interface.megabits_per_second ? fmt::format(", {} Mbit/s", *interface.megabits_per_second) : "";
+  return fmt::format("{}{}{}{}", interface.name, interface.addresses.empty() ? "" : " ",
+                     fmt::join(interface.addresses, " "), speed);
+}
+
+std::string machine_lines(const Machine& machine) {
+  std::vector<std::string> interfaces;
+  for (const NetworkInterface& interface : machine.interfaces) interfaces.push_back(interface_text(interface));
+  const std::string limit = machine.memory_limit
+                                ? fmt::format("; this process's group may have {}", format_bytes(*machine.memory_limit))
+                                : "";
+  return line("processor", fmt::format("{}, {} of {} cores for this process", machine.processor, machine.usable_cores,
+                                       machine.cores)) +
+         line("memory", fmt::format("{}, {} of it available{}", format_bytes(machine.memory),
+                                    format_bytes(machine.available_memory), limit)) +
+         line("/dev/shm", machine.shared_memory ? format_bytes(*machine.shared_memory) + " free" : "is not there") +
+         line("interfaces", interfaces.empty() ? "none" : fmt::format("{}", fmt::join(interfaces, "; "))) +
+         line("C library", machine.c_library);
+}
+
+/// Of a GPU that the driver has: why it cannot be used.
+std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
+  if (diagnosis.driver.gpus.empty() || !diagnosis.libtorch || diagnosis.libtorch->cuda_fault.empty())
+    return std::nullopt;
+  const LibTorchFacts& facts = *diagnosis.libtorch;
+  if (!facts.has_cuda_module)
+    return Problem{"there is a GPU, and this frostpipe was built without CUDA",
+                   "build it where a CUDA toolkit with NCCL is installed, or train with --device cpu"};
+  if (facts.cuda_version == 0)
+    return Problem{facts.cuda_fault, fmt::format("install torch=={} with all its dependencies where LibTorch is ({})",
+                                                 torch_release(diagnosis.libtorch_version), facts.folder)};
+  return Problem{facts.cuda_fault,
+                 fmt::format("the driver serves CUDA {} and LibTorch needs {}: have a newer driver installed, or train "
+                             "with --device cpu",
+                             cuda_version_text(diagnosis.driver.cuda_version), cuda_version_text(facts.cuda_version))};
+}
+
+std::string verdict(const Diagnosis& diagnosis, const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems)
+    text += fmt::format("\nMISSING  {}\nTO DO    {}\n", problem.missing, problem.to_do);
+  if (!text.empty()) return text;
+  return diagnosis.driver.gpus.empty() ? "\nNothing is missing for --device cpu.\n"
+                                       : "\nNothing is missing for --device cpu and --device cuda.\n";
+}
+
+nlohmann::ordered_json machine_json(const Machine& machine) {
+  nlohmann::ordered_json json{{"processor", machine.processor},
+                              {"cores", machine.cores},
+                              {"usable_cores", machine.usable_cores},
+                              {"memory_bytes", machine.memory},
+                              {"available_memory_bytes", machine.available_memory},
+                              {"c_library", machine.c_library}};
+  json["memory_limit_bytes"] = machine.memory_limit ? nlohmann::ordered_json(*machine.memory_limit) : nullptr;
+  json["shared_memory_bytes"] = machine.shared_memory ? nlohmann::ordered_json(*machine.shared_memory) : nullptr;
+  json["interfaces"] = nlohmann::ordered_json::array();
+  for (const NetworkInterface& interface : machine.interfaces) {
+    nlohmann::ordered_json entry{{"name", interface.name}, {"addresses", interface.addresses}};
+    if (interface.megabits_per_second) entry["megabits_per_second"] = *interface.megabits_per_second;
+    json["interfaces"].push_back(entry);
+  }
+  return json;
+}
+
+nlohmann::ordered_json facts_json(const LibTorchFacts& facts) {
+  return {{"folder", facts.folder},
+          {"cpu_instructions", facts.cpu_instructions},
+          {"has_cuda_module", facts.has_cuda_module},
+          {"cuda_fault", facts.cuda_fault},
+          {"cuda_version", facts.cuda_version},
+          {"nccl_version", facts.nccl_version},
+          {"num_gpus", facts.num_gpus}};
+}
+
+}  // namespace
+
+std::vector<Problem> problems_of(const Diagnosis& diagnosis) {
+  std::vector<Problem> problems;
+  if (!diagnosis.limits_fault.empty())
+    problems.push_back({diagnosis.limits_fault, "raise the limit where this process is started"});
+  if (!diagnosis.executor) {
+    problems.push_back(
+        {"the LibTorch executor, frostpipe-executor, is not here: this program plans and simulates, and "
+         "cannot train",
+         "build the preset 'default' (scripts/setup)"});
+  } else if (diagnosis.executor->prefix.empty() ? !diagnosis.libtorch : diagnosis.torch && !diagnosis.libtorch) {
+    problems.push_back({diagnosis.start_fault,
+                        fmt::format("install torch=={} with all its dependencies; a library that is named above and "
+                                    "is none of LibTorch's belongs to the system",
+                                    torch_release(diagnosis.libtorch_version))});
+  } else if (!diagnosis.torch) {
+    problems.push_back({fmt::format("LibTorch {} was not found: {}", torch_release(diagnosis.libtorch_version),
+                                    fmt::join(diagnosis.looked_at, "; ")),
+                        how_to_get_torch(diagnosis.executor->prefix, diagnosis.libtorch_version)});
+  }
+  if (const std::optional<Problem> problem = gpu_problem(diagnosis)) problems.push_back(*problem);
+  return problems;
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  return line("frostpipe", diagnosis.version) + torch_line(diagnosis) + cuda_line(diagnosis) +
+         gpu_lines(diagnosis.driver) + machine_lines(diagnosis.machine) + verdict(diagnosis, problems_of(diagnosis));
+}
+
+std::string diagnosis_json(const Diagnosis& diagnosis) {
+  nlohmann::ordered_json json{{"format", "frostpipe.diagnosis"},
+                              {"version", 1},
+                              {"frostpipe", diagnosis.version},
+                              {"built_with_libtorch", diagnosis.libtorch_version}};
+  json["libtorch"] = nullptr;
+  if (diagnosis.torch) {
+    json["libtorch"] = {{"version", diagnosis.torch->version},
+                        {"folder", diagnosis.torch->folder.string()},
+                        {"named_by", diagnosis.torch->named_by}};
+  }
+  json["executor"] = diagnosis.libtorch ? facts_json(*diagnosis.libtorch) : nlohmann::ordered_json(nullptr);
+  json["driver"] = {{"cuda_version", diagnosis.driver.cuda_version}, {"fault", diagnosis.driver.fault}};
+  json["gpus"] = nlohmann::ordered_json::array();
+  for (const Gpu& gpu : diagnosis.driver.gpus)
+    json["gpus"].push_back(
+        {{"name", gpu.name}, {"memory_bytes", gpu.memory}, {"compute_capability", gpu.compute_capability}});
+  json["machine"] = machine_json(diagnosis.machine);
+  json["problems"] = nlohmann::ordered_json::array();
+  for (const Problem& problem : problems_of(diagnosis))
+    json["problems"].push_back({{"missing", problem.missing}, {"to_do", problem.to_do}});
+  return json.dump(2) + "\n";
+}
+
+std::string libtorch_facts_json(const LibTorchFacts& facts) { return facts_json(facts).dump(); }
+
+LibTorchFacts parse_libtorch_facts(std::string_view text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    return {.folder = json.at("folder"),
+            .cpu_instructions = json.at("cpu_instructions"),
+            .has_cuda_module = json.at("has_cuda_module"),
+            .cuda_fault = json.at("cuda_fault"),
+            .cuda_version = json.at("cuda_version"),
+            .nccl_version = json.at("nccl_version"),
+            .num_gpus = json.at("num_gpus")};
+  } catch (const nlohmann::json::exception& error) {
+    throw InvalidInput("LibTorch's facts", "must be the executor's", error.what());
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,49 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/installation/executor_program.h"
+#include "executor/installation/libtorch_facts.h"
+#include "executor/installation/machine.h"
+#include "executor/installation/nvidia_driver.h"
+
+// What `frostpipe doctor` finds, and what is to be made of it.
+
+namespace frostpipe {
+
+struct Diagnosis {
+  std::string version;           // of this program
+  std::string libtorch_version;  // that it was built with; empty: without
+  std::optional<ExecutorProgram> executor;
+  std::vector<std::string> looked_at;  // TorchSearch; an installed folder's alone
+  std::optional<Torch> torch;
+  std::optional<LibTorchFacts> libtorch;  // none: the executor cannot be started
+  std::string start_fault;                // why
+  std::string limits_fault;               // what this process may not have (ulimit)
+  Machine machine;
+  NvidiaDriver driver;
+};
+
+/// Looks at this machine and at the folder in which this program is, and starts the executor for LibTorch's facts.
+Diagnosis diagnose(const std::string& version);
+
+struct Problem {
+  std::string missing, to_do;
+
+  bool operator==(const Problem&) const = default;
+};
+
+/// What training takes and is not here. A machine without a GPU is whole; one with a GPU that cannot be used is not.
+std::vector<Problem> problems_of(const Diagnosis& diagnosis);
+
+std::string diagnosis_text(const Diagnosis& diagnosis);
+std::string diagnosis_json(const Diagnosis& diagnosis);
+
+/// How the executor tells the tool its facts: on stdout, on the last line that is written there.
+std::string libtorch_facts_json(const LibTorchFacts& facts);
+/// Throws InvalidInput if the text is something else.
+LibTorchFacts parse_libtorch_facts(std::string_view text);
+
+}  // namespace frostpipe

@@ -1,0 +1,52 @@
+// Oracle: what the shell was told to write, and how it was told to end.
+#include "executor/installation/child_output.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+namespace frostpipe {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(ChildOutput, HoldsBothStreamsAndTheExitCode) {
+  const ChildOutput child = output_of({"sh", "-c", "echo to stdout; echo to stderr >&2; exit 7"}, {}, seconds(60));
+  EXPECT_EQ(child.output, "to stdout\n");
+  EXPECT_EQ(child.errors, "to stderr\n");
+  EXPECT_EQ(child.exit_code, 7);
+}
+
+TEST(ChildOutput, HoldsMoreThanAPipeTakes) {
+  const ChildOutput child =
+      output_of({"sh", "-c", "head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero"}, {}, seconds(60));
+  EXPECT_EQ(child.output, std::string(200'000, '\0'));
+  EXPECT_EQ(child.errors, std::string(300'000, '\0'));
+}
+
+TEST(ChildOutput, VariablesStandBesideTheEnvironment) {
+  setenv("FROSTPIPE_TEST_KEPT", "kept", 1);
+  setenv("FROSTPIPE_TEST_REPLACED", "old", 1);
+  const ChildOutput child = output_of({"sh", "-c", "echo $FROSTPIPE_TEST_KEPT $FROSTPIPE_TEST_REPLACED"},
+                                      {{"FROSTPIPE_TEST_REPLACED", "new"}}, seconds(60));
+  EXPECT_EQ(child.output, "kept new\n");
+  EXPECT_STREQ(std::getenv("FROSTPIPE_TEST_REPLACED"), "old");
+}
+
+TEST(ChildOutput, SaysHowAProgramEndedThatDidNotEndItself) {
+  EXPECT_EQ(output_of({"sh", "-c", "kill -ILL $$"}, {}, seconds(60)).exit_code, 128 + 4);
+  EXPECT_EQ(output_of({"/nowhere/program"}, {}, seconds(60)).exit_code, 127);
+}
+
+TEST(ChildOutput, WhatDoesNotEndIsKilled) {
+  const auto start = std::chrono::steady_clock::now();
+  const ChildOutput child = output_of({"sh", "-c", "echo begun; exec sleep 1000"}, {}, seconds(1));
+  EXPECT_EQ(child.exit_code, 128 + 9);
+  EXPECT_EQ(child.output, "begun\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(500));
+}
+
+}  // namespace
+}  // namespace frostpipe
