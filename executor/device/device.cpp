@@ -126,10 +126,10 @@ std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
                          ": LibTorch's CUDA libraries are not complete here. Install torch==2.11.0 with its "
                          "dependencies, or use --device cpu.");
   }
-  using Factory = ComputeDevice* (*)(int);
+  using Factory = ComputeDevice* (*)(int, const char* (*)());
   const auto factory = reinterpret_cast<Factory>(dlsym(handle, "frostpipe_make_cuda_device"));
   if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
-  return std::unique_ptr<ComputeDevice>(factory(local_rank));
+  return std::unique_ptr<ComputeDevice>(factory(local_rank, MemoryMeter::action));
 }
 
 }  // namespace
