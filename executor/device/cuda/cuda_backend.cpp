@@ -97,6 +97,8 @@ class CudaDevice final : public ComputeDevice {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // LibTorch's allocator, for the calls below
     c10::cuda::set_device(index_);
+    if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
+      c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
     explain_out_of_memory(action);
   }
 
