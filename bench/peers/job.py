@@ -2,16 +2,13 @@
 freezing, what is measured and how it is told."""
 import argparse
 import json
-import math
 import statistics
 import time
 
 import order
 import torch
 import workloads
-
-MAX_GRADIENT_NORM = 1.0
-WARM_UP = 0.06  # of the steps
+from optimizing import MAX_GRADIENT_NORM, learning_rate, optimizer_of
 
 
 def parser(description):
@@ -42,23 +39,6 @@ def mini_batches(workload, options):
                        for sample in sorted(samples[begin:begin + window], key=workload.length)]
         found += [samples[begin:begin + size] for begin in range(0, len(samples), size)]
     return found[:options.steps]
-
-
-def learning_rate(step, options):
-    """Rises over the first steps, then falls to 0 on a straight line."""
-    rising = max(1, math.ceil(WARM_UP * options.steps))
-    if step < rising:
-        return options.learning_rate * (step + 1) / rising
-    return options.learning_rate * (options.steps - step) / max(1, options.steps - rising)
-
-
-def optimizer_of(parameters):
-    """AdamW; matrices decay. Fused, which is PyTorch's fastest on the CPU."""
-    parameters = list(parameters)
-    return torch.optim.AdamW([
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
-    ], fused=True)
 
 
 def freezing(text):

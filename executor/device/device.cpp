@@ -104,10 +104,10 @@ class EmulatedDevice final : public CpuDevice {
 
 std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank) {
   void* const module = load_cuda_module();
-  using Factory = ComputeDevice* (*)(int);
+  using Factory = ComputeDevice* (*)(int, const char* (*)());
   const auto factory = reinterpret_cast<Factory>(dlsym(module, "frostpipe_make_cuda_device"));
   if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
-  return std::unique_ptr<ComputeDevice>(factory(local_rank));
+  return std::unique_ptr<ComputeDevice>(factory(local_rank, MemoryMeter::action));
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ void MemoryMeter::set_limit(std::optional<Bytes> bytes, std::string who) {
 }
 
 void MemoryMeter::set_action(const char* action) { current_action = action; }
+const char* MemoryMeter::action() { return current_action; }
 Bytes MemoryMeter::live_bytes() { return live; }
 Bytes MemoryMeter::peak_bytes() { return peak; }
 void MemoryMeter::reset_peak() { peak = live.load(); }

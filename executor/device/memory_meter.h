@@ -17,6 +17,7 @@ class MemoryMeter {
   static void set_limit(std::optional<Bytes> limit, std::string who);
   /// Text for errors: what the rank is doing. Must outlive the action.
   static void set_action(const char* action);
+  static const char* action();
   static Bytes live_bytes();
   static Bytes peak_bytes();
   /// The peak starts again from what is live now.

@@ -141,7 +141,7 @@ class EmulatedStage final : public StageCompute {
 
   void update(const UpdateRule&) override { clock_.pass(update_ns_); }
 
-  double loss() const override { return 0; }
+  at::Tensor loss() const override { return {}; }
 
   at::Tensor evaluate(const MiniBatch&, at::Tensor) override {
     FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate");

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "executor/data/random_numbers.h"
+#include "executor/device/to_device.h"
 #include "executor/models/products.h"
 #include "executor/models/weight_gradients.h"
 
@@ -106,7 +107,7 @@ at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site,
   float* out = kept.data_ptr<float>();
   for (std::size_t sample = 0; sample < values.size(); ++sample)
     out = draw.write(static_cast<std::int64_t>(sample), values[sample], out);
-  return x * (kept.to(x.options()) / (1 - config.dropout));
+  return x * (to_device(kept.to(x.scalar_type()), x.device()) / (1 - config.dropout));
 }
 
 /// Rows of class_tokens.
@@ -147,7 +148,7 @@ at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, cons
 NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch,
                            const at::Device& device)
     : num_tokens_(batch.num_tokens()) {
-  if (makes_one_token(config, layer)) rows_ = class_rows(config, batch).to(device);
+  if (makes_one_token(config, layer)) rows_ = to_device(class_rows(config, batch), device);
 }
 
 at::Tensor NeededTokens::of(const at::Tensor& x) const { return all() ? x : x.index_select(0, rows_); }
@@ -168,11 +169,11 @@ at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
     const TokenRange tokens = batch.tokens_of(sample);
     for (std::int64_t place = tokens.begin; place < tokens.end; ++place) places.push_back(place);
   }
-  return at::tensor(places, at::kLong).to(device);
+  return to_device(at::tensor(places, at::kLong), device);
 }
 
 at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, const MicroBatch& batch) {
-  return x.index_select(0, class_rows(config, batch).to(x.device()));
+  return x.index_select(0, to_device(class_rows(config, batch), x.device()));
 }
 
 at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,

@@ -1,5 +1,6 @@
 #include "executor/models/layer_state.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/dot.h>
@@ -232,9 +233,12 @@ void TouchedGradients::clear() const {
   tensors_.back().zero_();
 }
 
-double TouchedGradients::square_sum() const {
-  double sum = 0;
-  for (const at::Tensor& tensor : tensors_) sum += at::dot(tensor, tensor).to(at::kDouble).item<double>();
+at::Tensor TouchedGradients::square_sum() const {
+  at::Tensor sum;
+  for (const at::Tensor& tensor : tensors_) {
+    const at::Tensor own = at::dot(tensor, tensor).to(at::kDouble);
+    sum = sum.defined() ? sum + own : own;
+  }
   return sum;
 }
 

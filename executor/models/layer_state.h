@@ -98,8 +98,8 @@ class TouchedGradients {
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
   /// Writes the copied rows back.
   void put_back() const;
-  /// Sum of squares, accumulated in the gradients' own precision.
-  double square_sum() const;
+  /// Sum of squares, accumulated in the gradients' own precision. [] float64, on their device
+  at::Tensor square_sum() const;
   /// Sets them to zero in the layer.
   void clear() const;
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "executor/device/to_device.h"
+
 namespace frostpipe {
 namespace {
 
@@ -31,9 +33,9 @@ at::Tensor next_tokens(const MicroBatch& batch) {
   std::vector<std::int64_t> last;
   std::int64_t offset = 0;
   for (const std::int64_t length : lengths) last.push_back((offset += length) - 1);
-  next.index_fill_(0, at::tensor(last, at::kLong).to(next.device()), kIgnored);
+  next.index_fill_(0, to_device(at::tensor(last, at::kLong), next.device()), kIgnored);
   if (!batch.sliced) return next;
-  return next.index_select(0, rows_of_slice(lengths, batch.sliced->tokens).to(next.device()));
+  return next.index_select(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), next.device()));
 }
 
 /// Tokens of a sample that are predicted; 1 where there are none, as a divisor.
@@ -48,7 +50,7 @@ at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, do
     const std::int64_t whole = batch.sliced ? batch.sliced->lengths[i] : batch.lengths[i];
     weights.insert(weights.end(), batch.lengths[i], 1.0 / static_cast<double>(num_predicted(whole)));
   }
-  return (losses * at::tensor(weights, at::kDouble).to(losses.options())).sum();
+  return (losses * to_device(at::tensor(weights, at::kDouble).to(losses.scalar_type()), losses.device())).sum();
 }
 
 /// Loss, tokens predicted, tokens predicted rightly. One sample after the other: beside all logits there is room for
@@ -84,7 +86,7 @@ at::Tensor padded_ends(const at::Tensor& logits, const MicroBatch& batch) {
     for (std::int64_t token = 0; token < batch.lengths[sample]; ++token) rows.push_back(sample * longest + token);
   }
   return at::full({batch.size() * longest, 2}, std::numeric_limits<float>::lowest(), logits.options())
-      .index_copy(0, at::tensor(rows, at::kLong).to(logits.device()), logits)
+      .index_copy(0, to_device(at::tensor(rows, at::kLong), logits.device()), logits)
       .view({batch.size(), longest, 2});
 }
 

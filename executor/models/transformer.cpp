@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "executor/device/to_device.h"
 #include "executor/models/families.h"
 #include "profiles/error.h"
 
@@ -125,8 +126,8 @@ MicroBatch MicroBatch::slice(const TokenRange& tokens, KeyValuesOfLayers& key_va
   slice.sliced = {lengths, tokens, &key_values};
   for (std::int64_t& length : slice.lengths) length = tokens.of(length).count();
   const at::Tensor rows = rows_of_slice(lengths, tokens);
-  if (input.defined()) slice.input = input.index_select(0, rows.to(input.device()));
-  if (token_types.defined()) slice.token_types = token_types.index_select(0, rows.to(token_types.device()));
+  if (input.defined()) slice.input = input.index_select(0, to_device(rows, input.device()));
+  if (token_types.defined()) slice.token_types = token_types.index_select(0, to_device(rows, token_types.device()));
   return slice;
 }
 
@@ -148,7 +149,7 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
   const at::Tensor rows = rows_of_samples(lengths, samples);
   const at::Tensor numbers = at::tensor(at::ArrayRef<std::int64_t>(samples.data(), samples.size()), at::kLong);
   const auto at_index = [](const at::Tensor& all, const at::Tensor& index) {
-    return all.defined() ? all.index_select(0, index.to(all.device())) : all;
+    return all.defined() ? all.index_select(0, to_device(index, all.device())) : all;
   };
   const auto of = [&](const at::Tensor& all) { return at_index(all, is_by_token(all) ? rows : numbers); };
   const auto lengths_of = [&](std::span<const std::int64_t> all) {
@@ -166,7 +167,7 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
 }
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
-  const auto of = [&](const at::Tensor& all) { return all.defined() ? all.to(device) : all; };
+  const auto of = [&](const at::Tensor& all) { return all.defined() ? to_device(all, device) : all; };
   return {lengths, of(input), of(token_types), of(labels), dropout_keys, type};
 }
 

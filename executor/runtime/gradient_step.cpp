@@ -1,14 +1,16 @@
 #include "executor/runtime/gradient_step.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <utility>
 
+#include "executor/device/to_device.h"
 #include "plan/stages.h"
 #include "profiles/error.h"
 
@@ -36,10 +38,10 @@ std::map<int, TouchedGradients> GradientStep::touched_gradients(int stage) const
   return gradients;
 }
 
-double GradientStep::loss() const {
-  double loss = 0;
-  for (const auto& [stage, compute] : parts_.stages) loss += compute->loss();
-  return loss;
+at::Tensor GradientStep::loss() const {
+  for (const auto& [stage, compute] : parts_.stages)
+    if (at::Tensor loss = compute->loss(); loss.defined()) return loss;
+  return {};
 }
 
 void GradientStep::reduce(int stage) {
@@ -51,11 +53,12 @@ void GradientStep::reduce(int stage) {
   // Without a pipeline no other reduction follows: the loss, which every rank is to know, goes with the gradients.
   at::Tensor loss;
   if (is_last && phase_.layout.pipeline_parallel_size == 1 && !gradients.empty()) {
-    loss = at::full({1}, this->loss(), gradients.front().options());
+    loss = at::zeros({1}, gradients.front().options());
+    if (const at::Tensor own = this->loss(); own.defined()) loss.copy_(own);
     gradients.push_back(loss);
   }
   parts_.groups.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
-  if (loss.defined() && phase_.layout.data_parallel_size > 1) reduced_loss_ = loss.item<double>();
+  if (loss.defined() && phase_.layout.data_parallel_size > 1) reduced_loss_ = loss.select(0, 0).to(at::kDouble);
   for (const auto& [layer, touched] : of_stage) touched.put_back();
   gradients_.merge(of_stage);
   if (is_last) reduce_tied();
@@ -90,28 +93,45 @@ void GradientStep::reduce_tied() {
   own.add_(receiving.tensor());
 }
 
-void GradientStep::agree_on_norm() {
-  // [0, blocks): per block; then all layers together; last: the loss. Replica 0 stands for its replicas, whose
-  // gradients are equal.
-  const int blocks = num_blocks(parts_.model);
-  at::Tensor squares = at::zeros({blocks + 2}, at::kDouble);
-  double* const values = squares.data_ptr<double>();
-  values[blocks + 1] = reduced_loss_.value_or(loss());
+at::Tensor GradientStep::own_figures() {
+  std::vector<at::Tensor> on_device;
+  std::vector<int> layers;
+  // Replica 0 stands for its replicas, whose gradients are equal.
   if (coordinate_.replica == 0 || parts_.groups.norm.ranks().size() < 2) {
     for (const auto& [layer, touched] : gradients_) {
-      double square_sum = touched.square_sum();
+      at::Tensor square_sum = touched.square_sum();
       if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
-        square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer))
-                          .to(at::kDouble)
-                          .item<double>();  // counted in the embedding
-      const auto& block = parts_.model.layers[layer].block;
-      if (block) values[*block] += square_sum;
-      values[blocks] += square_sum;
+        square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted in the embedding
+      on_device.push_back(std::move(square_sum));
+      layers.push_back(layer);
     }
   }
-  squares = squares.to(parts_.device.torch_device());
-  parts_.groups.norm.all_reduce_sum({squares}, "OPTIMIZER_STEP: gradient norm");
-  squares = squares.to(at::kCPU);
+  const at::Tensor loss = reduced_loss_.defined() ? reduced_loss_ : this->loss();
+  if (loss.defined()) on_device.push_back(loss);
+
+  const int blocks = num_blocks(parts_.model);
+  at::Tensor figures = at::zeros({blocks + 2}, at::kDouble);
+  if (on_device.empty()) return figures;
+  const at::Tensor host = at::stack(on_device).to(at::kCPU);
+  const double* read = host.data_ptr<double>();
+  double* const values = figures.data_ptr<double>();
+  for (const int layer : layers) {
+    const double square_sum = *read++;
+    if (const auto& block = parts_.model.layers[layer].block) values[*block] += square_sum;
+    values[blocks] += square_sum;
+  }
+  if (loss.defined()) values[blocks + 1] = *read;
+  return figures;
+}
+
+void GradientStep::agree_on_norm() {
+  const int blocks = num_blocks(parts_.model);
+  at::Tensor squares = own_figures();
+  if (parts_.groups.norm.ranks().size() > 1) {
+    squares = to_device(squares, parts_.device.torch_device());
+    parts_.groups.norm.all_reduce_sum({squares}, "OPTIMIZER_STEP: gradient norm");
+    squares = squares.to(at::kCPU);
+  }
   result_.block_square_sums.assign(squares.data_ptr<double>(), squares.data_ptr<double>() + blocks);
   result_.loss = squares.data_ptr<double>()[blocks + 1];
   const double norm = std::sqrt(squares.data_ptr<double>()[blocks]);

@@ -46,8 +46,12 @@ class GradientStep {
   void reduce_tied();
   /// The tied part of a layer's gradients.
   at::Tensor tied_gradient(int layer) const;
+  /// [0, blocks): squares of the gradients' values per block; then of all layers together; last: the loss. Float64, on
+  /// the host, which waits here for all that has been computed.
+  at::Tensor own_figures();
   void agree_on_norm();
-  double loss() const;
+  /// Undefined where no stage of this rank has one.
+  at::Tensor loss() const;
 
   const Phase& phase_;
   int rank_;
@@ -56,7 +60,7 @@ class GradientStep {
   IterationUpdate update_;
   int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train
   std::map<int, TouchedGradients> gradients_;               // by layer, from REDUCE_GRAD on
-  std::optional<double> reduced_loss_;                      // over the replicas, where it is not reduced with the norm
+  at::Tensor reduced_loss_;                                 // over the replicas, where it is not reduced with the norm
   bool norm_is_known_ = false;
   IterationResult result_;
 };

@@ -53,9 +53,9 @@ class StageCompute {
   /// One optimizer step of every layer of the stage that trains.
   virtual void update(const UpdateRule& rule) = 0;
 
-  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size; 0 but on the last
-  /// stage.
-  virtual double loss() const = 0;
+  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size: [] float64, on the
+  /// device. Undefined but on the last stage, and there where no forward has run.
+  virtual at::Tensor loss() const = 0;
 
   /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on
   /// the first stage. The last stage returns the model's answers on the host, [samples, answer_size()] float64.

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <set>
 
+#include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
@@ -133,7 +134,7 @@ class TransformerStage final : public StageCompute {
 
   at::Tensor looked_up_rows() const override {
     const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
-    return tokens.empty() ? at::Tensor() : at::tensor(tokens, at::kLong).to(device_);
+    return tokens.empty() ? at::Tensor() : to_device(at::tensor(tokens, at::kLong), device_);
   }
 
   void update(const UpdateRule& rule) override {
@@ -142,7 +143,7 @@ class TransformerStage final : public StageCompute {
     }
   }
 
-  double loss() const override { return loss_.defined() ? loss_.item<double>() : 0; }
+  at::Tensor loss() const override { return loss_; }
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
@@ -236,7 +237,7 @@ class TransformerStage final : public StageCompute {
 
   CachedRows of_slice(const CachedRows& whole, const MicroBatch& batch) const {
     if (!batch.sliced || !whole.activations.defined()) return whole;
-    const at::Tensor rows = rows_of_slice(batch.sliced->lengths, batch.sliced->tokens).to(device_);
+    const at::Tensor rows = to_device(rows_of_slice(batch.sliced->lengths, batch.sliced->tokens), device_);
     return {whole.activations.index_select(0, rows), whole.layers};
   }
 
@@ -250,7 +251,7 @@ class TransformerStage final : public StageCompute {
     const std::vector<std::int64_t>& lengths = batch.sliced->lengths;
     if (!kept.rows.defined())
       kept.rows = make_activation(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
-    kept.rows.index_copy_(0, rows_of_slice(lengths, batch.sliced->tokens).to(device_), activation);
+    kept.rows.index_copy_(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), device_), activation);
   }
 
   /// Without a graph where the backward will make it.
@@ -272,7 +273,7 @@ class TransformerStage final : public StageCompute {
       }
       const MicroBatch selected = batch.select(members);
       if (selected.num_tokens() == 0) continue;  // all of them end before the slice
-      const at::Tensor index = rows_of_samples(batch.lengths, members).to(device_);
+      const at::Tensor index = to_device(rows_of_samples(batch.lengths, members), device_);
       const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
       const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
       activations.index_copy_(0, index, run_frozen_range(*start, next, from, selected));

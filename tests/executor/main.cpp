@@ -56,6 +56,8 @@ RegisterRankTest::RegisterRankTest(std::string name, RankTest body) {
   std::abort();
 }
 
+bool is_rank_test(const std::string& name) { return registered().contains(name); }
+
 bool passes_on_ranks(const std::string& name, int num_ranks) {
   setenv("FROSTPIPE_RANK_TEST", name.c_str(), 1);
   return launch_local_ranks({.command = {std::filesystem::read_symlink("/proc/self/exe")}, .num_ranks = num_ranks}) ==

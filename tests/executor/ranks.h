@@ -17,6 +17,9 @@ struct RegisterRankTest {
   RegisterRankTest(std::string name, RankTest body);
 };
 
+/// A body has been registered under this name.
+bool is_rank_test(const std::string& name);
+
 /// Starts `num_ranks` processes of this program that run `name`; true if all of them passed.
 bool passes_on_ranks(const std::string& name, int num_ranks);
 

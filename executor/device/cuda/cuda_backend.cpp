@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <vector>
 
@@ -57,9 +58,31 @@ class NcclGroup final : public c10d::ProcessGroupNCCL {
   }
 };
 
+/// Whose memory it is; process-wide, as LibTorch's allocator is.
+std::string& owner() {
+  static std::string who = "this rank";
+  return who;
+}
+
+/// LibTorch's own error would name neither rank nor action.
+void explain_out_of_memory(const char* (*action)()) {
+  static std::once_flag once;
+  std::call_once(once, [action] {
+    allocator::attachOutOfMemoryObserver([action](std::int64_t device, std::size_t wanted, std::size_t limit,
+                                                  std::size_t free) {
+      const Bytes live = allocated(static_cast<c10::DeviceIndex>(device)).current;
+      throw RuntimeFailure(owner() + ": out of memory in " + action() + ": " + std::to_string(wanted) +
+                           " more bytes do not fit on top of " + std::to_string(live) + " live ones; the limit is " +
+                           std::to_string(limit) + " (" + in_gib(limit) + "), the device has " + in_gib(free) +
+                           " free. Use a plan with more stages or smaller micro-batches, or raise memory_limit_bytes "
+                           "in the cluster file.");
+    });
+  });
+}
+
 class CudaDevice final : public ComputeDevice {
  public:
-  explicit CudaDevice(int local_rank) {
+  CudaDevice(int local_rank, const char* (*action)()) {
     let_streams_pass_each_other();
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
@@ -74,16 +97,9 @@ class CudaDevice final : public ComputeDevice {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // LibTorch's allocator, for the calls below
     c10::cuda::set_device(index_);
-    // Shared: the observer stays for as long as the process.
-    allocator::attachOutOfMemoryObserver([who = who_](std::int64_t device, std::size_t wanted, std::size_t limit,
-                                                      std::size_t free) {
-      const Bytes live = allocated(static_cast<c10::DeviceIndex>(device)).current;
-      throw RuntimeFailure(*who + ": out of memory: " + std::to_string(wanted) + " more bytes do not fit on top of " +
-                           std::to_string(live) + " live ones; the limit is " + std::to_string(limit) + " (" +
-                           in_gib(limit) + "), the device has " + in_gib(free) +
-                           " free. Use a plan with more stages or smaller micro-batches, or raise memory_limit_bytes "
-                           "in the cluster file.");
-    });
+    if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
+      c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
+    explain_out_of_memory(action);
   }
 
   std::string type() const override { return "cuda"; }
@@ -126,7 +142,7 @@ class CudaDevice final : public ComputeDevice {
 
   /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more.
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
-    *who_ = who;
+    owner() = who;
     const auto total = static_cast<double>(at::cuda::getDeviceProperties(index_)->totalGlobalMem);
     allocator::setMemoryFraction(limit ? std::min(1.0, static_cast<double>(*limit) / total) : 1.0, index_);
   }
@@ -140,16 +156,15 @@ class CudaDevice final : public ComputeDevice {
   bool is_shared_ = false;
   std::vector<at::cuda::CUDAEvent> marks_;
   Nanoseconds first_mark_ns_ = 0;
-  std::shared_ptr<std::string> who_ = std::make_shared<std::string>("this rank");
 };
 
 }  // namespace
 }  // namespace frostpipe
 
-/// The one entry: see load_cuda_device in executor/device/device.cpp.
-extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank) {
+/// The one entry: see load_cuda_device in executor/device/device.cpp. `action` says what the rank is doing, for errors.
+extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, const char* (*action)()) {
   try {
-    return new frostpipe::CudaDevice(local_rank);
+    return new frostpipe::CudaDevice(local_rank, action);
   } catch (const c10::Error& error) {  // a device that is there but cannot be used: busy, broken, exclusive
     const std::string text = error.what_without_backtrace();
     throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +

@@ -20,6 +20,7 @@
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -75,8 +76,8 @@ struct Outcome {
 };
 
 /// The node's cache as `with` has it.
-std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator& communicator, const Samples& data,
-                                      const TransformerConfig& config, const CacheCase& with) {
+std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator& communicator, const at::Device& device,
+                                      const Samples& data, const TransformerConfig& config, const CacheCase& with) {
   std::vector<int> samples(kSamples);
   std::iota(samples.begin(), samples.end(), 0);
   std::vector<CacheableSample> cacheable;
@@ -92,7 +93,7 @@ std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator&
           .node = 0,
           .samples = samples,
           .hidden_size = config.hidden_size,
-          .compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed)},
+          .compute = at::TensorOptions().dtype(layer_types_of(with.dtype).computed).device(device)},
       cacheable, communicator);
   setrlimit(RLIMIT_NOFILE, &before);
   const bool says_so = cache->note().starts_with("no cache at all: rank 1: ") &&
@@ -115,7 +116,7 @@ std::vector<double> weights_of(RankSession& session, const Model& model, Communi
   for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
     std::vector<double> values(model.layers[layer].parameter_count, 0.0);
     if (holders[layer] == communicator.rank()) {
-      const at::Tensor all = session.layers().at(layer).weights.to(at::kDouble);
+      const at::Tensor all = session.layers().at(layer).weights.to(at::kCPU, at::kDouble);
       std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
     }
     values = communicator.sum(std::move(values));
@@ -131,12 +132,13 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
       is_sliced ? small_config(Family::gpt2, Task::causal_language_modeling) : small_config();
   const Model model = model_of(config, "small");
   const std::unique_ptr<Samples> data = small_samples(config, kSamples);
-  const std::unique_ptr<NodeCache> cache = cached ? make_cache(self, communicator, *data, config, with) : nullptr;
+  const std::unique_ptr<NodeCache> cache =
+      cached ? make_cache(self, communicator, device.torch_device(), *data, config, with) : nullptr;
   const TransformerStageFactory factory({.config = config,
                                          .model = model,
                                          .data = *data,
                                          .types = layer_types_of(with.dtype, with.frozen_dtype),
-                                         .device = at::kCPU,
+                                         .device = device.torch_device(),
                                          .num_moments = optimizer_moments(Optimizer::kSgd),
                                          .cache = cached ? &cache->view() : nullptr});
   RankSession session(model, factory, communicator, device, Optimizer::kSgd, with.dtype);
@@ -190,7 +192,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 
 /// The counts over all ranks, for what a test says of hits.
 Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
-  const auto device = make_device("cpu", self.local_rank);
+  const auto device = test_device(self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   const Outcome computed = run(self, *communicator, *device, parts, with, false);
   const Outcome cached = run(self, *communicator, *device, parts, with, true);

@@ -67,7 +67,7 @@ class LateStage final : public StageCompute {
   }
   at::Tensor looked_up_rows() const override { return inner_->looked_up_rows(); }
   void update(const UpdateRule& rule) override { inner_->update(rule); }
-  double loss() const override { return inner_->loss(); }
+  at::Tensor loss() const override { return inner_->loss(); }
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return inner_->evaluate(batch, std::move(input));
   }

@@ -20,8 +20,8 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   const LayerState state = table_layer(), expected = table_layer();
   const TouchedGradients all(expected, at::Tensor()), touched(state, at::tensor({1, 3}, at::kLong));
   ASSERT_EQ(all.tensors().size(), 1u);
-  EXPECT_EQ(all.square_sum(), 3 * 3 + 4 * 4 + 7 * 7 + 8 * 8 + 11 * 11 + 12 * 12 + 13 * 13);
-  EXPECT_EQ(touched.square_sum(), all.square_sum());
+  EXPECT_EQ(all.square_sum().item<double>(), 3 * 3 + 4 * 4 + 7 * 7 + 8 * 8 + 11 * 11 + 12 * 12 + 13 * 13);
+  EXPECT_EQ(touched.square_sum().item<double>(), all.square_sum().item<double>());
   std::int64_t count = 0;
   for (const at::Tensor& tensor : touched.tensors()) {
     EXPECT_TRUE(tensor.is_contiguous());

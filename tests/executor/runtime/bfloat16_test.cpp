@@ -12,6 +12,7 @@
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -29,7 +30,7 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
                                          .model = model,
                                          .data = *samples,
                                          .types = layer_types_of(dtype),
-                                         .device = at::kCPU,
+                                         .device = device.torch_device(),
                                          .num_moments = 2});
   RankSession session(model, factory, communicator, device, Optimizer::kAdamW, dtype);
   session.tie_embeddings(tied_parameter_count(config));
@@ -60,7 +61,7 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
 }
 
 RANK_TEST(BFloat16, TrainsCloseToFloat32AndKeepsSmallSteps, 2) {
-  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const std::unique_ptr<ComputeDevice> device = test_device(self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   for (const TransformerConfig& config : small_configs()) {
     const Outcome exact = train(*communicator, *device, config, DType::kFloat32, 0.002, 5),

@@ -83,11 +83,10 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   for (auto& [layer, state] : session.layers()) {
     CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
     if (!state.trains()) continue;
-    const at::Tensor expected = reference.gradients[layer];
+    const at::Tensor expected = reference.gradients[layer], gradients = state.gradients.to(at::kCPU);
     std::int64_t offset = 0;
     for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
-      const at::Tensor g0 = expected.narrow(0, offset, spec.count()),
-                       g = state.gradients.narrow(0, offset, spec.count());
+      const at::Tensor g0 = expected.narrow(0, offset, spec.count()), g = gradients.narrow(0, offset, spec.count());
       const double error = l2(g - g0);
       CHECK_RANK(error <= relative * l2(g0) + overall * reference.norm,
                  fmt::format("{}: layer {} {}: error {}, gradient {}, all {}", what, layer, spec.names[0], error,

@@ -58,7 +58,7 @@ struct Job {
       whole->update({.optimizer = Optimizer::kSgd, .learning_rate = 0.01});
       for (auto& [layer, state] : layers)
         if (state.trains()) state.gradients.zero_();
-      losses.push_back(whole->loss());
+      losses.push_back(whole->loss().item<double>());
     }
     return losses;
   }

@@ -16,6 +16,7 @@
 #include "tests/executor/ranks.h"
 #include "tests/executor/shared_device.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 
@@ -32,7 +33,7 @@ struct Expected {
 
 /// Whole job on one rank: its share of everything that the tests need.
 struct Job {
-  explicit Job(const RankEnvironment& self) : Job(self, make_device("cpu", self.local_rank)) {}
+  explicit Job(const RankEnvironment& self) : Job(self, test_device(self.local_rank)) {}
   Job(const RankEnvironment& self, std::unique_ptr<ComputeDevice> with_device)
       : config(small_config()),
         model(model_of(config, "small")),
@@ -60,7 +61,7 @@ struct Job {
                                                                          .model = model,
                                                                          .data = data,
                                                                          .types = layer_types_of(dtype),
-                                                                         .device = at::kCPU,
+                                                                         .device = device->torch_device(),
                                                                          .num_moments = optimizer_moments(optimizer)}));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
     session.tie_embeddings(tied_parameter_count(config));
@@ -70,7 +71,7 @@ struct Job {
 
 /// One rank of it shares its device with another.
 inline Job job_through_host(const RankEnvironment& self) {
-  std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  std::unique_ptr<ComputeDevice> device = test_device(self.local_rank);
   if (self.rank == 1) device = shared(std::move(device));
   Job job(self, std::move(device));
   CHECK_RANK(job.communicator->uses_host_staging(), "one rank shares its device");

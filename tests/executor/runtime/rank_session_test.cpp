@@ -153,7 +153,7 @@ class InterruptedStage final : public StageCompute {
   }
   at::Tensor looked_up_rows() const override { return stage_->looked_up_rows(); }
   void update(const UpdateRule& rule) override { stage_->update(rule); }
-  double loss() const override { return stage_->loss(); }
+  at::Tensor loss() const override { return stage_->loss(); }
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return stage_->evaluate(batch, std::move(input));
   }

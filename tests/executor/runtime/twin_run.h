@@ -21,7 +21,7 @@ namespace frostpipe::test {
 
 /// A number that changes when any weight of the layer does.
 inline double checksum(const at::Tensor& flat) {
-  return (flat.to(at::kDouble) * at::arange(1, flat.numel() + 1, at::TensorOptions().dtype(at::kDouble)))
+  return (flat.to(at::kCPU, at::kDouble) * at::arange(1, flat.numel() + 1, at::TensorOptions().dtype(at::kDouble)))
       .sum()
       .item<double>();
 }
@@ -104,7 +104,7 @@ struct TwinRun {
     // AdamW divides by the root of tiny second moments (the key bias has gradient 0): compared by loss, SGD by weights.
     for (const auto& [layer, state] : session.layers()) {
       const at::Tensor w0 = reference.weights(layer);
-      CHECK_RANK(optimizer != Optimizer::kSgd || l2(state.weights - w0) <= 1e-10 * l2(w0),
+      CHECK_RANK(optimizer != Optimizer::kSgd || l2(state.weights.to(at::kCPU) - w0) <= 1e-10 * l2(w0),
                  fmt::format("step {}: weights of layer {}", step, layer));
     }
     ++step;

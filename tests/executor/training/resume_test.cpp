@@ -16,6 +16,7 @@
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -26,7 +27,7 @@ class Job {
   Job(const RankEnvironment& self, Optimizer optimizer, LayerTypes types = {at::kDouble, at::kDouble})
       : config_(small_config()),
         model_(model_of(config_, "small")),
-        device_(make_device("cpu", self.local_rank)),
+        device_(test_device(self.local_rank)),
         communicator_(Communicator::connect(self, *device_)),
         samples_(small_samples(config_, 11)),
         optimizer_(optimizer),
@@ -34,7 +35,7 @@ class Job {
                   .model = model_,
                   .data = *samples_,
                   .types = types,
-                  .device = at::kCPU,
+                  .device = device_->torch_device(),
                   .num_moments = optimizer_moments(optimizer)}) {
     root_ = communicator_->broadcast(
         (std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
@@ -141,8 +142,8 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
       for (const auto& [layer, moments] : whole->offloaded()) {
         const auto held = unfrozen->layers().find(layer);
         if (held == unfrozen->layers().end()) continue;
-        CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment, moments.first_moment) &&
-                       at::equal(held->second.second_moment, moments.second_moment),
+        CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment.to(at::kCPU), moments.first_moment) &&
+                       at::equal(held->second.second_moment.to(at::kCPU), moments.second_moment),
                    fmt::format("moments of layer {} after unfreezing", layer));
       }
     }

@@ -1,0 +1,62 @@
+"""The tests of the executor that run on a device: forward, backward and update against the CPU, bfloat16, frozen
+layers, limits and errors of memory, a group of one rank, several ranks on one device with every schedule that trains,
+live change, cache, checkpoint and resume."""
+import json
+import re
+
+from programs import NotDone, Trouble, last_line
+from results import Check
+
+ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
+RANKS = "RanksOnDevice.*"
+
+
+def names(programs, pattern):
+    """Of the tests, each with its suite."""
+    said = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
+                        **programs.libraries).stdout
+    found, suite = [], ""
+    for line in said.splitlines():
+        if re.match(r"\S+\.$", line):
+            suite = line
+        elif line.startswith("  "):
+            found.append(suite + line.split()[0])
+    return found
+
+
+def run_test(programs, name):
+    """Figures of one process of the test program."""
+    report = programs.folder / "logs" / f"{programs.num_started + 1:03}.json"
+    done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
+                        most_seconds=300, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
+    if not report.exists():
+        raise Trouble(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
+    tests = [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
+    failures = [failure["failure"] for test in tests for failure in test.get("failures", [])]
+    if failures or done.returncode != 0:
+        # What a rank says of its failure stands on stderr, before what the launcher says.
+        of_ranks = [line for line in done.stderr.splitlines() if line.startswith("rank ")]
+        raise Trouble(" / ".join([*of_ranks[:1], *failures[:1]]).replace("\n", " ") or
+                      f"exit code {done.returncode}: {last_line(done.stderr)}")
+    if not tests:
+        raise Trouble(f"the test program has no test {name}")
+    if all(test["result"] == "SKIPPED" for test in tests):
+        # The device is there, or nothing would be checked: it cannot be used.
+        reasons = [line.strip() for line in done.stdout.splitlines() if line.startswith("device ")]
+        raise Trouble(reasons[0] if reasons else "the test program skipped it")
+    return {}, []
+
+
+def checks(programs):
+    if not programs.options.tests:
+        yield Check("tests", "all"), not_there
+        return
+    filters = programs.options.only_tests
+    found = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
+    for name in [*found, *names(programs, RANKS)]:
+        if not filters or re.search(filters, name):
+            yield Check("tests", name), lambda name=name: run_test(programs, name)
+
+
+def not_there():
+    raise NotDone("frostpipe_executor_tests is not beside the tool; name it with --tests")

@@ -1,0 +1,89 @@
+"""What the machine is: asked of the driver itself, so that nothing need be installed."""
+import ctypes
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+
+MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76  # CUdevice_attribute
+
+
+def gpus():
+    """(GPUs, why there are none)"""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return [], "NVIDIA's driver (libcuda.so.1) is not installed"
+    if (error := driver.cuInit(0)) != 0:
+        return [], f"NVIDIA's driver finds none (cuInit: error {error})"
+    count, version = ctypes.c_int(), ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    found = []
+    for number in range(count.value):
+        device, name, size = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.c_size_t()
+        driver.cuDeviceGet(ctypes.byref(device), number)
+        driver.cuDeviceGetName(name, len(name), device)
+        driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+
+        def attribute(which, of=device):
+            value = ctypes.c_int()
+            driver.cuDeviceGetAttribute(ctypes.byref(value), which, of)
+            return value.value
+
+        found.append({"name": name.value.decode(), "memory_bytes": size.value,
+                      "capability": f"{attribute(MAJOR)}.{attribute(MINOR)}",
+                      "multiprocessors": attribute(MULTIPROCESSORS),
+                      "cuda_of_driver": f"{version.value // 1000}.{version.value % 1000 // 10}"})
+    return found, "" if found else "NVIDIA's driver finds none"
+
+
+def said_by(*command, seconds=60):
+    """Its output; empty where it cannot be had."""
+    if not shutil.which(command[0]):
+        return ""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def memory_bytes():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def torch_of(python):
+    """Version and library folder of the torch that it imports, or why it has none."""
+    code = ("import json, os, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda,"
+            "'sees_gpu': torch.cuda.is_available(), 'folder': os.path.dirname(torch.__file__)}))")
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    if done.returncode != 0:
+        return None, (done.stderr.strip().splitlines() or ["it cannot be imported"])[-1]
+    return json.loads(done.stdout.splitlines()[-1]), ""
+
+
+def all_facts(frostpipe, python, torch):
+    facts = {"gpus": gpus()[0], "processor": processor(), "cores": len(os.sched_getaffinity(0)),
+             "memory_bytes": memory_bytes(), "system": platform.platform(), "python": sys.version.split()[0],
+             "torch_of_python": torch[0] or f"none in {python}: {torch[1]}",
+             "frostpipe": said_by(frostpipe, "--version").splitlines(),
+             "nvidia-smi": said_by("nvidia-smi", "--query-gpu=name,driver_version,pstate,clocks.sm,clocks.max.sm,"
+                                   "power.limit,mig.mode.current,ecc.mode.current", "--format=csv,noheader"),
+             "compute-sanitizer": said_by("compute-sanitizer", "--version").splitlines()[-1:]}
+    if said := said_by(frostpipe, "doctor", "--format", "json"):
+        facts["doctor"] = json.loads(said)
+    return facts

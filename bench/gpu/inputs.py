@@ -1,0 +1,111 @@
+"""Models and data, made up from fixed seeds: nothing is fetched. Weights are the ones that `frostpipe train` starts
+from where a folder has none."""
+import json
+import random
+from dataclasses import dataclass
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LABELS = 8
+SHARE_TO_TRAIN = 0.8
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model and what trains it. Texts have `tokens` tokens each, or up to that many where `varies`."""
+
+    name: str
+    config: dict
+    tokens: int
+    batch: int
+    steps: int
+    varies: bool = False
+    learning_rate: float = 1e-4
+
+    @property
+    def is_gpt2(self):
+        return self.config["model_type"] == "gpt2"
+
+    @property
+    def data(self):
+        return f"{self.name}.{'txt' if self.is_gpt2 else 'tsv'}"
+
+    @property
+    def hidden(self):
+        return self.config["n_embd" if self.is_gpt2 else "hidden_size"]
+
+    def num_samples(self, epochs=1):
+        """So many that an epoch has the job's steps."""
+        return int(self.batch * self.steps / epochs / SHARE_TO_TRAIN + 1)
+
+
+def bert(layers, hidden, vocabulary, positions=512):
+    return {"model_type": "bert", "hidden_size": hidden, "num_hidden_layers": layers,
+            "num_attention_heads": max(2, hidden // 64), "intermediate_size": 4 * hidden,
+            "max_position_embeddings": positions, "vocab_size": vocabulary, "type_vocab_size": 2,
+            "layer_norm_eps": 1e-12, "hidden_act": "gelu"}
+
+
+def gpt2(layers, hidden, vocabulary, positions):
+    return {"model_type": "gpt2", "n_embd": hidden, "n_layer": layers, "n_head": max(2, hidden // 64),
+            "n_positions": positions, "vocab_size": vocabulary, "activation_function": "gelu_new"}
+
+
+FULL = {
+    "quickstart": Job("quickstart", bert(6, 384, 30522) | {"num_attention_heads": 12}, 64, 64, 120,
+                      varies=True, learning_rate=5e-4),
+    "gpt2": Job("gpt2-124m", gpt2(12, 768, 50257, 1024), 1024, 8, 30),
+    "bert": Job("bert-large", bert(24, 1024, 30522), 128, 32, 30),
+    "four_ranks": Job("four-ranks", gpt2(4, 256, 512, 128), 128, 16, 20),
+}
+SMALL = {
+    "quickstart": Job("quickstart", bert(4, 32, 300, 64), 24, 16, 48, varies=True, learning_rate=5e-3),
+    "gpt2": Job("gpt2-small", gpt2(2, 64, 300, 64), 64, 8, 12),
+    "bert": Job("bert-small", bert(2, 64, 300, 64), 32, 8, 12),
+    "four_ranks": Job("four-ranks", gpt2(3, 32, 300, 32), 32, 8, 6),
+}
+SIZES = {"full": FULL, "small": SMALL}
+
+
+def symbols_of_bytes():
+    """GPT-2 writes each byte as a character that can be seen: itself, or one from U+0100 on."""
+    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = iter(range(0x100, 0x200))
+    return [chr(byte if byte in seen else next(hidden)) for byte in range(256)]
+
+
+def write_model(folder, job):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(job.config), encoding="utf-8")
+    if job.is_gpt2:
+        tokens = [*symbols_of_bytes(), "<|endoftext|>"]
+        (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
+        (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+        return
+    words = [f"word{i}" for i in range(job.config["vocab_size"] - len(SPECIAL))]
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in [*SPECIAL, *words]), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}\n',
+                                                  encoding="utf-8")
+
+
+def write_data(path, job, num_samples):
+    draw = random.Random(1)
+    if job.is_gpt2:
+        letters = "abcdefghijklmnopqrstuvwxyz    \n"
+        path.write_text("".join(draw.choices(letters, k=num_samples * job.tokens)), encoding="utf-8")
+        return
+    rows = ["text\tlabel\n"]
+    for i in range(num_samples):
+        label, count = i % LABELS, draw.randint(3, job.tokens - 2) if job.varies else job.tokens
+        # Half of the words are of the label alone, so that there is something to learn.
+        words = [f"word{draw.randrange(10) * LABELS + label if draw.random() < 0.5 else 80 + draw.randrange(200)}"
+                 for _ in range(count)]
+        rows.append(f"{' '.join(words)}\tlabel{label}\n")
+    path.write_text("".join(rows), encoding="utf-8")
+
+
+def write_all(folder, jobs, epochs):
+    """A folder with each job's model, and its data beside it. `epochs` of those that train for several."""
+    for job in jobs.values():
+        write_model(folder / job.name, job)
+        write_data(folder / job.data, job, job.num_samples(epochs if job.varies else 1))
+

@@ -1,0 +1,106 @@
+"""Runs the programs of a check, each for as long as there is time, and keeps what they say in files."""
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+# Variables that would make a program think it is one rank of somebody's job, or compute on another device.
+NOT_PASSED_ON = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_TEST_DEVICE",
+                 "FROSTPIPE_CUDA_REPORT_WAITS")
+LEAST_SECONDS = 5  # left for a program; with less none is started
+
+
+class Trouble(Exception):
+    """A check has failed; its text is the sentence to show."""
+
+
+class NotDone(Exception):
+    """A check cannot be done here; its text says why."""
+
+
+class NoTime(Exception):
+    """The time that was given is over."""
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it said nothing"
+
+
+class Programs:
+    def __init__(self, options, folder, device, deadline):
+        self.options, self.folder, self.device, self.deadline = options, folder, device, deadline
+        self.num_started = 0
+
+    def environment(self, more):
+        environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+        visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
+        environment.update({name: str(value) for name, value in more.items()})
+        return environment
+
+    def run(self, command, most_seconds=600, **more):
+        """Ends the program and all that it has started when its time, or all time, is over."""
+        left = self.deadline - time.monotonic()
+        if left < LEAST_SECONDS:
+            raise NoTime
+        self.num_started += 1
+        base = self.folder / "logs" / f"{self.num_started:03}"
+        begin = time.monotonic()
+        with open(f"{base}.out", "w+b") as out, open(f"{base}.err", "w+b") as err:
+            out.write((" ".join(map(str, command)) + "\n").encode())
+            out.flush()
+            process = subprocess.Popen([*map(str, command)], cwd=self.folder, env=self.environment(more),
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+            try:
+                process.wait(min(left, most_seconds))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if left <= most_seconds:
+                    raise NoTime from None
+                raise Trouble(f"{command[0]} did not end within {most_seconds} s; see {base}.err") from None
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
+            out.seek(0)
+            err.seek(0)
+            said = out.read().decode(errors="replace").partition("\n")[2], err.read().decode(errors="replace")
+        return Done(process.returncode, *said, time.monotonic() - begin)
+
+    def frostpipe(self, *words, code=0, **more):
+        done = self.run([self.options.frostpipe, *words], **more)
+        if done.returncode != code:
+            raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
+                          f"{last_line(done.stderr)} (logs/{self.num_started:03}.err)")
+        return done
+
+    def on_device(self):
+        return ("--device", self.device)
+
+    def train(self, plan, data, run, *words, **more):
+        """The run's summary."""
+        self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words, **more)
+        return self.read(f"{run}/summary.json")
+
+    def compared(self, plan, run):
+        """The run of `compare`: its summary with predictions."""
+        said = self.frostpipe("compare", plan, f"{run}/summary.json", "--format", "json").stdout
+        return next(iter(json.loads(said)["runs"].values()))
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+    def write(self, name, value):
+        (self.folder / name).write_text(json.dumps(value), encoding="utf-8")

@@ -1,0 +1,24 @@
+"""Learning rates and optimizer, as `frostpipe train` defines them."""
+import math
+
+import torch
+
+MAX_GRADIENT_NORM = 1.0
+WARM_UP = 0.06  # of the steps
+
+
+def learning_rate(step, options):
+    """Rises over the first steps, then falls to 0 on a straight line."""
+    rising = max(1, math.ceil(WARM_UP * options.steps))
+    if step < rising:
+        return options.learning_rate * (step + 1) / rising
+    return options.learning_rate * (options.steps - step) / max(1, options.steps - rising)
+
+
+def optimizer_of(parameters):
+    """AdamW; matrices decay. Fused, which is PyTorch's fastest on the CPU."""
+    parameters = list(parameters)
+    return torch.optim.AdamW([
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ], fused=True)

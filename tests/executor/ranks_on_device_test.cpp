@@ -1,0 +1,100 @@
+// Rank tests of other files once more with every rank on CUDA (or on FROSTPIPE_TEST_DEVICE), by their own oracles: one
+// process on the CPU, or the run that nothing disturbs. Where there are fewer GPUs than ranks they share them, so that
+// messages go through host memory.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/executor/ranks.h"
+#include "tests/executor/test_device.h"
+
+namespace frostpipe::test {
+namespace {
+
+struct OnRanks {
+  std::string name;
+  int num_ranks;
+};
+
+/// The whole list is checked everywhere: a test that is renamed is noticed without a GPU.
+void pass_on_device(const std::vector<OnRanks>& tests) {
+  for (const OnRanks& test : tests) ASSERT_TRUE(is_rank_test(test.name)) << "no rank test is called " << test.name;
+  const bool is_given = std::getenv("FROSTPIPE_TEST_DEVICE") != nullptr;
+  if (!is_given) setenv("FROSTPIPE_TEST_DEVICE", "cuda", 1);
+  const auto reason = reason_without_device(std::getenv("FROSTPIPE_TEST_DEVICE"));
+  if (!reason) {
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);  // each rank is a program of its own, and uses few kernels
+    for (const OnRanks& test : tests) EXPECT_TRUE(passes_on_ranks(test.name, test.num_ranks)) << test.name;
+  }
+  if (!is_given) unsetenv("FROSTPIPE_TEST_DEVICE");
+  if (reason) GTEST_SKIP() << *reason;
+}
+
+/// Forward, backward and update of BERT, ViT and GPT-2 with each of their heads; frozen layers among them.
+TEST(RanksOnDevice, EveryHead) {
+  pass_on_device({{"Exactness.EveryHeadOn1StagesX1ReplicasEqualsOneProcess", 1},
+                  {"Exactness.EveryHeadOn2StagesX2ReplicasEqualsOneProcess", 4},
+                  {"Exactness.RunOfEveryHeadThroughReconfigurationsEqualsOneProcess", 2}});
+}
+
+TEST(RanksOnDevice, Bfloat16) { pass_on_device({{"BFloat16.TrainsCloseToFloat32AndKeepsSmallSteps", 2}}); }
+
+/// Recomputing, and dropout, which is the CPU's.
+TEST(RanksOnDevice, RecomputingAndDropout) {
+  pass_on_device(
+      {{"Exactness.GradientsWithRecomputingEqualOneProcess", 2}, {"Exactness.DropoutIsTheSameInEveryLayout", 2}});
+}
+
+/// With those below, every schedule of plans.
+TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
+  pass_on_device({{"Exactness.GradientsOf4StagesX1ReplicasEqualOneProcess", 4},
+                  {"Exactness.SplitBackwardsOf2StagesX1ReplicasEqualOneProcess", 2},
+                  {"WeightDelay.FourStepsOn2StagesEqualOneProcess", 2},
+                  {"WeightDelay.AChangeBeginsWithEqualVersions", 4}});
+}
+
+TEST(RanksOnDevice, SchedulesOfSeveralStagesPerRank) {
+  pass_on_device({{"Schedules.GradientsOnTwoRanksEqualOneProcess", 2},
+                  {"Schedules.GradientsOfEveryHeadEqualOneProcess", 2},
+                  {"Exactness.RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess", 4}});
+}
+
+TEST(RanksOnDevice, TokenSlices) {
+  pass_on_device({{"Slices.GradientsOn2StagesEqualOneProcess", 2},
+                  {"Slices.GradientsThroughHostMemoryEqualOneProcess", 4},
+                  {"Exactness.RunThroughTokenSlicesEqualsOneProcess", 2}});
+}
+
+/// By the allocator's live bytes.
+TEST(RanksOnDevice, NothingOfAnIterationIsLeft) {
+  pass_on_device({{"Schedules.NothingOfAnIterationIsLeftOnTwoRanks", 2}, {"Slices.NothingOfAnIterationIsLeft", 2}});
+}
+
+TEST(RanksOnDevice, LiveChange) {
+  pass_on_device({{"Exactness.SgdRunOf4To2To1StagesEqualsOneProcess", 4},
+                  {"Exactness.AdamWRunOf4To2To1StagesEqualsOneProcess", 4},
+                  {"Exactness.RunWithRanksThatAreIdleForAWhileEqualsOneProcess", 4},
+                  {"Exactness.StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit", 2}});
+}
+
+TEST(RanksOnDevice, ActivationCache) {
+  pass_on_device({{"Cache.AcrossReBasesEqualsComputing", 2},
+                  {"Cache.InSinglePrecisionEqualsComputing", 2},
+                  {"Cache.StoredAsBfloat16IsWithinItsRounding", 2},
+                  {"Cache.OfFrozenLayersInBfloat16EqualsComputing", 2},
+                  {"Cache.WithAPrefixOverSeveralStagesEqualsComputing", 4},
+                  {"Cache.WithTokenSlicesAcrossReBasesEqualsComputing", 2}});
+}
+
+TEST(RanksOnDevice, CheckpointAndResume) {
+  pass_on_device({{"Resume.OnTheSame1StagesX1ReplicasGoesOnToTheBit", 1},
+                  {"Resume.OnTheSame2StagesX2ReplicasGoesOnToTheBit", 4},
+                  {"Resume.WithFrozenLayersInBfloat16GoesOnToTheBit", 2},
+                  {"Resume.InAnotherLayoutTrainsTheSameModel", 4}});
+}
+
+}  // namespace
+}  // namespace frostpipe::test

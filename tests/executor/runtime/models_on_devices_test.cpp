@@ -1,0 +1,143 @@
+// Each family in the widths of real models (heads of 64 values) on a device. Oracle: the same on the CPU. The bodies
+// run on the CPU too, where nothing may differ at all.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/executor/random_weights.h"
+#include "tests/executor/runtime/job.h"
+#include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr int kSamples = 8;
+
+/// Two heads of 64 values, which fused attention takes.
+std::vector<TransformerConfig> wide_configs() {
+  std::vector<TransformerConfig> configs = small_configs();
+  for (TransformerConfig& config : configs) {
+    config.hidden_size = 128;
+    config.intermediate_size = 512;
+  }
+  return configs;
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::map<int, at::Tensor> gradients;  // of the first step, by layer
+  std::map<int, at::Tensor> weights;    // after the last
+};
+
+struct Training {
+  DType dtype = DType::kFloat32;
+  Optimizer optimizer = Optimizer::kSgd;
+  int first_trainable_layer = 0;
+  int steps = 3;
+};
+
+Outcome train(const std::string& device, const TransformerConfig& config, const Training& how) {
+  Job job(RankEnvironment{}, make_device(device, 0));
+  job.train_now(config);
+  const std::unique_ptr<Samples> data = small_samples(config, kSamples);
+  std::vector<int> order(kSamples);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(*data, order, kSamples, 0);
+  RankSession session = job.session(*data, how.optimizer, how.dtype);
+  session.start(small_phase(1, 1, 2, "1F1B", how.first_trainable_layer), 0,
+                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                  randomise_layer(config, layer, kSeed, state);
+                });
+  Outcome outcome;
+  for (int step = 0; step < how.steps; ++step) {
+    Trace trace;
+    const UpdateRule rule{.optimizer = how.optimizer, .learning_rate = 0.002, .weight_decay = 0.1, .step = step + 1};
+    if (step == 0) {
+      session.runner()->run_iteration(batch, nullptr, 0, {.rule = rule, .applied = false}, trace);
+      for (auto& [layer, state] : session.layers()) {
+        if (!state.trains()) continue;
+        outcome.gradients[layer] = state.gradients.to(at::kCPU, at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+        state.gradients.zero_();
+      }
+    }
+    outcome.losses.push_back(
+        session.runner()->run_iteration(batch, nullptr, step, {.rule = rule, .gradient_clip = 1}, trace).loss);
+  }
+  for (const auto& [layer, state] : session.layers()) outcome.weights[layer] = state.weights.to(at::kCPU, at::kDouble);
+  return outcome;
+}
+
+double norm_of_all(const std::map<int, at::Tensor>& tensors) {
+  double squares = 0;
+  for (const auto& [layer, tensor] : tensors) squares += std::pow(l2(tensor), 2);
+  return std::sqrt(squares);
+}
+
+class ModelsOnDevices : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = reason_without_device(GetParam())) GTEST_SKIP() << *reason;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(On, ModelsOnDevices, testing::Values("cpu", "cuda"),
+                         [](const auto& info) { return info.param; });
+
+/// Forward, backward and update in float32, with nothing and with a block frozen, within the design's bounds
+/// (check_gradients.h); updates are a learning rate times gradients.
+TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
+  for (const TransformerConfig& config : wide_configs()) {
+    for (const int first_trainable_layer : {0, 3}) {
+      const Training how{.first_trainable_layer = first_trainable_layer};
+      const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
+      const std::string what = fmt::format("{} from layer {}", name_of(config), first_trainable_layer);
+      const double norm = norm_of_all(expected.gradients);
+      for (const auto& [layer, gradient] : expected.gradients)
+        EXPECT_LE(l2(actual.gradients.at(layer) - gradient), 1e-5 * l2(gradient) + 1e-6 * norm) << what << layer;
+      for (const auto& [layer, weights] : expected.weights)
+        EXPECT_LE(l2(actual.weights.at(layer) - weights), 1e-6 * l2(weights)) << what << layer;
+      for (std::size_t step = 0; step < expected.losses.size(); ++step)
+        EXPECT_NEAR(actual.losses[step], expected.losses[step], 1e-5 * expected.losses[step]) << what;
+    }
+  }
+}
+
+/// bfloat16 has 8 bits: within 2 % of the CPU's own run in bfloat16, whose products are added in another order.
+TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
+  for (const TransformerConfig& config : wide_configs()) {
+    const Training how{.dtype = DType::kBFloat16, .optimizer = Optimizer::kAdamW, .steps = 5};
+    const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
+    for (std::size_t step = 0; step < expected.losses.size(); ++step)
+      EXPECT_NEAR(actual.losses[step], expected.losses[step], 0.02 * expected.losses[step]) << name_of(config);
+  }
+}
+
+/// One update of AdamW with the same gradients, clipped and not: a few roundings of single precision apart.
+TEST_P(ModelsOnDevices, UpdateAsTheCpuDoes) {
+  const std::unique_ptr<ComputeDevice> device = make_device(GetParam(), 0);
+  const TransformerConfig config = wide_configs().front();
+  for (const double scale : {1.0, 0.37}) {
+    std::map<std::string, at::Tensor> weights;
+    for (const at::Device& where : {at::Device(at::kCPU), device->torch_device()}) {
+      LayerState state = make_layer_state(parameters_of(config, 1), layer_types_of(DType::kFloat32), where,
+                                          /*trains=*/true, /*num_moments=*/2);
+      randomise_layer(config, 1, kSeed, state);
+      for (int step = 1; step <= 3; ++step) {
+        state.gradients.copy_(at::arange(state.gradients.numel(), at::TensorOptions().dtype(at::kFloat)).sin());
+        update(state, {.learning_rate = 0.01, .weight_decay = 0.1, .step = step, .gradient_scale = scale});
+      }
+      weights[where == at::Device(at::kCPU) ? "cpu" : "device"] = state.weights.to(at::kCPU);
+    }
+    if (GetParam() == "cpu") weights["device"] = weights["cpu"];
+    EXPECT_LE((weights["device"] - weights["cpu"]).abs().max().item<double>(), 1e-6) << "gradients times " << scale;
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe::test

@@ -1,0 +1,28 @@
+#include "tests/executor/test_device.h"
+
+#include <ATen/Context.h>
+
+#include <cstdlib>
+
+#include "profiles/error.h"
+
+namespace frostpipe::test {
+
+std::unique_ptr<ComputeDevice> test_device(int local_rank) {
+  const char* const type = std::getenv("FROSTPIPE_TEST_DEVICE");
+  if (!type) return make_device("cpu", local_rank);
+  // Sums by atomics come out differently each time: tests that compare bits could not pass.
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  return make_device(type, local_rank);
+}
+
+std::optional<std::string> reason_without_device(const std::string& type) {
+  try {
+    make_device(type, 0);
+    return std::nullopt;
+  } catch (const RuntimeFailure& failure) {
+    return failure.what();
+  }
+}
+
+}  // namespace frostpipe::test

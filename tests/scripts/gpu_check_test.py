@@ -1,0 +1,126 @@
+"""scripts/gpu-check itself: what it says without a GPU, that it goes on after failures, and what it makes of figures.
+The whole of it runs in tests/end_to_end/gpu_check_test.py."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/gpu"))
+sys.path.insert(0, str(ROOT / "bench/peers"))
+import facts
+import inputs
+import order
+from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
+
+BROKEN_TOOL = "#!/bin/sh\necho 'frostpipe: profile: it is broken' >&2\nexit 1\n"
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.tool = self.folder / "frostpipe"
+        self.tool.write_text(BROKEN_TOOL)
+        self.tool.chmod(0o755)
+
+    def run_script(self, *options):
+        return subprocess.run([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe", self.tool, "--python",
+                               "/bin/false", "-o", self.folder / "out", *options], capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    @unittest.skipIf(facts.gpus()[0], "this machine has a GPU")
+    def test_without_a_gpu_it_says_so_in_one_sentence_and_writes_nothing(self):
+        done = self.run_script()
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertRegex(done.stderr, r"^gpu-check: there is no GPU on this machine, so nothing was checked: [^\n]+\n$")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_wrong_use_is_said(self):
+        for options in (["--sections", "all"], ["--device", "tpu"], ["--frostpipe", self.folder / "none"]):
+            done = self.run_script(*options)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("error: ", done.stderr)
+
+    def test_it_goes_on_after_failures_and_keeps_all_results(self):
+        done = self.run_script("--device", "cpu", "--size", "small")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        result = json.loads((self.folder / "out/gpu-check.json").read_text())
+        text = (self.folder / "out/gpu-check.txt").read_text()
+        self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
+        checks = {check["name"]: check for check in result["checks"]}
+        self.assertEqual([check["section"] for check in result["checks"]],
+                         ["tests"] + 4 * ["roads"] + 9 * ["measurements"])
+        self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
+        self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
+        broken = checks["profile, plan, train, compare of the quickstart's model"]
+        self.assertEqual(broken["status"], "failed")
+        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(logs/001\.err\)")
+        self.assertEqual(checks["a checkpoint is gone on from"]["status"], "failed")  # there is none
+        self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
+        for name in checks:
+            self.assertIn(name, text)
+
+    def test_what_does_not_fit_into_the_time_is_left_out(self):
+        self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        result = json.loads((self.folder / "out/gpu-check.json").read_text())
+        self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
+
+
+class ResultsTest(unittest.TestCase):
+    def results(self, judges):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        return Results(pathlib.Path(folder.name), {"facts": {"gpus": []}}, judges)
+
+    def test_targets_are_met_at_their_limits_and_never_by_what_is_no_number(self):
+        self.assertTrue(Target("", 1.05, 1.05).is_met)
+        self.assertFalse(Target("", 1.0501, 1.05).is_met)
+        self.assertTrue(Target("", 0.8, least=0.8).is_met)
+        self.assertFalse(Target("", 0.79, least=0.8).is_met)
+        self.assertFalse(Target("", float("nan"), 1).is_met)
+
+    def test_a_missed_target_counts_where_targets_are_judged(self):
+        for judges in (True, False):
+            results = self.results(judges)
+            results.add(Check("measurements", "a step", targets=[Target("step", 2, 1)]))
+            self.assertEqual(results.is_good(), not judges)
+            self.assertIn("missed    step: 2 (at most 1)", results.text())
+            self.assertEqual(results.verdict(), "1 passed; 1 targets missed" if judges else "1 passed")
+
+    def test_skipped_checks_are_good_and_failed_ones_are_not(self):
+        results = self.results(True)
+        results.add(Check("tests", "a", SKIPPED, note="why"))
+        results.add(Check("tests", "b", LEFT_OUT))
+        self.assertTrue(results.is_good())
+        results.add(Check("tests", "c", FAILED))
+        self.assertFalse(results.is_good())
+        self.assertEqual(results.verdict(), "1 failed, 1 skipped, 1 left out")
+
+
+class InputsTest(unittest.TestCase):
+    def test_data_have_as_many_training_samples_as_an_epoch_of_the_steps_takes(self):
+        with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-") as name:
+            folder = pathlib.Path(name)
+            inputs.write_all(folder, inputs.SMALL, epochs=4)
+            for job in inputs.SMALL.values():
+                epochs = 4 if job.varies else 1
+                if job.is_gpt2:
+                    blocks = len((folder / job.data).read_text()) // job.tokens
+                    training = blocks - int(blocks * 0.2 + 0.5)
+                else:
+                    rows = (folder / job.data).read_text().splitlines()[1:]
+                    labels = [int(row.rpartition("label")[2]) for row in rows]
+                    self.assertEqual(set(labels), set(range(inputs.LABELS)))
+                    training = len(order.hold_out(labels, 0.2, 1)[0])
+                    words = (folder / job.name / "vocab.txt").read_text().splitlines()
+                    self.assertEqual(len(words), job.config["vocab_size"])
+                    self.assertLessEqual({word for row in rows for word in row.split("\t")[0].split()}, set(words))
+                self.assertGreaterEqual(training * epochs, job.batch * job.steps, job.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
