@@ -1,4 +1,4 @@
-"""frostpipe trains by the schedules that PyTorch's pipelining writes; tests/support/schedule_files.py has the oracles."""
+"""Training by the schedules that PyTorch's pipelining writes; tests/support/schedule_files.py has the oracles."""
 import csv
 import sys
 import unittest
