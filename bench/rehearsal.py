@@ -8,6 +8,10 @@ from typing import NamedTuple
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
 
 
+class Trouble(Exception):
+    """Why there are no figures; its text is the sentence to show."""
+
+
 class Span(NamedTuple):
     """Of one action of compute."""
 
@@ -17,23 +21,91 @@ class Span(NamedTuple):
     end_ns: float
 
 
+class Fields(dict):
+    """A JSON object that says which field it lacks."""
+
+    source = ""
+
+    def __missing__(self, name):
+        raise Trouble(f"{self.source}: has no field {name}; is the program of the same version as this script?")
+
+
+def parsed(text, source):
+    """JSON that frostpipe wrote."""
+
+    def fields(pairs):
+        made = Fields(pairs)
+        made.source = source
+        return made
+
+    try:
+        return json.loads(text, object_pairs_hook=fields)
+    except ValueError as error:
+        raise Trouble(f"{source}: is no JSON: {error}") from error
+
+
+def read_json(path):
+    try:
+        return parsed(path.read_text(), path)
+    except OSError as error:
+        raise Trouble(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def frostpipe(program, *words):
-    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+    """What the command prints. Throws Trouble with its last sentence where it fails."""
+    try:
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
+                      ) from error
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
+        raise Trouble(f"{lines[-1]} (from {program} {' '.join(map(str, words))})")
+    return done.stdout
+
+
+def simulate(program, plan):
+    return parsed(frostpipe(program, "simulate", plan, "--format", "json"), f"simulate {plan}")
 
 
 def rehearse(program, plan, run, *options):
-    """The run's summary, with the cluster's links in virtual time. Ends the script where it fails."""
-    words = ("train", plan, "--device", "emulated", "--emulated-links", *options, "-o", run)
-    done = frostpipe(program, *words, "--overwrite")
-    if done.returncode != 0:
-        sys.exit(f"{Path(sys.argv[0]).name}: the rehearsal of {plan} failed: {done.stderr.strip()}\n"
-                 f"to see it alone: {program} {' '.join(map(str, words))}")
-    return json.loads((run / "summary.json").read_text())
+    """The run's summary, with the cluster's links in virtual time."""
+    frostpipe(program, "train", plan, "--device", "emulated", "--emulated-links", *options, "-o", run, "--overwrite")
+    return read_json(run / "summary.json")
 
 
 def compute_spans(run, skipped_steps):
     """Of the traced steps behind the first few, or of all where there are no others."""
-    events = json.loads((run / "trace.json").read_text())["traceEvents"]
+    events = read_json(run / "trace.json")["traceEvents"]
     spans = [Span(event["args"]["step"], event["pid"], 1e3 * event["ts"], 1e3 * (event["ts"] + event["dur"]))
              for event in events if event["ph"] == "X" and event["cat"].replace("_", " ") in COMPUTE]
     return [span for span in spans if span.step >= skipped_steps] or spans
+
+
+class Cases:
+    """Figures of the cases that were asked for, and the names of those that have none."""
+
+    def __init__(self, program):
+        self.version = frostpipe(program, "--version").strip().splitlines()
+        self.figures, self.missing = [], []
+
+    def measure(self, name, function, *arguments):
+        """The figures that the function returns, which are kept; None, with the reason printed, where it has none."""
+        try:
+            figures = function(*arguments)
+        except Trouble as trouble:
+            self.missing.append(name)
+            print(f"{name}: no figures: {trouble}", flush=True)
+            return None
+        self.figures.append(figures)
+        return figures
+
+    def exit_code(self, path):
+        """Writes what there is; 1 where a case is missing."""
+        content = {"frostpipe": self.version, "missing": self.missing, "cases": self.figures}
+        path.write_text(json.dumps(content, indent=1) + "\n")
+        if not self.missing:
+            return 0
+        print(f"{Path(sys.argv[0]).name}: {len(self.missing)} of {len(self.missing) + len(self.figures)} cases have no "
+              f"figures: {', '.join(self.missing)}", file=sys.stderr)
+        return 1

@@ -43,6 +43,11 @@ def measure_of_losses(job, runs):
     return job.rows[0].name
 
 
+def compared_steps(runs):
+    """How many steps' losses are compared: a short run has fewer."""
+    return min([COMPARED_STEPS, *(len(run["losses"]) for by_round in runs.values() for run in by_round.values())])
+
+
 def losses_apart(job, runs, name):
     """Largest difference to the measure in the first steps; None without both."""
     first, own = ([*runs.get(row, {}).values()] for row in (measure_of_losses(job, runs), name))
@@ -93,7 +98,7 @@ def table(job, runs):
         head = ["run", "training [s]", "samples/s", f"times as long as {job.reference}", "accuracy [%]"]
     else:
         head = ["run", "step [ms]", "samples/s", f"times as fast as {job.reference or 'its peer'}"]
-    head.append(f"losses of {COMPARED_STEPS} steps apart")
+    head.append(f"losses of {compared_steps(runs)} steps apart")
     cells = []
     for row in rows:
         times = [time * (1 if job.whole_run else 1000) for time in row["times"]]

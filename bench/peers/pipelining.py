@@ -176,6 +176,19 @@ def run_both(options):
     sys.exit(max(abs(rank.exitcode) for rank in ranks))
 
 
+def check_cuts(parser, options):
+    """A cut fewer than the schedule has stages on these processes."""
+    stages, schedule = len(options.cuts) + 1, options.schedule
+    if schedule in ONE_STAGE:
+        fits, wanted = stages == RANKS, f"{RANKS - 1}"
+    elif schedule in V_SHAPED:
+        fits, wanted = stages == 2 * RANKS, f"{2 * RANKS - 1}"
+    else:
+        fits, wanted = stages > RANKS and stages % RANKS == 0, f"{2 * RANKS - 1}, {3 * RANKS - 1}, ..."
+    if not fits:
+        parser.error(f"--cuts: must be {wanted} for {schedule} on {RANKS} processes, are {stages - 1}")
+
+
 def layers(text):
     return [int(layer) for layer in text.split(",")]
 
@@ -190,9 +203,7 @@ def main():
     options = parser.parse_args()
     if options.kind != "texts":
         parser.error("--kind: must be texts")
-    if (options.schedule in ONE_STAGE) != (len(options.cuts) + 1 == RANKS):
-        parser.error(f"--cuts: {options.schedule} has {'one stage' if options.schedule in ONE_STAGE else 'stages'} a "
-                     f"process, and {len(options.cuts) + 1} are given")
+    check_cuts(parser, options)
     run_both(options)
 
 

@@ -21,6 +21,7 @@ WORDS_PER_TEXT = 140  # each at least a token
 TOKENS_PER_BLOCK = 64
 WORDS = [f"word{i}" for i in range(1000)]  # of the small BERTs
 SHARE_TO_TRAIN = 0.8
+SMALLER_BATCH = 8  # mini-batches of the small BERTs have that many times fewer samples than the largest of rows.py
 
 
 def labels_of(sections):
@@ -113,7 +114,7 @@ def main():
     labels, count = labels_of(options.sections), int(options.samples / SHARE_TO_TRAIN + 0.5)
     write_minilm(options.minilm, labels, options.out / "minilm")
     write_long_texts(words_of(options.minilm), labels, count, options.out / "long-texts.tsv")
-    write_long_texts(WORDS, labels, count // 6, options.out / "pieces.tsv")  # for mini-batches an eighth as large
+    write_long_texts(WORDS, labels, count // SMALLER_BATCH, options.out / "pieces.tsv")
     write_vit(options.out / "vit")
     write_pictures(count, options.out / "pictures.bin")
     write_gpt2(options.out / "gpt2")

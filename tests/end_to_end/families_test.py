@@ -15,20 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
 from end_to_end import EndToEndTest
+from families import BERT, GPT2, VIT, write_model
 
-BERT = tiny_model.config(2)
-VIT = {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-       "intermediate_size": 64, "image_size": 8, "patch_size": 4, "num_channels": 3}
-GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 258,
-        "activation_function": "gelu_new"}
 COLOURS = {"blue": (30, 40, 200), "green": (40, 190, 50), "red": (210, 30, 40)}
-
-
-def byte_alphabet():
-    """GPT-2's characters for the 256 bytes."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    return [chr(byte) if byte in plain else chr(256 + sorted(set(range(256)) - set(plain)).index(byte))
-            for byte in range(256)]
 
 
 def write_png(path, side, colour, noise):
@@ -63,18 +52,6 @@ def write_questions(path, count):
                            "qas": [{"id": f"q{i}", "question": answer,
                                     "answers": [{"text": answer, "answer_start": context.index(answer)}]}]})
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "made up", "paragraphs": paragraphs}]}))
-
-
-def write_model(folder, config, vocabulary):
-    files = {"config.json": config}
-    if vocabulary == "words":
-        files["vocab.txt"] = "\n".join(tiny_model.vocabulary()) + "\n"
-    elif vocabulary == "bytes":
-        files["vocab.json"] = {token: i for i, token in enumerate([*byte_alphabet(), "ab", "<|endoftext|>"])}
-        files["merges.txt"] = "#version: 0.2\na b\n"
-    folder.mkdir(parents=True)
-    for name, content in files.items():
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
 
 
 class FamiliesTest(EndToEndTest):

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-import families_test
+import families
 from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
@@ -16,11 +16,12 @@ FEWER_EPOCHS = 12  # of the unit tests: a signal after a quarter of the steps st
 
 class RecoveryCase(EndToEndTest):
     epochs = EPOCHS
-    references = {}
+    references = {}  # of all tests of the process; a plan's name may mean another plan in another test
 
     def reference(self, plan, *options):
         """The summary and the weights of the run that nothing disturbs."""
-        key = (plan, *options)
+        self.train_arguments(plan, "run", *options)  # gives the plan its length
+        key = ((self.folder / plan).read_text(), self.data, *options)
         if key not in self.references:
             run = self.train(plan, f"reference-{len(self.references)}", *options)
             saved = self.folder / f"reference-{len(self.references)}/model/model.safetensors"
@@ -93,7 +94,7 @@ class ScheduleCase(RecoveryCase):
     def use_gpt2(self):
         """For all that follows: it takes BERT's place, and text alone that of labelled text."""
         shutil.rmtree(self.folder / "model")
-        families_test.write_model(self.folder / "model", {**families_test.GPT2, "n_layer": 4}, "bytes")
+        families.write_model(self.folder / "model", {**families.GPT2, "n_layer": 4}, "bytes")
         self.data = "text.txt"
         self.write(self.data, "the cab is at the lab and the crab is in the cab. " * 60)
         self.run_tool("profile", "--model", "model", "--data", self.data, "--max-tokens", 32, "--global-batch",

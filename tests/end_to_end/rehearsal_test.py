@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-import families_test
+import families
 from end_to_end import HANG_SECONDS, EndToEndTest, processes_naming, rank_of_process
 
 
@@ -164,7 +164,7 @@ class RehearsalTest(RehearsalCase):
         """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout
         and bytes of the plan; after a loss, every step once."""
         # The first stage needs most for the exchange.
-        families_test.write_model(self.folder / "gpt2", {**families_test.GPT2, "vocab_size": 4096}, "bytes")
+        families.write_model(self.folder / "gpt2", {**families.GPT2, "vocab_size": 4096}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
         self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16,
                       "--micro-batch-sizes", "1,4,16", "--nproc-per-node", 4, "--threads-per-rank", 1,

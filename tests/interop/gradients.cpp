@@ -1,11 +1,14 @@
 // One iteration of a small BERT by each of the schedules that are named, for interop_test.py to compare with PyTorch:
-//   frostpipe_interop_gradients FOLDER RANKS NAME/STAGES_PER_RANK/MICRO_BATCHES...
-// Every rank writes the weights and the gradients of its layers to FOLDER/NAME-STAGES_PER_RANK/RANK.safetensors, each
-// tensor by layer, place in the layer and name; rank 0 also the mini-batch, whose samples are equally long.
+//   frostpipe_interop_gradients FOLDER RANKS NAME/STAGES_PER_RANK/MICRO_BATCHES[/CSV]...
+// With a CSV file the schedule is that of its rows, and NAME is one that no builder has. Every rank writes the weights
+// and the gradients of its layers to FOLDER/NAME-STAGES_PER_RANK/RANK.safetensors, each tensor by layer, place in the
+// layer and name; rank 0 also the mini-batch, whose samples are equally long.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -18,6 +21,7 @@
 #include "executor/elastic/launch.h"
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
+#include "plan/schedule_rows.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"
 
@@ -30,6 +34,7 @@ constexpr std::uint64_t kSeed = 5;
 struct Case {
   std::string schedule;
   int virtual_stages, num_micro_batches;
+  std::string csv;  // a file; empty: by name
 };
 
 Case case_of(const std::string& text) {
@@ -38,6 +43,7 @@ Case case_of(const std::string& text) {
   char slash;
   std::getline(stream, found.schedule, '/');
   stream >> found.virtual_stages >> slash >> found.num_micro_batches;
+  if (stream >> slash) std::getline(stream, found.csv);
   return found;
 }
 
@@ -50,6 +56,16 @@ TokenSamples samples_of_equal_length(int num_samples) {
     data.labels.push_back(i * 2 % 3);
   }
   return TokenSamples(std::move(data));
+}
+
+Phase phase_of(const Case& one, int num_ranks) {
+  Phase phase = small_phase(num_ranks, 1, one.num_micro_batches, one.schedule, 0, one.virtual_stages);
+  if (one.csv.empty()) return phase;
+  std::ifstream file(one.csv);
+  const std::string csv{std::istreambuf_iterator<char>(file), {}};
+  set_schedule_rows(phase, one.schedule, rows_of(csv), one.csv);
+  require_schedule_rows(phase, one.csv);
+  return phase;
 }
 
 /// By name; written in the order of the names.
@@ -92,10 +108,9 @@ void run(const Case& one, const RankEnvironment& self, ComputeDevice& device, Co
                                          .device = at::kCPU,
                                          .num_moments = optimizer_moments(Optimizer::kSgd)});
   RankSession session(model, factory, communicator, device, Optimizer::kSgd, DType::kFloat32);
-  session.start(small_phase(self.world_size, 1, one.num_micro_batches, one.schedule, 0, one.virtual_stages), 0,
-                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-                  randomise_layer(config, layer, kSeed, state);
-                });
+  session.start(phase_of(one, self.world_size), 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    randomise_layer(config, layer, kSeed, state);
+  });
   Trace trace;
   session.runner()->run_iteration(batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
 
@@ -124,7 +139,7 @@ int main(int argc, char** argv) {
   using namespace frostpipe;
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc < 4) {
-    std::fprintf(stderr, "usage: %s FOLDER RANKS NAME/STAGES_PER_RANK/MICRO_BATCHES...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s FOLDER RANKS NAME/STAGES_PER_RANK/MICRO_BATCHES[/CSV]...\n", argv[0]);
     return 2;
   }
   try {
