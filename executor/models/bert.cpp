@@ -23,9 +23,10 @@ std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size;
   const std::string a = block_name(block) + "attention.";
-  return {matrix_spec({a + "self.query.weight", a + "self.key.weight", a + "self.value.weight"}, 3 * h, h),
-          matrix_spec({a + "output.dense.weight"}, h, h),
-          bias_spec({a + "self.query.bias", a + "self.key.bias", a + "self.value.bias"}, 3 * h),
+  return {by_rows_of_heads(
+              c, matrix_spec({a + "self.query.weight", a + "self.key.weight", a + "self.value.weight"}, 3 * h, h)),
+          by_columns_of_heads(c, matrix_spec({a + "output.dense.weight"}, h, h)),
+          by_rows_of_heads(c, bias_spec({a + "self.query.bias", a + "self.key.bias", a + "self.value.bias"}, 3 * h)),
           bias_spec({a + "output.dense.bias"}, h),
           scale_spec(a + "output.LayerNorm.weight", h),
           bias_spec({a + "output.LayerNorm.bias"}, h)};
@@ -34,9 +35,12 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block);
-  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
-          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "output.LayerNorm.weight", h),         bias_spec({b + "output.LayerNorm.bias"}, h)};
+  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
+          bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "output.LayerNorm.weight", h),
+          bias_spec({b + "output.LayerNorm.bias"}, h)};
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {

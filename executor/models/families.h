@@ -29,4 +29,11 @@ ParameterSpec matrix_spec(std::vector<std::string> names, std::int64_t out, std:
 ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size);
 ParameterSpec scale_spec(std::string name, std::int64_t size);
 
+/// The same, shared by tensor ranks: by rows, that is by a projection's output, or by columns, its input.
+ParameterSpec by_rows(ParameterSpec spec);
+ParameterSpec by_columns(ParameterSpec spec);
+/// By attention's heads: query, key and value stacked along the rows, and the columns that take what the heads give.
+ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec);
+ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec);
+
 }  // namespace frostpipe

@@ -53,6 +53,29 @@ ParameterSpec scale_spec(std::string name, std::int64_t size) {
   return {.names = {std::move(name)}, .shape = {size}, .start = ParameterSpec::Start::one};
 }
 
+ParameterSpec by_rows(ParameterSpec spec) {
+  spec.share = ParameterSpec::Share::rows;
+  return spec;
+}
+
+ParameterSpec by_columns(ParameterSpec spec) {
+  spec.share = ParameterSpec::Share::columns;
+  return spec;
+}
+
+ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec) {
+  spec = by_rows(std::move(spec));
+  spec.stacked = 3;
+  spec.unit = config.hidden_size / config.num_attention_heads;
+  return spec;
+}
+
+ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec) {
+  spec = by_columns(std::move(spec));
+  spec.unit = config.hidden_size / config.num_attention_heads;
+  return spec;
+}
+
 const FamilyOfModels& family_of(const TransformerConfig& config) {
   switch (config.family) {
     case Family::bert:

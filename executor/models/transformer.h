@@ -55,6 +55,10 @@ struct ParameterSpec {
   bool projects = false;                     // only used by project(): computed with in the compute type
   bool transposed = false;                   // the file has it as [in, out]
   std::vector<std::int64_t> stored_shape{};  // in the file, where it is not that of a piece
+  /// How tensor ranks share it: everybody has the whole, or part of the rows (dimension 0) or columns (dimension 1).
+  enum class Share { whole, rows, columns } share = Share::whole;
+  std::int64_t stacked = 1;  // rows: pieces along dimension 0, each cut by itself
+  std::int64_t unit = 1;     // cut at multiples of this many rows or columns
   std::int64_t count() const;
 };
 

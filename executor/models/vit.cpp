@@ -28,19 +28,24 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
   const std::int64_t h = c.hidden_size;
   const std::string b = block_name(block), a = b + "attention.attention.";
   std::vector<ParameterSpec> specs{
-      matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h),
-      matrix_spec({b + "attention.output.dense.weight"}, h, h), bias_spec({b + "attention.output.dense.bias"}, h),
-      scale_spec(b + "layernorm_before.weight", h), bias_spec({b + "layernorm_before.bias"}, h)};
-  if (c.has_qkv_bias) specs.push_back(bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h));
+      by_rows_of_heads(c, matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h)),
+      by_columns_of_heads(c, matrix_spec({b + "attention.output.dense.weight"}, h, h)),
+      bias_spec({b + "attention.output.dense.bias"}, h), scale_spec(b + "layernorm_before.weight", h),
+      bias_spec({b + "layernorm_before.bias"}, h)};
+  if (c.has_qkv_bias)
+    specs.push_back(by_rows_of_heads(c, bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h)));
   return specs;
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block);
-  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
-          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "layernorm_after.weight", h),          bias_spec({b + "layernorm_after.bias"}, h)};
+  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
+          bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "layernorm_after.weight", h),
+          bias_spec({b + "layernorm_after.bias"}, h)};
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
