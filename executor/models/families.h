@@ -12,9 +12,9 @@ struct FamilyOfModels {
   std::vector<ParameterSpec> (*head_parameters)(const TransformerConfig&);
   at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&);
   at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                          const MicroBatch&);
+                          const MicroBatch&, const TensorRanks&);
   at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                    const MicroBatch&);
+                    const MicroBatch&, const TensorRanks&);
   at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                      const MicroBatch&);
 };

@@ -222,15 +222,15 @@ MicroBatch MicroBatch::without_dropout() const {
 }
 
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
-                         const at::Tensor& input, const MicroBatch& batch) {
+                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks) {
   const FamilyOfModels& family = family_of(config);
   switch (kind_of(config, layer)) {
     case LayerKind::embedding:
       return family.embed(config, parameters, batch);
     case LayerKind::attention:
-      return family.attention(config, layer, parameters, input, batch);
+      return family.attention(config, layer, parameters, input, batch, tensor_ranks);
     case LayerKind::mlp:
-      return family.mlp(config, layer, parameters, input, batch);
+      return family.mlp(config, layer, parameters, input, batch, tensor_ranks);
     default:
       return family.head(config, layer, parameters, input, batch);
   }

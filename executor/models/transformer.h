@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/communication/tensor_parallel.h"
 #include "plan/token_slices.h"
 #include "profiles/model.h"
 
@@ -137,8 +138,10 @@ struct Parameter {
 ///
 /// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.
+///
+/// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them.
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
-                         const at::Tensor& input, const MicroBatch& batch);
+                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 
 /// Tokens of an image as layers see it: its patches and the class token.
 std::int64_t image_tokens(const TransformerConfig& config);

@@ -66,19 +66,21 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                     const MicroBatch& batch) {
+                     const MicroBatch& batch, const TensorRanks& ranks) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined =
-      attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed), batch, /*is_causal=*/false);
-  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
+  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks),
+                                   batch, /*is_causal=*/false);
+  return needed.spread(needed.of(x) +
+                       apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[2], ranks), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-               const MicroBatch& batch) {
+               const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x);
-  const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2])), p[1], p[3]);
+  const at::Tensor added =
+      project_rows(at::gelu(project_columns(layer_norm(c, from, p[4], p[5]), p[0], p[2], ranks)), p[1], p[3], ranks);
   return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
 }
 
