@@ -10,11 +10,12 @@ int num_ranks(const ParallelLayout& layout) {
   return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size;
 }
 
-int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica) {
+int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int tensor) {
   FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < layout.pipeline_parallel_size,
                   "pipeline ranks are those of the layout");
   FROSTPIPE_CHECK(replica >= 0 && replica < layout.data_parallel_size, "replicas are those of the layout");
-  const int index = (pipeline_rank * layout.data_parallel_size + replica) * layout.tensor_parallel_size;
+  FROSTPIPE_CHECK(tensor >= 0 && tensor < layout.tensor_parallel_size, "tensor ranks are those of the layout");
+  const int index = (pipeline_rank * layout.data_parallel_size + replica) * layout.tensor_parallel_size + tensor;
   return layout.placement.empty() ? index : layout.placement.at(index);
 }
 
@@ -26,23 +27,43 @@ std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int 
     index = static_cast<int>(found - layout.placement.begin());
   }
   if (index < 0 || index >= num_ranks(layout)) return std::nullopt;
-  index /= layout.tensor_parallel_size;
-  return MeshCoordinate{.pipeline_rank = index / layout.data_parallel_size,
-                        .replica = index % layout.data_parallel_size};
+  const int pipeline = index / layout.tensor_parallel_size;
+  return MeshCoordinate{.pipeline_rank = pipeline / layout.data_parallel_size,
+                        .replica = pipeline % layout.data_parallel_size,
+                        .tensor = index % layout.tensor_parallel_size};
 }
 
-std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank) {
+std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, int tensor) {
   std::vector<int> ranks;
   for (int replica = 0; replica < layout.data_parallel_size; ++replica)
-    ranks.push_back(rank_of(layout, pipeline_rank, replica));
+    ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
   return ranks;
 }
 
-std::vector<int> pipeline_of(const ParallelLayout& layout, int replica) {
+std::vector<int> pipeline_of(const ParallelLayout& layout, int replica, int tensor) {
   std::vector<int> ranks;
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
-    ranks.push_back(rank_of(layout, pipeline_rank, replica));
+    ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
   return ranks;
+}
+
+std::vector<int> tensor_ranks_of(const ParallelLayout& layout, int pipeline_rank, int replica) {
+  std::vector<int> ranks;
+  for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+    ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
+  return ranks;
+}
+
+std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank) {
+  std::vector<int> ranks;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+    for (const int rank : tensor_ranks_of(layout, pipeline_rank, replica)) ranks.push_back(rank);
+  return ranks;
+}
+
+TensorSlice slice_of(int tensor, int tensor_parallel_size) {
+  FROSTPIPE_CHECK(tensor >= 0 && tensor < tensor_parallel_size, "every tensor rank has a part");
+  return {tensor, tensor + 1, tensor_parallel_size};
 }
 
 }  // namespace frostpipe

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -19,17 +20,34 @@ struct ParallelLayout {
 struct MeshCoordinate {
   int pipeline_rank = 0;
   int replica = 0;
+  int tensor = 0;
   bool operator==(const MeshCoordinate&) const = default;
 };
 
 /// Ranks that the layout uses: p * d * t. Other ranks of the world are idle.
 int num_ranks(const ParallelLayout& layout);
-int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica);
+int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int tensor = 0);
 /// None if `rank` is idle in the layout.
 std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int rank);
-/// Ranks of all replicas of one pipeline rank, replica 0 first.
-std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank);
+/// Ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first.
+std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, int tensor = 0);
 /// Ranks of one pipeline, pipeline rank 0 first.
-std::vector<int> pipeline_of(const ParallelLayout& layout, int replica);
+std::vector<int> pipeline_of(const ParallelLayout& layout, int replica, int tensor = 0);
+/// Ranks that share the layers of one pipeline rank and replica, tensor rank 0 first.
+std::vector<int> tensor_ranks_of(const ParallelLayout& layout, int pipeline_rank, int replica);
+/// Ranks of all replicas and tensor ranks of one pipeline rank, tensor fastest.
+std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank);
+
+/// Of what tensor ranks share, the part [begin / of, end / of). Both ends round down, so parts of one whole meet
+/// without padding, and the parts of two different numbers of tensor ranks are cut at places of their least common
+/// multiple.
+struct TensorSlice {
+  int begin = 0, end = 1, of = 1;
+  std::int64_t begin_in(std::int64_t count) const { return count * begin / of; }
+  std::int64_t end_in(std::int64_t count) const { return count * end / of; }
+  bool operator==(const TensorSlice&) const = default;
+};
+/// The part of one of `tensor_parallel_size` tensor ranks.
+TensorSlice slice_of(int tensor, int tensor_parallel_size);
 
 }  // namespace frostpipe

@@ -79,9 +79,9 @@ struct Communicator::State {
     const auto pass_on = [&](Group& group, int from, int to) {
       if (group.ranks().empty()) return;
       if (coordinate.pipeline_rank == from)
-        group.send(one, rank_of(phase.layout, to, coordinate.replica), 0, what).wait();
+        group.send(one, rank_of(phase.layout, to, coordinate.replica, coordinate.tensor), 0, what).wait();
       if (coordinate.pipeline_rank == to)
-        group.receive(one, rank_of(phase.layout, from, coordinate.replica), 0, what).wait();
+        group.receive(one, rank_of(phase.layout, from, coordinate.replica, coordinate.tensor), 0, what).wait();
     };
     for (const auto& [lower, upper] : talking_pairs(phase)) {  // in one order on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
@@ -89,6 +89,7 @@ struct Communicator::State {
     }
     groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
     groups.replicas.all_reduce_sum({one}, "connecting replicas");
+    groups.tensor.all_reduce_sum({one}, "connecting tensor ranks");
     device->synchronize();
   }
 
@@ -198,7 +199,7 @@ ActiveGroups Communicator::form(const Phase& phase) {
   const std::vector<bool> trains = frostpipe::trains(phase);
   std::vector<int> active, training;
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : replicas_of(layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(layout, pipeline_rank)) {
       active.push_back(rank);
       if (trains[pipeline_rank]) training.push_back(rank);
     }
@@ -212,11 +213,17 @@ ActiveGroups Communicator::form(const Phase& phase) {
       groups.activations_down = state.make_group(active, false);
       groups.gradients_up = state.make_group(active, false);
     }
-    groups.norm = state.make_group(training, false);
   }
+  if (layout.pipeline_parallel_size * layout.tensor_parallel_size > 1) groups.norm = state.make_group(training, false);
+  const auto join = [&](Group& own, std::vector<int> ranks) {
+    Group group = state.make_group(std::move(ranks), false);
+    if (!group.ranks().empty()) own = std::move(group);
+  };
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
-    Group group = state.make_group(replicas_of(layout, pipeline_rank), false);
-    if (!group.ranks().empty()) groups.replicas = std::move(group);
+    for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+      join(groups.replicas, replicas_of(layout, pipeline_rank, tensor));
+    for (int replica = 0; layout.tensor_parallel_size > 1 && replica < layout.data_parallel_size; ++replica)
+      join(groups.tensor, tensor_ranks_of(layout, pipeline_rank, replica));
   }
   if (const auto coordinate = find_coordinate(layout, state.self.rank)) state.connect_pairs(phase, *coordinate, groups);
   return groups;

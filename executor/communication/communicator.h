@@ -17,7 +17,8 @@ struct ActiveGroups {
   // those without messages are empty.
   Group activations_up, activations_down;
   Group gradients_up, gradients_down;
-  Group replicas;  // of the ranks that hold this rank's stages
+  Group replicas;  // of the ranks that hold the same of this rank's stages
+  Group tensor;    // of the tensor ranks that share them; empty where there is one
   Group norm;      // all ranks that train: the global gradient norm
 };
 

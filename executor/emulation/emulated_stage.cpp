@@ -298,7 +298,7 @@ EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStage
                                            ActivationCache* cache)
     : profile_(profile), options_(std::move(options)), clock_(clock), cache_(cache) {}
 
-LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
+LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const TensorSlice&) const {
   const std::int64_t values =
       std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / options_.shrink);
   const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, options_.shrink) : 0,
@@ -313,7 +313,7 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains) const {
 }
 
 std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, int stage,
-                                                               std::map<int, LayerState>&) const {
+                                                               std::map<int, LayerState>&, const TensorRanks&) const {
   return std::make_unique<EmulatedStage>(profile_, options_, clock_, cache_, phase, stage);
 }
 

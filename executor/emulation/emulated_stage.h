@@ -28,9 +28,9 @@ class EmulatedStageFactory final : public StageFactory {
   EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
                        ActivationCache* cache);
   /// Weights hold the layer's number, so that layers differ.
-  LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
-                                           std::map<int, LayerState>& layers) const override;
+  LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override;
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
+                                           const TensorRanks& ranks) const override;
 
  private:
   const Profile& profile_;

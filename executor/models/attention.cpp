@@ -31,6 +31,12 @@ struct Heads {
   at::Tensor query, key, value;
 };
 
+/// Heads of an AttentionInput; tensor ranks have some of the model's each.
+std::int64_t num_heads_of(const TransformerConfig& config, const AttentionInput& input) {
+  const std::int64_t size = config.hidden_size / config.num_attention_heads;
+  return input.query.size(1) / size / (input.key_value.defined() ? 1 : 3);
+}
+
 /// Views of a group's rows of an AttentionInput.
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, std::int64_t num_heads) {
   const auto by_head = [&](const at::Tensor& tensor, std::int64_t length, std::int64_t parts) {
@@ -152,11 +158,12 @@ std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
 }
 
 AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
-                               const NeededTokens& needed) {
-  if (needed.all()) return {.query = project(x, weight, bias)};
-  const std::int64_t hidden = x.size(1);
-  return {.query = project(needed.of(x), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
-          .key_value = project(x, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
+                               const NeededTokens& needed, const TensorRanks& ranks) {
+  if (needed.all()) return {.query = project_columns(x, weight, bias, ranks)};
+  const std::int64_t hidden = weight.value.size(0) / 3;
+  const at::Tensor copied = copy_to(ranks, x);  // once: one sum for both products
+  return {.query = project(needed.of(copied), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
+          .key_value = project(copied, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
 }
 
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
@@ -182,7 +189,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
       has_one_query ? input.key_value.split_with_sizes(tokens) : std::vector<at::Tensor>(groups.size());
   std::vector<at::Tensor> parts;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Heads heads = heads_of({queries[i], others[i]}, groups[i], config.num_attention_heads);
+    const Heads heads = heads_of({queries[i], others[i]}, groups[i], num_heads_of(config, input));
     parts.push_back(joined(attend_group(config, layer, heads, groups[i], batch.dropout_keys, is_causal)));
   }
   return parts.size() == 1 ? parts.front() : at::cat(parts);
@@ -191,7 +198,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
 at::Tensor attend_in_one(const TransformerConfig& config, const AttentionInput& input, const MicroBatch& batch,
                          bool is_causal) {
   const auto key_value = input.key_value.defined() ? std::optional(input.key_value) : std::nullopt;
-  return PackedAttention::apply(input.query, key_value, batch.lengths, config.num_attention_heads, is_causal);
+  return PackedAttention::apply(input.query, key_value, batch.lengths, num_heads_of(config, input), is_causal);
 }
 
 }  // namespace frostpipe

@@ -12,12 +12,13 @@ struct AttentionInput {
   at::Tensor key_value = {};  // undefined: `query` holds all three
 };
 
-/// Of the needed tokens of x, [tokens, hidden]. `weight` and `bias` project to query, key and value side by side.
+/// Of the needed tokens of x, [tokens, hidden]. `weight` and `bias` project to query, key and value side by side, with
+/// tensor ranks to those of the own heads; hidden is then the size of these.
 AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
-                               const NeededTokens& needed);
+                               const NeededTokens& needed, const TensorRanks& ranks = {});
 
-/// Multi-headed attention, -> [queries, hidden]. A token sees its own sample, or, causal, of it itself and those before
-/// it; of a token slice also what earlier slices have left (sliced_attention.h).
+/// Attention of as many heads as the input has, -> [queries, hidden]. A token sees its own sample, or, causal, of it
+/// itself and those before it; of a token slice also what earlier slices have left (sliced_attention.h).
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
                   bool is_causal);
 

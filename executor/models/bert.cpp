@@ -23,9 +23,10 @@ std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size;
   const std::string a = block_name(block) + "attention.";
-  return {matrix_spec({a + "self.query.weight", a + "self.key.weight", a + "self.value.weight"}, 3 * h, h),
-          matrix_spec({a + "output.dense.weight"}, h, h),
-          bias_spec({a + "self.query.bias", a + "self.key.bias", a + "self.value.bias"}, 3 * h),
+  return {by_rows_of_heads(
+              c, matrix_spec({a + "self.query.weight", a + "self.key.weight", a + "self.value.weight"}, 3 * h, h)),
+          by_columns_of_heads(c, matrix_spec({a + "output.dense.weight"}, h, h)),
+          by_rows_of_heads(c, bias_spec({a + "self.query.bias", a + "self.key.bias", a + "self.value.bias"}, 3 * h)),
           bias_spec({a + "output.dense.bias"}, h),
           scale_spec(a + "output.LayerNorm.weight", h),
           bias_spec({a + "output.LayerNorm.bias"}, h)};
@@ -34,9 +35,12 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block);
-  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
-          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "output.LayerNorm.weight", h),         bias_spec({b + "output.LayerNorm.bias"}, h)};
+  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
+          bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "output.LayerNorm.weight", h),
+          bias_spec({b + "output.LayerNorm.bias"}, h)};
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
@@ -54,17 +58,18 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                     const MicroBatch& batch) {
+                     const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(x, p[0], p[2], needed), batch, /*is_causal=*/false);
-  const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch);
+  const at::Tensor joined = attend(c, layer, attention_input(x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
+  const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch);
   return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-               const MicroBatch& batch) {
+               const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor from = needed.of(x), added = project(at::gelu(project(from, p[0], p[2])), p[1], p[3]);
+  const at::Tensor from = needed.of(x),
+                   added = project_rows(at::gelu(project_columns(from, p[0], p[2], ranks)), p[1], p[3], ranks);
   return needed.spread(layer_norm(c, apply_dropout(c, layer, DropoutSite::output, added, batch) + from, p[4], p[5]));
 }
 

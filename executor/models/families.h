@@ -12,9 +12,9 @@ struct FamilyOfModels {
   std::vector<ParameterSpec> (*head_parameters)(const TransformerConfig&);
   at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&);
   at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                          const MicroBatch&);
+                          const MicroBatch&, const TensorRanks&);
   at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                    const MicroBatch&);
+                    const MicroBatch&, const TensorRanks&);
   at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                      const MicroBatch&);
 };
@@ -28,5 +28,12 @@ ParameterSpec table_spec(std::string name, std::int64_t rows, std::int64_t size)
 ParameterSpec matrix_spec(std::vector<std::string> names, std::int64_t out, std::int64_t in);
 ParameterSpec bias_spec(std::vector<std::string> names, std::int64_t size);
 ParameterSpec scale_spec(std::string name, std::int64_t size);
+
+/// The same, shared by tensor ranks: by rows, that is by a projection's output, or by columns, its input.
+ParameterSpec by_rows(ParameterSpec spec);
+ParameterSpec by_columns(ParameterSpec spec);
+/// By attention's heads: query, key and value stacked along the rows, and the columns that take what the heads give.
+ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec);
+ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec);
 
 }  // namespace frostpipe

@@ -54,6 +54,29 @@ struct LinearFunction : Function<LinearFunction> {
   }
 };
 
+struct CopyToTensorRanks : Function<CopyToTensorRanks> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const TensorRanks& ranks) {
+    context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
+    return x.view_as(x);
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const auto ranks = context->saved_data["ranks"].toCapsule();
+    const at::Tensor sum = gradients[0].clone(at::MemoryFormat::Contiguous);
+    static_cast<const TensorParallel&>(*ranks).sum(sum);
+    return {sum, at::Tensor()};
+  }
+};
+
+struct SumOverTensorRanks : Function<SumOverTensorRanks> {
+  /// `partial` is nobody else's.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& partial, const TensorRanks& ranks) {
+    context->mark_dirty({partial});
+    ranks->sum(partial.detach());
+    return partial;
+  }
+  static tensor_list backward(AutogradContext*, const tensor_list& gradients) { return {gradients[0], at::Tensor()}; }
+};
+
 struct EmbeddingFunction : Function<EmbeddingFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& table, const at::Tensor& ids,
                             const at::Tensor& table_gradient) {
@@ -131,6 +154,21 @@ at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter
   const auto converted = bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt;
   if (!at::GradMode::is_enabled()) return times_transposed(x, weight.value, converted);
   return at::linear(x, weight.value, converted);  // of frozen weights, whose input wants a gradient
+}
+
+at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x) {
+  return ranks && x.requires_grad() ? CopyToTensorRanks::apply(x, ranks) : x;
+}
+
+at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
+                           const TensorRanks& ranks) {
+  return project(copy_to(ranks, x), weight, bias);
+}
+
+at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const TensorRanks& ranks) {
+  if (!ranks) return project(x, weight, bias);
+  const at::Tensor sum = SumOverTensorRanks::apply(project(x, weight, Parameter{}), ranks);
+  return sum + bias.value.to(sum.scalar_type());
 }
 
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {

@@ -11,6 +11,17 @@ namespace frostpipe {
 /// tensor.
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias);
 
+/// The same of a matrix that tensor ranks share by rows, its output's columns: each has some of them. The input is the
+/// same on all, and so is its gradient, which is summed over them. [.., in] -> [.., own out]
+at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
+                           const TensorRanks& ranks);
+/// And of one that they share by columns, its input's: the output is summed over them before the bias, which all have,
+/// is added. [.., own in] -> [.., out]
+at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const TensorRanks& ranks);
+
+/// x itself, with a gradient that is summed over the tensor ranks: where each computes something else with it.
+at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x);
+
 /// Rows of a table, whose backward adds rows into the table's gradient. [..] -> [.., hidden]
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 

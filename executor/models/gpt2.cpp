@@ -35,9 +35,9 @@ std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
 std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size;
   const std::string b = block_name(block), a = b + "attn.";
-  return {transposed_spec(a + "c_attn.weight", 3 * h, h),
-          adding_spec(c, a + "c_proj.weight", h, h),
-          bias_spec({a + "c_attn.bias"}, 3 * h),
+  return {by_rows_of_heads(c, transposed_spec(a + "c_attn.weight", 3 * h, h)),
+          by_columns_of_heads(c, adding_spec(c, a + "c_proj.weight", h, h)),
+          by_rows_of_heads(c, bias_spec({a + "c_attn.bias"}, 3 * h)),
           bias_spec({a + "c_proj.bias"}, h),
           scale_spec(b + "ln_1.weight", h),
           bias_spec({b + "ln_1.bias"}, h)};
@@ -46,9 +46,12 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block), m = b + "mlp.";
-  return {transposed_spec(m + "c_fc.weight", f, h), adding_spec(c, m + "c_proj.weight", h, f),
-          bias_spec({m + "c_fc.bias"}, f),          bias_spec({m + "c_proj.bias"}, h),
-          scale_spec(b + "ln_2.weight", h),         bias_spec({b + "ln_2.bias"}, h)};
+  return {by_rows(transposed_spec(m + "c_fc.weight", f, h)),
+          by_columns(adding_spec(c, m + "c_proj.weight", h, f)),
+          by_rows(bias_spec({m + "c_fc.bias"}, f)),
+          bias_spec({m + "c_proj.bias"}, h),
+          scale_spec(b + "ln_2.weight", h),
+          bias_spec({b + "ln_2.bias"}, h)};
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
@@ -70,18 +73,20 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                     const MicroBatch& batch) {
+                     const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined =
-      attend(c, layer, attention_input(layer_norm(c, x, p[4], p[5]), p[0], p[2], needed), batch, /*is_causal=*/true);
-  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[3]), batch));
+  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks),
+                                   batch, /*is_causal=*/true);
+  return needed.spread(needed.of(x) +
+                       apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-               const MicroBatch& batch) {
+               const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x);
-  const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2]), "tanh"), p[1], p[3]);
+  const at::Tensor added = project_rows(
+      at::gelu(project_columns(layer_norm(c, from, p[4], p[5]), p[0], p[2], ranks), "tanh"), p[1], p[3], ranks);
   return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
 }
 

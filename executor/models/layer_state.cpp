@@ -125,6 +125,7 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
   LayerState state;
   std::int64_t count = 0;
   for (const ParameterSpec& spec : specs) {
+    if (spec.share != ParameterSpec::Share::whole) state.shared.push_back({count, spec.count()});
     count += spec.count();
     if (spec.matrix) state.num_decayed += spec.count();
   }
@@ -211,6 +212,15 @@ void update(LayerState& state, const UpdateRule& rule) {
     step_range(state.num_decayed, count, 0);
   }
   round_version(state.weights, state.rounded, state.parameters);
+}
+
+at::Tensor shared_square_sum(const LayerState& state) {
+  at::Tensor sum = at::zeros({}, state.gradients.options().dtype(at::kDouble));
+  for (const FlatRange& range : state.shared) {
+    const at::Tensor own = state.gradients.narrow(0, range.begin, range.count);
+    sum += at::dot(own, own).to(at::kDouble);
+  }
+  return sum;
 }
 
 TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : rows_(std::move(rows)) {

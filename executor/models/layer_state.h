@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "plan/layout.h"
 #include "profiles/dtype.h"
 #include "profiles/optimizer.h"
 
@@ -15,6 +16,11 @@ struct WeightVersion {
   at::Tensor weights;  // [n]; undefined where there is no such version
   at::Tensor rounded;
   std::vector<Parameter> parameters;
+};
+
+/// Values [begin, begin + count) of a flat buffer.
+struct FlatRange {
+  std::int64_t begin = 0, count = 0;
 };
 
 /// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another
@@ -32,6 +38,8 @@ struct LayerState {
   /// Where updates are delayed by one: the version before the last update, which an iteration computes its gradients
   /// with. They are views of the same `gradients`.
   WeightVersion older;
+  TensorSlice slice;              // of what tensor ranks share of the layer
+  std::vector<FlatRange> shared;  // that part; all other values are the same on every tensor rank
   bool trains() const { return gradients.defined(); }
 };
 
@@ -52,7 +60,8 @@ struct LayerTypes {
 /// bfloat16 keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
-/// Weights uninitialised, gradients and moments zero (moments only for AdamW).
+/// Weights uninitialised, gradients and moments zero (moments only for AdamW). `specs`: what the rank holds, see
+/// parameters_of in shards.h.
 LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
                             bool trains, int num_moments);
 
@@ -88,6 +97,9 @@ struct UpdateRule {
 /// One optimizer step of a trainable layer, from its newest weights; those it keeps as the older ones where there are
 /// such. Its gradients stay for the caller to clear (TouchedGradients).
 void update(LayerState& state, const UpdateRule& rule);
+
+/// Sum of squares of the gradients that only this tensor rank has. [] float64, on their device
+at::Tensor shared_square_sum(const LayerState& state);
 
 /// What of a layer's gradients may differ from zero: everything, or of its first parameter, a table, these rows alone.
 class TouchedGradients {

@@ -69,15 +69,13 @@ class SliceView {
 
   /// Rows of the slice, `parts` values of hidden size in each -> [samples, tokens of the slice, parts, heads, size]
   at::Tensor rows_of(const at::Tensor& all, const Group& group, std::int64_t parts) const {
-    const std::int64_t heads = settings_.config.num_attention_heads;
     return all.narrow(0, group.first_row, group.rows())
-        .view({group.samples.samples, group.tokens.count(), parts, heads, all.size(1) / parts / heads});
+        .view({group.samples.samples, group.tokens.count(), parts, all.size(1) / parts / head_size(), head_size()});
   }
   /// Rows of whole samples, up to the slice's end -> [samples, tokens, 2, heads, size]
   at::Tensor pairs_of(const at::Tensor& all, const Group& group) const {
-    const std::int64_t heads = settings_.config.num_attention_heads;
     return all.narrow(0, group.samples.first_token, group.samples.tokens())
-        .view({group.samples.samples, group.samples.length, 2, heads, all.size(1) / 2 / heads})
+        .view({group.samples.samples, group.samples.length, 2, all.size(1) / 2 / head_size(), head_size()})
         .narrow(1, 0, group.tokens.end);
   }
   SliceHeads heads_of(const at::Tensor& query, const Group& group) const {
@@ -87,6 +85,8 @@ class SliceView {
   }
 
  private:
+  std::int64_t head_size() const { return settings_.config.hidden_size / settings_.config.num_attention_heads; }
+
   const SliceSettings& settings_;
   std::vector<Group> groups_;
   std::vector<EqualLengths> of_threads_;

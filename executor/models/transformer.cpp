@@ -53,6 +53,29 @@ ParameterSpec scale_spec(std::string name, std::int64_t size) {
   return {.names = {std::move(name)}, .shape = {size}, .start = ParameterSpec::Start::one};
 }
 
+ParameterSpec by_rows(ParameterSpec spec) {
+  spec.share = ParameterSpec::Share::rows;
+  return spec;
+}
+
+ParameterSpec by_columns(ParameterSpec spec) {
+  spec.share = ParameterSpec::Share::columns;
+  return spec;
+}
+
+ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec) {
+  spec = by_rows(std::move(spec));
+  spec.stacked = 3;
+  spec.unit = config.hidden_size / config.num_attention_heads;
+  return spec;
+}
+
+ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec) {
+  spec = by_columns(std::move(spec));
+  spec.unit = config.hidden_size / config.num_attention_heads;
+  return spec;
+}
+
 const FamilyOfModels& family_of(const TransformerConfig& config) {
   switch (config.family) {
     case Family::bert:
@@ -199,15 +222,15 @@ MicroBatch MicroBatch::without_dropout() const {
 }
 
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
-                         const at::Tensor& input, const MicroBatch& batch) {
+                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks) {
   const FamilyOfModels& family = family_of(config);
   switch (kind_of(config, layer)) {
     case LayerKind::embedding:
       return family.embed(config, parameters, batch);
     case LayerKind::attention:
-      return family.attention(config, layer, parameters, input, batch);
+      return family.attention(config, layer, parameters, input, batch, tensor_ranks);
     case LayerKind::mlp:
-      return family.mlp(config, layer, parameters, input, batch);
+      return family.mlp(config, layer, parameters, input, batch, tensor_ranks);
     default:
       return family.head(config, layer, parameters, input, batch);
   }

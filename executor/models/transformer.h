@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/communication/tensor_parallel.h"
 #include "plan/token_slices.h"
 #include "profiles/model.h"
 
@@ -55,6 +56,10 @@ struct ParameterSpec {
   bool projects = false;                     // only used by project(): computed with in the compute type
   bool transposed = false;                   // the file has it as [in, out]
   std::vector<std::int64_t> stored_shape{};  // in the file, where it is not that of a piece
+  /// How tensor ranks share it: everybody has the whole, or part of the rows (dimension 0) or columns (dimension 1).
+  enum class Share { whole, rows, columns } share = Share::whole;
+  std::int64_t stacked = 1;  // rows: pieces along dimension 0, each cut by itself
+  std::int64_t unit = 1;     // cut at multiples of this many rows or columns
   std::int64_t count() const;
 };
 
@@ -133,8 +138,10 @@ struct Parameter {
 ///
 /// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.
+///
+/// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them.
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
-                         const at::Tensor& input, const MicroBatch& batch);
+                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 
 /// Tokens of an image as layers see it: its patches and the class token.
 std::int64_t image_tokens(const TransformerConfig& config);

@@ -28,19 +28,24 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
   const std::int64_t h = c.hidden_size;
   const std::string b = block_name(block), a = b + "attention.attention.";
   std::vector<ParameterSpec> specs{
-      matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h),
-      matrix_spec({b + "attention.output.dense.weight"}, h, h), bias_spec({b + "attention.output.dense.bias"}, h),
-      scale_spec(b + "layernorm_before.weight", h), bias_spec({b + "layernorm_before.bias"}, h)};
-  if (c.has_qkv_bias) specs.push_back(bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h));
+      by_rows_of_heads(c, matrix_spec({a + "query.weight", a + "key.weight", a + "value.weight"}, 3 * h, h)),
+      by_columns_of_heads(c, matrix_spec({b + "attention.output.dense.weight"}, h, h)),
+      bias_spec({b + "attention.output.dense.bias"}, h), scale_spec(b + "layernorm_before.weight", h),
+      bias_spec({b + "layernorm_before.bias"}, h)};
+  if (c.has_qkv_bias)
+    specs.push_back(by_rows_of_heads(c, bias_spec({a + "query.bias", a + "key.bias", a + "value.bias"}, 3 * h)));
   return specs;
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
   const std::int64_t h = c.hidden_size, f = c.intermediate_size;
   const std::string b = block_name(block);
-  return {matrix_spec({b + "intermediate.dense.weight"}, f, h), matrix_spec({b + "output.dense.weight"}, h, f),
-          bias_spec({b + "intermediate.dense.bias"}, f),        bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "layernorm_after.weight", h),          bias_spec({b + "layernorm_after.bias"}, h)};
+  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
+          bias_spec({b + "output.dense.bias"}, h),
+          scale_spec(b + "layernorm_after.weight", h),
+          bias_spec({b + "layernorm_after.bias"}, h)};
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
@@ -61,19 +66,21 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                     const MicroBatch& batch) {
+                     const MicroBatch& batch, const TensorRanks& ranks) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined =
-      attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed), batch, /*is_causal=*/false);
-  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, project(joined, p[1], p[2]), batch));
+  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks),
+                                   batch, /*is_causal=*/false);
+  return needed.spread(needed.of(x) +
+                       apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[2], ranks), batch));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-               const MicroBatch& batch) {
+               const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
   const at::Tensor from = needed.of(x);
-  const at::Tensor added = project(at::gelu(project(layer_norm(c, from, p[4], p[5]), p[0], p[2])), p[1], p[3]);
+  const at::Tensor added =
+      project_rows(at::gelu(project_columns(layer_norm(c, from, p[4], p[5]), p[0], p[2], ranks)), p[1], p[3], ranks);
   return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
 }
 

@@ -50,9 +50,11 @@ void GradientStep::reduce(int stage) {
   for (const auto& [layer, touched] : of_stage)
     gradients.insert(gradients.end(), touched.tensors().begin(), touched.tensors().end());
   const bool is_last = ++num_reduced_ == num_stages_;
-  // Without a pipeline no other reduction follows: the loss, which every rank is to know, goes with the gradients.
+  // Without a pipeline and tensor ranks no other reduction follows: the loss, which every rank is to know, goes with
+  // the gradients.
   at::Tensor loss;
-  if (is_last && phase_.layout.pipeline_parallel_size == 1 && !gradients.empty()) {
+  const bool is_alone = phase_.layout.pipeline_parallel_size == 1 && phase_.layout.tensor_parallel_size == 1;
+  if (is_last && is_alone && !gradients.empty()) {
     loss = at::zeros({1}, gradients.front().options());
     if (const at::Tensor own = this->loss(); own.defined()) loss.copy_(own);
     gradients.push_back(loss);
@@ -82,7 +84,7 @@ void GradientStep::reduce_tied() {
   // Both add the same two numbers: sums are equal to the bit.
   const at::Tensor own = tied_gradient(has_first ? 0 : last_layer);
   const int other = pipeline_rank_of(phase_, has_first ? last_stage : 0);
-  const int peer = rank_of(phase_.layout, other, coordinate_.replica);
+  const int peer = rank_of(phase_.layout, other, coordinate_.replica, coordinate_.tensor);
   Group &up = parts_.groups.activations_up, &down = parts_.groups.gradients_down;
   const bool is_lower = coordinate_.pipeline_rank < other;
   const std::string what = "REDUCE_GRAD: tied embeddings";
@@ -93,20 +95,27 @@ void GradientStep::reduce_tied() {
   own.add_(receiving.tensor());
 }
 
+at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) const {
+  if (coordinate_.tensor > 0) return shared_square_sum(parts_.layers.at(layer));
+  at::Tensor square_sum = touched.square_sum();
+  if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
+    square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted in the embedding
+  return square_sum;
+}
+
 at::Tensor GradientStep::own_figures() {
   std::vector<at::Tensor> on_device;
   std::vector<int> layers;
-  // Replica 0 stands for its replicas, whose gradients are equal.
   if (coordinate_.replica == 0 || parts_.groups.norm.ranks().size() < 2) {
     for (const auto& [layer, touched] : gradients_) {
-      at::Tensor square_sum = touched.square_sum();
-      if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
-        square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted in the embedding
-      on_device.push_back(std::move(square_sum));
+      on_device.push_back(square_sum(layer, touched));
       layers.push_back(layer);
     }
   }
-  const at::Tensor loss = reduced_loss_.defined() ? reduced_loss_ : this->loss();
+  // Tensor ranks have the same.
+  const at::Tensor loss = reduced_loss_.defined()   ? reduced_loss_
+                          : coordinate_.tensor == 0 ? this->loss()
+                                                    : at::Tensor();
   if (loss.defined()) on_device.push_back(loss);
 
   const int blocks = num_blocks(parts_.model);

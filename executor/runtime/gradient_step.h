@@ -52,6 +52,9 @@ class GradientStep {
   void agree_on_norm();
   /// Undefined where no stage of this rank has one.
   at::Tensor loss() const;
+  /// Squares of what this rank stands for: replica 0 for its replicas, whose gradients are equal, and of tensor ranks
+  /// the first for what all of them have.
+  at::Tensor square_sum(int layer, const TouchedGradients& touched) const;
 
   const Phase& phase_;
   int rank_;

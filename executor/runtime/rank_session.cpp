@@ -21,7 +21,8 @@ void RankSession::start(const Phase& phase, int step,
   if (const auto coordinate = find_coordinate(phase.layout, communicator_.rank())) {
     for (const LayerRange& range : layers_on(phase, coordinate->pipeline_rank)) {
       for (int layer = range.begin; layer < range.end; ++layer) {
-        LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer);
+        LayerState state = factory_.make_layer(layer, layer >= phase.first_trainable_layer,
+                                               slice_of(coordinate->tensor, phase.layout.tensor_parallel_size));
         fill(layer, state, offloaded_);
         layers_.emplace(layer, std::move(state));
       }
@@ -89,9 +90,11 @@ void RankSession::keep_two_versions() {
 void RankSession::make_runner() {
   if (weight_delay(phase_) > 0) keep_two_versions();
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
+    const TensorRanks ranks =
+        phase_.layout.tensor_parallel_size > 1 ? c10::make_intrusive<TensorParallel>(groups_.tensor) : TensorRanks();
     for (const int stage : stages_on(phase_, coordinate->pipeline_rank)) {
-      stages_[stage] = factory_.make_stage(phase_, stage, layers_);
-      if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_);
+      stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
+      if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
     }
     runner_.emplace(phase_, communicator_.rank(),
                     RankParts{model_, layers_, stages_, groups_, device_,

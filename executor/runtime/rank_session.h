@@ -52,9 +52,10 @@ class RankSession {
   std::map<int, OffloadedMoments>& offloaded() { return offloaded_; }
   /// False before start().
   bool has_phase() const { return !phase_.partition.empty(); }
-  /// Rank that holds each layer: replica 0's.
+  /// Rank that holds each layer: replica 0's, of tensor ranks the first.
   std::vector<int> holders() const;
-  /// True on the one rank that reports the gradients' figures: replica 0 of the last stage.
+  /// True on the one rank that reports the gradients' figures: replica 0 of the last stage, of
+  /// tensor ranks the first.
   bool reports_figures() const;
 
  private:

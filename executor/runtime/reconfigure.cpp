@@ -24,11 +24,14 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
   const at::NoGradGuard no_grad;
   // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
   std::vector<Transfer> transfers;
+  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, communicator.rank());
   for (const TensorMove& move : moves) {
     const bool gives = move.from_rank == communicator.rank(), takes = move.to_rank == communicator.rank();
     if (!gives && !takes) continue;
     if (takes) {
-      LayerState arriving = factory.make_layer(move.layer, move.layer >= after.first_trainable_layer);
+      FROSTPIPE_CHECK(coordinate, "idle ranks take no layers");
+      LayerState arriving = factory.make_layer(move.layer, move.layer >= after.first_trainable_layer,
+                                               slice_of(coordinate->tensor, after.layout.tensor_parallel_size));
       FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second,
                       "a layer moves only to ranks that lack it");
     }
@@ -44,7 +47,6 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     }
   }
   for (Transfer& transfer : transfers) transfer.wait();
-  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, communicator.rank());
   std::erase_if(layers, [&](const auto& entry) {
     if (!coordinate) return true;
     const std::vector<LayerRange> needed = layers_on(after, coordinate->pipeline_rank);

@@ -63,6 +63,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
       (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);
       continue;
     }
+    if (coordinate_.tensor > 0) continue;  // the first tensor rank says the same
     const double* found = output.data_ptr<double>();
     for (std::size_t i = 0; i < batch.samples.size(); ++i, found += size) {
       const int index = by_length[static_cast<std::size_t>(batches[place.second].begin) + i];

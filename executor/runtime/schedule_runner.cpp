@@ -85,7 +85,7 @@ ScheduleRunner::~ScheduleRunner() = default;
 std::vector<int> ScheduleRunner::pipeline() const {
   std::vector<int> ranks;
   for (int pipeline_rank = 0; pipeline_rank < phase_.layout.pipeline_parallel_size; ++pipeline_rank)
-    ranks.push_back(rank_of(phase_.layout, pipeline_rank, coordinate_.replica));
+    ranks.push_back(rank_of(phase_.layout, pipeline_rank, coordinate_.replica, coordinate_.tensor));
   return ranks;
 }
 

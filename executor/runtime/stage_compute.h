@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/communication/tensor_parallel.h"
 #include "executor/loading/samples.h"
 #include "executor/models/layer_state.h"
 #include "executor/runtime/part.h"
@@ -67,11 +68,11 @@ class StageCompute {
 class StageFactory {
  public:
   virtual ~StageFactory() = default;
-  /// Weights uninitialised.
-  virtual LayerState make_layer(int layer, bool trains) const = 0;
-  /// Stage `stage` of the phase; `layers` holds at least its layers and outlives it.
-  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
-                                                   std::map<int, LayerState>& layers) const = 0;
+  /// Weights uninitialised. `slice`: of what tensor ranks share of it.
+  virtual LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const = 0;
+  /// Stage `stage` of the phase; `layers` holds at least its layers and outlives it. `ranks`: that share the layers.
+  virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
+                                                   const TensorRanks& ranks) const = 0;
 };
 
 }  // namespace frostpipe

@@ -12,6 +12,7 @@
 
 #include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
+#include "executor/models/shards.h"
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
@@ -27,7 +28,7 @@ namespace {
 class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
-                   std::map<int, LayerState>& layers)
+                   std::map<int, LayerState>& layers, const TensorRanks& ranks)
       : config_(inputs.config),
         model_(inputs.model),
         data_(inputs.data),
@@ -35,13 +36,15 @@ class TransformerStage final : public StageCompute {
         device_(inputs.device),
         label_smoothing_(inputs.label_smoothing),
         layers_(layers),
+        tensor_ranks_(ranks),
         range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
         last_(stage + 1 == num_stages(phase)),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
-        compute_in(layers_.at(layer), parameters_of(config_, layer), types_.frozen);
+        LayerState& state = layers_.at(layer);
+        compute_in(state, parameters_of(config_, layer, state.slice), types_.frozen);
       } else {
         round_weights(layers_.at(layer));
       }
@@ -194,7 +197,7 @@ class TransformerStage final : public StageCompute {
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = begin; layer < end; ++layer) {
-      activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch);
+      activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch, tensor_ranks_);
     }
     return activation;
   }
@@ -202,7 +205,7 @@ class TransformerStage final : public StageCompute {
   /// Layers that train, with the weights that the iteration uses.
   at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
     for (int layer = range.begin; layer < range.end; ++layer)
-      activation = forward_layer(config_, layer, used_.at(layer), activation, batch);
+      activation = forward_layer(config_, layer, used_.at(layer), activation, batch, tensor_ranks_);
     return activation;
   }
 
@@ -288,6 +291,7 @@ class TransformerStage final : public StageCompute {
   at::Device device_;
   double label_smoothing_;
   std::map<int, LayerState>& layers_;
+  TensorRanks tensor_ranks_;
   LayerRange range_;
   int first_trainable_layer_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
@@ -312,14 +316,17 @@ class TransformerStage final : public StageCompute {
 
 }  // namespace
 
-LayerState TransformerStageFactory::make_layer(int layer, bool trains) const {
-  return make_layer_state(parameters_of(inputs_.config, layer), inputs_.types, inputs_.device, trains,
-                          inputs_.num_moments);
+LayerState TransformerStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
+  LayerState state = make_layer_state(parameters_of(inputs_.config, layer, slice), inputs_.types, inputs_.device,
+                                      trains, inputs_.num_moments);
+  state.slice = slice;
+  return state;
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,
-                                                                  std::map<int, LayerState>& layers) const {
-  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers);
+                                                                  std::map<int, LayerState>& layers,
+                                                                  const TensorRanks& ranks) const {
+  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers, ranks);
 }
 
 }  // namespace frostpipe

@@ -24,9 +24,9 @@ struct TransformerStageInputs {
 class TransformerStageFactory final : public StageFactory {
  public:
   explicit TransformerStageFactory(const TransformerStageInputs& inputs) : inputs_(inputs) {}
-  LayerState make_layer(int layer, bool trains) const override;
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
-                                           std::map<int, LayerState>& layers) const override;
+  LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override;
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
+                                           const TensorRanks& ranks) const override;
 
  private:
   TransformerStageInputs inputs_;

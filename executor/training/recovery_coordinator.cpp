@@ -226,7 +226,7 @@ void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   offloaded = round_.communicator().sum(std::move(offloaded));
   for (int layer = 0; round_.is_first() && layer < first_trainable_layer; ++layer) {
     if (offloaded[layer] > 0 || layer >= session.phase().first_trainable_layer) continue;
-    LayerState state = round_.factory().make_layer(layer, /*trains=*/false);
+    LayerState state = round_.factory().make_layer(layer, /*trains=*/false, TensorSlice{});
     restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.offloaded());
   }
 }

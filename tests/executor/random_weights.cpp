@@ -6,6 +6,7 @@
 #include <random>
 
 #include "executor/device/memory_meter.h"
+#include "executor/models/shards.h"
 
 namespace frostpipe::test {
 namespace {
@@ -23,7 +24,9 @@ void fill_uniform(at::Tensor parameter, double bound, std::mt19937_64& random) {
 void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state) {
   const at::NoGradGuard no_grad;
   const std::vector<ParameterSpec> specs = parameters_of(config, layer);
-  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
+  const LayerState whole = make_layer_state(specs, {state.weights.scalar_type(), state.weights.scalar_type()}, at::kCPU,
+                                            /*trains=*/false, /*num_moments=*/0);
+  const std::vector<at::Tensor> parameters = kept_parameters(whole, specs);
   std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(layer));
   for (std::size_t i = 0; i < specs.size(); ++i) {
     fill_uniform(parameters[i], specs[i].matrix ? 0.3 : 0.1, random);
@@ -32,6 +35,7 @@ void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t s
     std::mt19937_64 as_embedding(seed * 7919);
     fill_uniform(parameters[i], 0.3, as_embedding);
   }
+  state.weights.copy_(taken(specs, whole.weights, {}, {.slice = state.slice}));
 }
 
 }  // namespace frostpipe::test

@@ -5,7 +5,8 @@
 
 namespace frostpipe::test {
 
-/// Random weights, large enough that every part of a layer counts; the same in every layout.
+/// Random weights, large enough that every part of a layer counts; the same in every layout; of a tensor rank's layer
+/// its part.
 void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t seed, LayerState& state);
 
 }  // namespace frostpipe::test

@@ -8,8 +8,8 @@ namespace {
 
 using testing::ElementsAre;
 
-ParallelLayout layout_of(int p, int d, std::vector<int> placement = {}) {
-  return {.pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = 1, .placement = placement};
+ParallelLayout layout_of(int p, int d, std::vector<int> placement = {}, int t = 1) {
+  return {.pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = t, .placement = placement};
 }
 
 TEST(Layout, DataIsFasterThanPipeline) {
@@ -28,19 +28,47 @@ TEST(Layout, APlacementNamesTheRanksItself) {
   EXPECT_EQ(rank_of(layout, 1, 1), 1);
 }
 
+TEST(Layout, TensorRanksAreFastest) {
+  const auto layout = layout_of(2, 3, {}, 2);
+  EXPECT_EQ(num_ranks(layout), 12);
+  EXPECT_THAT(tensor_ranks_of(layout, 0, 0), ElementsAre(0, 1));
+  EXPECT_THAT(tensor_ranks_of(layout, 1, 2), ElementsAre(10, 11));
+  EXPECT_THAT(replicas_of(layout, 1), ElementsAre(6, 8, 10));
+  EXPECT_THAT(replicas_of(layout, 1, 1), ElementsAre(7, 9, 11));
+  EXPECT_THAT(all_ranks_of(layout, 1), ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(pipeline_of(layout, 1), ElementsAre(2, 8));
+  EXPECT_THAT(pipeline_of(layout, 1, 1), ElementsAre(3, 9));
+}
+
 TEST(Layout, PlaceAndRankAreInverseAndOtherRanksAreIdle) {
-  for (const auto& layout : {layout_of(1, 1), layout_of(4, 2), layout_of(3, 1), layout_of(2, 2, {4, 0, 2, 6})}) {
+  for (const auto& layout : {layout_of(1, 1), layout_of(4, 2), layout_of(3, 1), layout_of(2, 2, {4, 0, 2, 6}),
+                             layout_of(1, 2, {4, 0, 2, 6}, 2), layout_of(2, 2, {}, 2), layout_of(1, 1, {}, 3)}) {
     int used = 0;
     for (int rank = 0; rank < 10; ++rank) {
       const auto coordinate = find_coordinate(layout, rank);
       if (!coordinate) continue;
       ++used;
-      EXPECT_EQ(rank_of(layout, coordinate->pipeline_rank, coordinate->replica), rank);
+      EXPECT_EQ(rank_of(layout, coordinate->pipeline_rank, coordinate->replica, coordinate->tensor), rank);
     }
     EXPECT_EQ(used, num_ranks(layout));
   }
   EXPECT_FALSE(find_coordinate(layout_of(2, 2, {4, 0, 2, 6}), 1));
   EXPECT_FALSE(find_coordinate(layout_of(2, 1), -1));
+}
+
+/// Oracle: parts of a range of integers written out.
+TEST(TensorSlice, CutsRoundDownAndNest) {
+  EXPECT_EQ(slice_of(1, 3).begin_in(7), 2);
+  EXPECT_EQ(slice_of(1, 3).end_in(7), 4);
+  EXPECT_EQ(TensorSlice{}.end_in(7), 7);
+  for (const int t : {1, 2, 3, 4, 6})
+    for (const int factor : {1, 2, 3, 5})
+      for (int k = 0; k < t; ++k)
+        for (std::int64_t count = 0; count < 60; ++count) {
+          const TensorSlice coarse = slice_of(k, t), fine{k * factor, (k + 1) * factor, t * factor};
+          EXPECT_EQ(coarse.begin_in(count), fine.begin_in(count)) << count;
+          EXPECT_EQ(coarse.end_in(count), fine.end_in(count)) << count;
+        }
 }
 
 }  // namespace

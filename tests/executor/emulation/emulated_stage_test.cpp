@@ -65,7 +65,7 @@ struct Stage {
   Stage(const Profile& profile, const Phase& phase, int stage, ActivationCache* cache = nullptr)
       : factory(profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)},
                 clock, cache),
-        compute(factory.make_stage(phase, stage, layers)) {
+        compute(factory.make_stage(phase, stage, layers, /*ranks=*/{})) {
     compute->begin_iteration(four.batch, {0, 4}, nullptr, {});
   }
 
@@ -115,8 +115,8 @@ TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
   const EmulatedStageFactory factory(
       profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)}, clock,
       nullptr);
-  const LayerState embedding = factory.make_layer(0, /*trains=*/true), tiny = factory.make_layer(2, true),
-                   frozen = factory.make_layer(3, false);
+  const LayerState embedding = factory.make_layer(0, /*trains=*/true, {}), tiny = factory.make_layer(2, true, {}),
+                   frozen = factory.make_layer(3, false, {});
   ASSERT_EQ(embedding.parameters.size(), 2U);
   EXPECT_EQ(embedding.parameters[0].value.sizes(), (at::IntArrayRef{10, 2}));
   EXPECT_EQ(embedding.parameters[1].value.sizes(), (at::IntArrayRef{480}));

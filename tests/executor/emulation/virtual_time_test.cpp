@@ -89,10 +89,12 @@ class Factory final : public StageFactory {
   Factory(const Profile& profile, VirtualClock& clock, int milliseconds)
       : emulated_(profile, {.device_type = "cpu", .tensors = at::TensorOptions().dtype(at::kFloat)}, clock, nullptr),
         milliseconds_(milliseconds) {}
-  LayerState make_layer(int layer, bool trains) const override { return emulated_.make_layer(layer, trains); }
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
-                                           std::map<int, LayerState>& layers) const override {
-    return std::make_unique<LateStage>(emulated_.make_stage(phase, stage, layers), milliseconds_);
+  LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override {
+    return emulated_.make_layer(layer, trains, slice);
+  }
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
+                                           const TensorRanks& ranks) const override {
+    return std::make_unique<LateStage>(emulated_.make_stage(phase, stage, layers, ranks), milliseconds_);
   }
 
  private:

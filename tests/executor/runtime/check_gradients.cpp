@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/models/shards.h"
 #include "plan/stages.h"
 #include "tests/executor/agreed_loss.h"
 #include "tests/executor/random_weights.h"
@@ -44,11 +45,12 @@ const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batc
 }
 
 std::string text_of(const Job& job, const Phase& phase, DType dtype, int num_samples) {
-  return name_of(job.config) + fmt::format(": p={} d={} m={} {} first trainable layer {} {} {} samples, recompute {}",
-                                           phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
-                                           phase.num_micro_batches, schedule_text(phase), phase.first_trainable_layer,
-                                           to_string(dtype), num_samples,
-                                           phase.recompute ? to_string(*phase.recompute) : "nothing");
+  return name_of(job.config) +
+         fmt::format(": p={} d={} t={} m={} {} first trainable layer {} {} {} samples, recompute {}",
+                     phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
+                     phase.layout.tensor_parallel_size, phase.num_micro_batches, schedule_text(phase),
+                     phase.first_trainable_layer, to_string(dtype), num_samples,
+                     phase.recompute ? to_string(*phase.recompute) : "nothing");
 }
 
 std::vector<int> first_samples(int num_samples) {
@@ -83,9 +85,11 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   for (auto& [layer, state] : session.layers()) {
     CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
     if (!state.trains()) continue;
-    const at::Tensor expected = reference.gradients[layer], gradients = state.gradients.to(at::kCPU);
+    const at::Tensor expected = taken(parameters_of(job.config, layer), reference.gradients[layer], {},
+                                      {.slice = state.slice}),
+                     gradients = state.gradients.to(at::kCPU);
     std::int64_t offset = 0;
-    for (const ParameterSpec& spec : parameters_of(job.config, layer)) {
+    for (const ParameterSpec& spec : parameters_of(job.config, layer, state.slice)) {
       const at::Tensor g0 = expected.narrow(0, offset, spec.count()), g = gradients.narrow(0, offset, spec.count());
       const double error = l2(g - g0);
       CHECK_RANK(error <= relative * l2(g0) + overall * reference.norm,
@@ -93,6 +97,15 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
                              l2(g0), reference.norm));
       offset += spec.count();
     }
+  }
+  // Of tensors that are as near as above, squares sum up as near as 2 e |G0|.
+  for (std::size_t block = 0; block < result.block_square_sums.size(); ++block) {
+    const int attention = 1 + 2 * static_cast<int>(block);
+    const double expected =
+        std::pow(l2(reference.gradients[attention]), 2) + std::pow(l2(reference.gradients[attention + 1]), 2);
+    CHECK_RANK(std::abs(result.block_square_sums[block] - expected) <= 3 * relative * std::pow(reference.norm, 2),
+               fmt::format("{}: block {}: square sum {} instead of {}", what, block, result.block_square_sums[block],
+                           expected));
   }
   const double loss = agreed_loss(*job.communicator, result);
   CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,

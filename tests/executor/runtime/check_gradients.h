@@ -4,9 +4,9 @@
 
 namespace frostpipe::test {
 
-/// One iteration of the phase, on all of its ranks. Oracle: gradients and loss of one process that knows no stages
-/// (reference_model.h), within the design's bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6 ||G0|| in fp32,
-/// 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
+/// One iteration of the phase, on all of its ranks. Oracle: gradients, their squares by block, and loss of one process
+/// that knows no stages (reference_model.h), within the design's bounds: per tensor ||g - g0|| <= 1e-5 ||g0|| + 1e-6
+/// ||G0|| in fp32, 1e-11 ||g0|| + 1e-13 ||G0|| in fp64, G0 = all gradients together.
 void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples);
 
 /// Three iterations of the phase with their updates. Oracle: after the second and the third as many bytes are alive on

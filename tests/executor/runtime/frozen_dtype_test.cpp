@@ -31,7 +31,7 @@ struct Job {
     std::iota(order.begin(), order.end(), 0);
     batch = mini_batch(*samples, order, kSamples, 0);
     for (int layer = 0; layer <= kHead; ++layer) {
-      layers.emplace(layer, factory.make_layer(layer, /*trains=*/true));
+      layers.emplace(layer, factory.make_layer(layer, /*trains=*/true, TensorSlice{}));
       randomise_layer(config, layer, 5, layers.at(layer));
     }
   }
@@ -44,7 +44,7 @@ struct Job {
     for (const LayerRange part : {LayerRange{0, range.begin}, range, LayerRange{range.end, kHead + 1}})
       if (part.begin < part.end) phase.partition.push_back(part);
     phase.layout.pipeline_parallel_size = static_cast<int>(phase.partition.size());
-    return factory.make_stage(phase, range.begin > 0 ? 1 : 0, layers);
+    return factory.make_stage(phase, range.begin > 0 ? 1 : 0, layers, /*ranks=*/{});
   }
   at::Tensor evaluate(LayerRange range, const at::Tensor& input = {}) { return stage(range)->evaluate(batch, input); }
   /// Losses of optimizer steps.

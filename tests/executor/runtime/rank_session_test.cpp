@@ -167,10 +167,12 @@ class InterruptedStage final : public StageCompute {
 struct InterruptedStageFactory final : StageFactory {
   InterruptedStageFactory(const StageFactory& with_stages, const bool& with_loss)
       : stages(with_stages), is_lost(with_loss) {}
-  LayerState make_layer(int layer, bool trains) const override { return stages.make_layer(layer, trains); }
-  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage,
-                                           std::map<int, LayerState>& layers) const override {
-    return std::make_unique<InterruptedStage>(stages.make_stage(phase, stage, layers), is_lost);
+  LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override {
+    return stages.make_layer(layer, trains, slice);
+  }
+  std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
+                                           const TensorRanks& ranks) const override {
+    return std::make_unique<InterruptedStage>(stages.make_stage(phase, stage, layers, ranks), is_lost);
   }
   const StageFactory& stages;
   const bool& is_lost;

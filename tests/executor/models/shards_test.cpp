@@ -1,0 +1,128 @@
+#include "executor/models/shards.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "tests/executor/small_model.h"
+
+namespace frostpipe {
+namespace {
+
+/// 4 heads of 3, an MLP of 26: 3 and 6 tensor ranks divide neither.
+std::vector<TransformerConfig> configs() {
+  std::vector<TransformerConfig> configs;
+  for (TransformerConfig config : test::small_configs()) {
+    config.hidden_size = 12;
+    config.num_attention_heads = 4;
+    config.intermediate_size = 26;
+    configs.push_back(config);
+  }
+  return configs;
+}
+
+std::int64_t values_of(const std::vector<ParameterSpec>& layer) {
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : layer) count += spec.count();
+  return count;
+}
+
+/// Every value of a layer, numbered.
+at::Tensor numbered(const std::vector<ParameterSpec>& layer) { return at::arange(values_of(layer), at::kLong); }
+
+/// What one of `t` tensor ranks holds of a layer whose values are numbered.
+at::Tensor held_by(const std::vector<ParameterSpec>& layer, int tensor, int t) {
+  return taken(layer, numbered(layer), {}, {.slice = slice_of(tensor, t)});
+}
+
+/// Calls visit(the whole parameters of a layer) for all layers of all heads of all families.
+template <class Visit>
+void for_all_layers(Visit visit) {
+  for (const TransformerConfig& config : configs())
+    for (int layer = 0; layer < 8; ++layer) {
+      SCOPED_TRACE(test::name_of(config) + ", layer " + std::to_string(layer));
+      visit(config, layer, parameters_of(config, layer));
+    }
+}
+
+/// Oracle: the shapes of Megatron's shards, by hand.
+TEST(Shards, AttentionIsCutByHeadsAndTheMlpByColumnsAndRows) {
+  for (const TransformerConfig& config : configs()) {
+    const auto shapes = [&](int layer) {
+      std::map<std::vector<std::int64_t>, int> shapes;
+      for (const ParameterSpec& spec : parameters_of(config, layer, slice_of(2, 4))) ++shapes[spec.shape];
+      return shapes;
+    };
+    using Shapes = std::map<std::vector<std::int64_t>, int>;
+    EXPECT_EQ(shapes(1), (Shapes{{{9, 12}, 1}, {{12, 3}, 1}, {{9}, 1}, {{12}, 3}})) << test::name_of(config);
+    EXPECT_EQ(shapes(2), (Shapes{{{6, 12}, 1}, {{12, 6}, 1}, {{6}, 1}, {{12}, 3}})) << test::name_of(config);
+  }
+}
+
+/// Query, key and value are cut each by itself. Oracle: rows of the stacked matrix by hand: heads of 3 rows, so that
+/// tensor rank 1 of 4 has rows 3 to 5 of each.
+TEST(Shards, StackedMatricesAreCutEachByItself) {
+  const ParameterSpec qkv = parameters_of(configs().front(), 1).front();
+  const at::Tensor values = at::arange(qkv.count(), at::kLong);
+  const at::Tensor rows = at::tensor({3, 4, 5, 15, 16, 17, 27, 28, 29}, at::kLong);
+  EXPECT_TRUE(at::equal(taken({qkv}, values, {}, {.slice = slice_of(1, 4)}).view({9, 12}),
+                        values.view({36, 12}).index_select(0, rows)));
+}
+
+/// Oracle: the numbers of a layer's values. Those that are shared have one holder, the others everybody.
+TEST(Shards, EverySharedValueHasOneHolderAndTheOthersAll) {
+  for_all_layers([](const TransformerConfig& config, int number, const std::vector<ParameterSpec>& layer) {
+    for (const int t : {1, 2, 3, 4, 6}) {
+      std::vector<int> holders(values_of(layer));
+      for (int tensor = 0; tensor < t; ++tensor) {
+        const at::Tensor held = held_by(layer, tensor, t);
+        EXPECT_EQ(held.numel(), values_of(parameters_of(config, number, slice_of(tensor, t))));
+        for (std::int64_t i = 0; i < held.numel(); ++i) ++holders[held[i].item<std::int64_t>()];
+      }
+      std::size_t value = 0;
+      for (const ParameterSpec& spec : layer)
+        for (std::int64_t i = 0; i < spec.count(); ++i, ++value)
+          ASSERT_EQ(holders[value], spec.share == ParameterSpec::Share::whole ? t : 1) << spec.names.front();
+    }
+  });
+}
+
+/// Oracle: what `taken` gives of the whole layer.
+TEST(Shards, APartIsTheSameFromWhateverHoldsIt) {
+  for_all_layers([](const TransformerConfig&, int, const std::vector<ParameterSpec>& layer) {
+    for (const int t : {1, 2, 3})
+      for (int tensor = 0; tensor < t; ++tensor)
+        for (const bool with_whole : {false, true}) {
+          const ShardOfLayer half{.slice = {2 * tensor + 1, 2 * tensor + 2, 2 * t}, .with_whole = with_whole};
+          const at::Tensor direct = taken(layer, numbered(layer), {}, half);
+          EXPECT_EQ(direct.numel(), count_of(layer, half));
+          EXPECT_TRUE(at::equal(taken(layer, held_by(layer, tensor, t), slice_of(tensor, t), half), direct)) << t;
+        }
+  });
+}
+
+/// Another number of tensor ranks: parts of their least common multiple go from who has them to who needs them. Oracle:
+/// what the taker would take of the whole layer.
+TEST(Shards, PartsOfOneNumberOfTensorRanksMakeThoseOfAnother) {
+  for_all_layers([](const TransformerConfig&, int, const std::vector<ParameterSpec>& layer) {
+    for (const int t : {1, 2, 3, 4, 6})
+      for (const int other : {1, 2, 3, 4, 6}) {
+        const int all = std::lcm(t, other);
+        for (int taker = 0; taker < other; ++taker) {
+          const TensorSlice wanted = slice_of(taker, other);
+          const at::Tensor expected = held_by(layer, taker, other), made = at::full_like(expected, -1);
+          for (int atom = taker * all / other; atom < (taker + 1) * all / other; ++atom) {
+            const int giver = atom * t / all;
+            const ShardOfLayer part{.slice = slice_of(atom, all), .with_whole = atom == taker * all / other};
+            put(layer, made, wanted, taken(layer, held_by(layer, giver, t), slice_of(giver, t), part), part);
+          }
+          EXPECT_TRUE(at::equal(made, expected)) << t << " to " << other << ", tensor rank " << taker;
+        }
+      }
+  });
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,104 @@
+// Layers shared by tensor ranks. Oracle: one process that knows neither stages nor tensor ranks (check_gradients.h).
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "executor/models/shards.h"
+#include "tests/executor/random_weights.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/reference_model.h"
+#include "tests/executor/runtime/check_gradients.h"
+#include "tests/executor/runtime/job.h"
+
+namespace frostpipe::test {
+namespace {
+
+Phase tensor_phase(int p, int d, int m, const std::string& schedule, int first_trainable_layer) {
+  Phase phase = small_phase(p, d, m, schedule, first_trainable_layer);
+  phase.layout.tensor_parallel_size = 2;
+  return phase;
+}
+
+/// Every head of every family; nothing, the embedding and one block, and all blocks frozen; 4 samples leave
+/// micro-batches empty.
+void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    for (const int first_trainable : {0, 3, 7})
+      for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+        check_gradients(job, tensor_phase(p, d, 3, "1F1B", first_trainable), dtype, 11);
+        check_gradients(job, tensor_phase(p, d, 5, "1F1B", first_trainable), dtype, 4);
+      }
+    for (const RecomputeMode mode : {RecomputeMode::attention, RecomputeMode::stage}) {
+      Phase phase = tensor_phase(p, d, 3, "ZB-H1", 0);
+      phase.recompute = mode;
+      check_gradients(job, phase, DType::kFloat64, 11);
+    }
+  }
+}
+
+RANK_TEST(TensorExactness, GradientsOf1StagesX1ReplicasEqualOneProcess, 2) {
+  gradients_equal_single_process(self, 1, 1);
+}
+RANK_TEST(TensorExactness, GradientsOf2StagesX1ReplicasEqualOneProcess, 4) {
+  gradients_equal_single_process(self, 2, 1);
+}
+RANK_TEST(TensorExactness, GradientsOf1StagesX2ReplicasEqualOneProcess, 4) {
+  gradients_equal_single_process(self, 1, 2);
+}
+RANK_TEST(LongTensorExactness, GradientsOf2StagesX2ReplicasEqualOneProcess, 8) {
+  gradients_equal_single_process(self, 2, 2);
+}
+
+std::string bytes_of(const at::Tensor& values) {
+  const at::Tensor host = values.contiguous();
+  return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
+}
+
+/// Three updates, clipped to a norm that the gradients exceed: every value must count once in it. Oracle: SGD of the
+/// reference model, weights to 1e-10. What tensor ranks do not share stays the same on both to the bit.
+void clipped_steps_equal_single_process(const RankEnvironment& self, int p) {
+  Job job(self);
+  const int num_samples = 11, steps = 3;
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    const std::string what = name_of(config);
+    const std::unique_ptr<Samples> data = small_samples(config, num_samples);
+    std::vector<int> order(num_samples);
+    std::iota(order.begin(), order.end(), 0);
+    const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
+    RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat64);
+    session.start(tensor_phase(p, 1, 3, "1F1B", 0), 0,
+                  [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                    randomise_layer(config, layer, kSeed, state);
+                  });
+    ReferenceModel reference(config, kSeed, at::kDouble);
+    for (int step = 0; step < steps; ++step) {
+      reference.loss_and_gradients(job.whole(*data, batch, DType::kFloat64), 0);
+      reference.step(Optimizer::kSgd, /*learning_rate=*/0.5, /*weight_decay=*/0, /*clip=*/0.1, 0);
+      Trace trace;
+      const UpdateRule rule{.optimizer = Optimizer::kSgd, .learning_rate = 0.5, .step = step + 1};
+      session.runner()->run_iteration(batch, step + 1 < steps ? &batch : nullptr, step,
+                                      {.rule = rule, .gradient_clip = 0.1}, trace);
+    }
+    std::string same;
+    for (const auto& [layer, state] : session.layers()) {
+      const std::vector<ParameterSpec> whole = parameters_of(config, layer);
+      const at::Tensor expected = taken(whole, reference.weights(layer), {}, {.slice = state.slice});
+      CHECK_RANK(l2(state.weights - expected) <= 1e-10 * l2(expected), what + ", layer " + std::to_string(layer));
+      for (std::size_t i = 0; i < whole.size(); ++i)
+        if (whole[i].share == ParameterSpec::Share::whole) same += bytes_of(state.parameters[i].value.detach());
+    }
+    const std::vector<std::string> of_ranks = job.communicator->gather(same);
+    CHECK_RANK(of_ranks[self.rank] == of_ranks[self.rank ^ 1], what);
+  }
+}
+
+RANK_TEST(TensorExactness, ClippedStepsOf1StagesEqualOneProcess, 2) { clipped_steps_equal_single_process(self, 1); }
+RANK_TEST(TensorExactness, ClippedStepsOf2StagesEqualOneProcess, 4) { clipped_steps_equal_single_process(self, 2); }
+
+}  // namespace
+}  // namespace frostpipe::test
