@@ -19,9 +19,9 @@ struct RankedCommand {
   std::function<void()> print_result;
 };
 
-/// In a process that is a rank already (ours, or torchrun's): does the work. Otherwise starts this very command line
-/// once per local rank and waits for them. The result is printed once: by the launcher, or by rank 0 when somebody else
-/// launched. Returns the exit code.
+/// In a process that is a rank already (our launcher's, or that of torchrun, srun or mpirun): does the work. Otherwise
+/// starts this very command line once per local rank and waits for them. The result is printed once: by the launcher,
+/// or by rank 0 when somebody else launched. Returns the exit code.
 int run_on_ranks(const RankedCommand& command);
 
 }  // namespace frostpipe

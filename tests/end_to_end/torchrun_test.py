@@ -68,6 +68,43 @@ class TorchrunTest(FaultTest):
                 self.assertIn("not set" if value is None else value, done.stderr)
 
 
+class OtherLaunchersTest(FaultTest):
+    """Two ranks with the variables of srun and of mpirun. Oracle: the losses of those that `train` starts itself."""
+
+    STEPS = 20
+
+    def variables(self, launcher, rank, job):
+        return {"srun": {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 2, "SLURM_LOCALID": rank, "SLURM_STEP_ID": 0,
+                         "SLURM_STEP_NUM_NODES": 1, "SLURM_STEP_NODELIST": "n1", "SLURM_JOB_ID": job},
+                "mpirun": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2,
+                           "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": 2,
+                           "PMIX_NAMESPACE": job},
+                "mpiexec": {"PMI_RANK": rank, "PMI_SIZE": 2, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": 2,
+                            "MASTER_PORT": job}}[launcher]
+
+    def test_trains_as_under_our_launcher(self):
+        self.of_length("static.json", self.STEPS)
+        ours = self.train("static.json", "ours")
+        for launcher in ("srun", "mpirun", "mpiexec"):
+            with self.subTest(launcher=launcher):
+                job = free_port()  # that no two runs meet
+                ranks = [self.start(*self.train_arguments("static.json", launcher), name=f"{launcher}{rank}",
+                                    **self.variables(launcher, rank, job)) for rank in (0, 1)]
+                for rank in ranks:
+                    self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+                    self.assert_clean(rank)
+                self.assertEqual(self.losses(self.read(f"{launcher}/summary.json")), self.losses(ours))
+                self.assertIn("accuracy", ranks[0].stdout)
+                self.assertEqual(ranks[1].stdout, "")
+
+    def test_one_task_of_srun_starts_ranks_of_its_own(self):
+        self.of_length("static.json", self.STEPS)
+        task = {**self.variables("srun", 0, job=1), "SLURM_STEP_NUM_TASKS": 1}
+        done = self.run_tool(*self.train_arguments("static.json", "run"), environment=self.environment(**task))
+        self.assertIn("accuracy", done.stdout)
+        self.assertEqual(self.read("run/summary.json")["num_steps"], self.STEPS)
+
+
 class LongTorchrunTest(FaultTest):
     def stop_rank(self, victim):
         ranks = self.start_ranks()
