@@ -127,6 +127,7 @@ int run_profile(ProfileOptions& options) {
   if (!is_rank())  // said once, before any rank is started
     for (const std::string& note : check_inputs(options.measure)) print_note(note);
   return run_on_ranks({.num_ranks = options.num_ranks,
+                       .interface = options.interface,
                        .needs = {.num_ranks = options.num_ranks},
                        .work = [&](Membership& membership) { measure(options, membership.next_round()->self); },
                        .print_result = [&] { show_written(options); }});

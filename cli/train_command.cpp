@@ -292,6 +292,7 @@ int run_train(TrainCommandOptions& options) {
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
                        .ends_with_checkpoint = true,
+                       .interface = options.interface,
                        .needs = needs,
                        .work =
                            [&](Membership& membership) {

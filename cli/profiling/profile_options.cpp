@@ -118,6 +118,7 @@ void add_profile_options(CLI::App& command, ProfileOptions& options) {
   add_held_out_data(command, options);
   add_dtypes(command, options, model);
   add_device_option(command, options.measure.device);
+  add_interface_option(command, options.interface);
   add_format_option(command, options.format);
   command.footer(
       "Under torchrun --no-python, srun or mpirun it uses the ranks that they have started.\n\n"

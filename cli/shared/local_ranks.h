@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 
 #include "executor/elastic/membership.h"
 #include "executor/elastic/process_limits.h"
@@ -12,7 +13,8 @@ struct RankedCommand {
   int num_spares = 0;  // LaunchOptions
   int max_restarts = 0;
   bool ends_with_checkpoint = false;
-  ProcessNeeds needs;  // of a rank; looked at before any is started
+  std::string interface;  // RankEnvironment, of ranks that somebody else has launched
+  ProcessNeeds needs;     // of a rank; looked at before any is started
   /// The work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.

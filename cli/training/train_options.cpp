@@ -164,6 +164,7 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
   add_learning_options(command, options.train);
   add_sample_options(command, options.samples);
   add_ranks(command, options);
+  add_interface_option(command, options.interface);
   add_safety_options(command, options);
   add_rehearsal_options(command, options.rehearsal, options.train);
   add_name_and_files(command, options);

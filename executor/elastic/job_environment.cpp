@@ -62,6 +62,7 @@ class LaunchersView {
     if (self.rank >= self.world_size)
       throw wrong_variable(names_.rank, fmt::format("must be less than {} ({})", names_.world_size, self.world_size),
                            std::to_string(self.rank));
+    if (const std::string* const interface = find("GLOO_SOCKET_IFNAME")) self.interface = *interface;
     if (const std::string* const address = find(kMasterAddress)) self.master_address = *address;
     self.master_port = number_or(kMasterPort, 0);
     if (self.master_port > std::numeric_limits<std::uint16_t>::max())
@@ -82,14 +83,17 @@ int port_of_job(std::uint64_t job) { return 20000 + static_cast<int>(job % 12000
 RankEnvironment by_torchrun(const LaunchersView& view) {
   RankEnvironment self = view.ranks();
   self.master_port = view.number(kMasterPort);
+  self.is_on_one_host = view.number_or("LOCAL_WORLD_SIZE", 0) == self.world_size;
   self.attempt = view.number_or("TORCHELASTIC_RESTART_COUNT", 0);
   const std::string* const agent = view.find("TORCHELASTIC_USE_AGENT_STORE");
   self.store_is_external = agent && *agent == "True";
   return self;
 }
 
-void require_master_address(const LaunchersView& view, int local_size, int world_size) {
-  if (local_size == world_size || view.find(kMasterAddress)) return;
+/// mpirun says how many ranks are on this host, and no more.
+void look_for_hosts(const LaunchersView& view, int local_size, RankEnvironment& self) {
+  self.is_on_one_host = local_size == self.world_size;
+  if (self.is_on_one_host || view.find(kMasterAddress)) return;
   throw wrong_variable(kMasterAddress,
                        "must name the host of rank 0 where mpirun starts ranks on several hosts (Open MPI: -x "
                        "MASTER_ADDR=HOST, MPICH: -genv MASTER_ADDR HOST)",
@@ -98,7 +102,7 @@ void require_master_address(const LaunchersView& view, int local_size, int world
 
 RankEnvironment by_open_mpi(const LaunchersView& view) {
   RankEnvironment self = view.ranks();
-  require_master_address(view, view.number("OMPI_COMM_WORLD_LOCAL_SIZE"), self.world_size);
+  look_for_hosts(view, view.number("OMPI_COMM_WORLD_LOCAL_SIZE"), self);
   if (view.find(kMasterPort)) return self;
   const std::string& job = view.text("PMIX_NAMESPACE");
   self.master_port = port_of_job(hash_bytes(std::as_bytes(std::span(job))));
@@ -107,7 +111,7 @@ RankEnvironment by_open_mpi(const LaunchersView& view) {
 
 RankEnvironment by_pmi(const LaunchersView& view) {
   RankEnvironment self = view.ranks();
-  require_master_address(view, view.number("MPI_LOCALNRANKS"), self.world_size);
+  look_for_hosts(view, view.number("MPI_LOCALNRANKS"), self);
   if (!view.find(kMasterPort))
     throw wrong_variable(kMasterPort, "must be a port that is free on the host of rank 0 (mpiexec -genv MASTER_PORT N)",
                          "not set");
@@ -118,7 +122,8 @@ RankEnvironment by_slurm(const LaunchersView& view) {
   constexpr int kStepsApart = 1009;  // that a job's steps and those of the next jobs do not meet
   RankEnvironment self = view.ranks();
   self.attempt = view.number_or("SLURM_RESTART_COUNT", 0);
-  if (!view.find(kMasterAddress) && view.number("SLURM_STEP_NUM_NODES") > 1)
+  self.is_on_one_host = view.number("SLURM_STEP_NUM_NODES") == 1;
+  if (!view.find(kMasterAddress) && !self.is_on_one_host)
     self.master_address = first_node_of(view.text("SLURM_STEP_NODELIST"));
   if (!view.find(kMasterPort))
     self.master_port = port_of_job(static_cast<std::uint64_t>(view.number("SLURM_JOB_ID")) +

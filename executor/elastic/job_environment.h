@@ -16,6 +16,11 @@ struct RankEnvironment {
   int local_rank = 0;
   std::string master_address = "127.0.0.1";
   int master_port = 0;
+  /// All ranks are known to be on one host.
+  bool is_on_one_host = false;
+  /// What the ranks' sockets are bound to (own_address() in addresses.h): the name of an interface, an address, or ""
+  /// where nobody has asked for any.
+  std::string interface;
   /// How often whoever launched has restarted the ranks (torchrun --max-restarts): its store still holds what
   /// earlier ones wrote.
   int attempt = 0;
@@ -46,7 +51,8 @@ int number_of(const EnvironmentVariables& variables, const std::string& name, co
 /// it starts ranks of its own.
 ///
 /// The ranks meet at MASTER_ADDR:MASTER_PORT. torchrun sets both. Under srun and Open MPI the port comes from the job's
-/// number, and the address is loopback on one host; of several hosts srun's first one is taken.
+/// number, and the address is loopback on one host; of several hosts srun's first one is taken. GLOO_SOCKET_IFNAME
+/// names the interface, as for PyTorch.
 ///
 /// Throws InvalidInput naming the variable that is missing or not a number.
 std::optional<RankEnvironment> rank_environment(const EnvironmentVariables& variables);

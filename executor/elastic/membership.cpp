@@ -139,7 +139,7 @@ struct Membership::State {
 
 Membership::Membership() : state_(std::make_unique<State>()) {}
 
-std::unique_ptr<Membership> Membership::join() {
+std::unique_ptr<Membership> Membership::join(const std::string& interface) {
   std::unique_ptr<Membership> membership(new Membership);
   std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
   State& state = *membership->state_;
@@ -151,6 +151,7 @@ std::unique_ptr<Membership> Membership::join() {
   }
   state.fixed = rank_environment();
   if (!state.fixed) return nullptr;
+  if (!interface.empty()) state.fixed->interface = interface;
   return membership;
 }
 

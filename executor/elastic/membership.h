@@ -30,8 +30,8 @@ struct RendezvousInfo {
 /// rendezvous round.
 class Membership {
  public:
-  /// Null in a process that is no rank.
-  static std::unique_ptr<Membership> join();
+  /// Null in a process that is no rank. `interface`, unless "", goes before the one that the variables name.
+  static std::unique_ptr<Membership> join(const std::string& interface = "");
   /// Says that all went well; the launcher no longer expects a heartbeat.
   ~Membership();
   /// Number of this process on its machine: which GPU it takes.

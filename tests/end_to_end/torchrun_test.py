@@ -10,8 +10,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS
+from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, FaultTest, free_port
+from listening_sockets import listening_sockets
 
 
 class TorchrunTest(FaultTest):
@@ -103,6 +104,29 @@ class OtherLaunchersTest(FaultTest):
         done = self.run_tool(*self.train_arguments("static.json", "run"), environment=self.environment(**task))
         self.assertIn("accuracy", done.stdout)
         self.assertEqual(self.read("run/summary.json")["num_steps"], self.STEPS)
+
+
+class LoopbackHostsTest(FaultTest):
+    """Loopback addresses stand for hosts. Oracle: as many virtual nodes under our launcher."""
+
+    ADDRESSES = ("127.0.0.2", "127.0.0.3")
+
+    def test_replicas_on_two(self):
+        self.of_length("data-parallel.json", 20)
+        ours = self.train("data-parallel.json", "ours", "--nodes", 2, "--nproc-per-node", 1)
+        port = free_port()
+        ranks = [self.start(*self.train_arguments("data-parallel.json", "run", "--interface", address),
+                            name=f"rank{rank}", RANK=rank, LOCAL_RANK=0, WORLD_SIZE=2,
+                            MASTER_ADDR=self.ADDRESSES[0], MASTER_PORT=port)
+                 for rank, address in enumerate(self.ADDRESSES)]
+        doors = set()
+        for rank in ranks:
+            while rank.ended_within(0.05) is None:
+                doors |= {door.address[0] for door in listening_sockets(processes_naming(self.folder))}
+            self.assertEqual(rank.ended_within(0), 0, rank.stderr)
+            self.assert_clean(rank)
+        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(ours))
+        self.assertEqual(doors, set(self.ADDRESSES))
 
 
 class LongTorchrunTest(FaultTest):

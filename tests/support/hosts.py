@@ -73,6 +73,14 @@ class Host:
         self.run("ip", "link", "set", CARD, "up")
         self.address = address
 
+    def answers_nobody(self, address):
+        """Whatever this host sends there is lost."""
+        self.run("ip", "route", "add", "blackhole", f"{address}/32")
+
+    def block_high_ports(self):
+        """As many a firewall does: what goes to ports that systems give out by themselves is dropped."""
+        self.run("ip", "rule", "add", "ipproto", "tcp", "dport", "32768-60999", "blackhole")
+
     def pull_the_cable(self):
         """Nothing is closed: what was connected waits."""
         self.run("ip", "link", "set", CARD, "down")

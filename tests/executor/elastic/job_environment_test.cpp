@@ -41,14 +41,15 @@ const Variables kMpich{
     {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "4"}, {"MASTER_PORT", "30000"}};
 constexpr int kPortOfStep = 20000 + (123456 + 2 * 1009) % 12000;
 
-/// "rank/size (number on its host) address:port", "attempt" and "agent" where they are not the usual ones.
+/// "rank/size (number on its host) address:port", and what is not as usual.
 std::string text_of(const Variables& variables) {
   const std::optional<RankEnvironment> self = rank_environment(variables);
   if (!self) return "no rank";
   return std::to_string(self->rank) + "/" + std::to_string(self->world_size) + " (" + std::to_string(self->local_rank) +
          ") " + self->master_address + ":" + std::to_string(self->master_port) +
          (self->attempt > 0 ? " attempt " + std::to_string(self->attempt) : "") +
-         (self->store_is_external ? " agent" : "");
+         (self->store_is_external ? " agent" : "") + (self->is_on_one_host ? " on one host" : "") +
+         (self->interface.empty() ? "" : " by " + self->interface);
 }
 
 std::string refusal_of(const Variables& variables) {
@@ -73,30 +74,34 @@ TEST(JobEnvironment, SaysWhoIsWho) {
            {"torchrun, restarted",
             with(kTorchrun, {{"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
             "1/3 (1) 127.0.0.1:29500 attempt 2 agent"},
+           {"torchrun, one host", with(kTorchrun, {{"LOCAL_WORLD_SIZE", "3"}}), "1/3 (1) 127.0.0.1:29500 on one host"},
+           {"torchrun, an interface", with(kTorchrun, {{"LOCAL_WORLD_SIZE", "2"}, {"GLOO_SOCKET_IFNAME", "ib0"}}),
+            "1/3 (1) 127.0.0.1:29500 by ib0"},
            {"torchrun in a step", with(kSlurm, kTorchrun), "1/3 (1) 127.0.0.1:29500"},
            {"srun", kSlurm, first_of_step},
            {"srun, requeued", with(kSlurm, {{"SLURM_RESTART_COUNT", "1"}}), first_of_step + " attempt 1"},
            {"srun, one host", with(kSlurm, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "n7"}}),
-            "3/4 (1) 127.0.0.1:" + std::to_string(kPortOfStep)},
+            "3/4 (1) 127.0.0.1:" + std::to_string(kPortOfStep) + " on one host"},
            {"srun, as told", with(kSlurm, {{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "1234"}}),
             "3/4 (1) fd00::1:1234"},
            {"srun --mpi=pmi2", with(kSlurm, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), first_of_step},
            {"srun of one task", with(kSlurm, {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), "no rank"},
            {"sbatch's script", without(kSlurm, "SLURM_STEP_ID"), "no rank"},
-           {"mpirun", kOpenMpi, "3/4 (3) 127.0.0.1:" + std::to_string(rank_environment(kOpenMpi)->master_port)},
+           {"mpirun", kOpenMpi,
+            "3/4 (3) 127.0.0.1:" + std::to_string(rank_environment(kOpenMpi)->master_port) + " on one host"},
            {"mpirun, several hosts",
             with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "1234"}}),
             "3/4 (3) 10.0.0.7:1234"},
            {"mpirun in an allocation, whose helpers srun starts",
             with(with(kSlurm, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}),
                  with(kOpenMpi, {{"MASTER_ADDR", "n7"}, {"MASTER_PORT", "1234"}})),
-            "3/4 (3) n7:1234"},
+            "3/4 (3) n7:1234 on one host"},
            {"mpirun of one rank", with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
             "no rank"},
-           {"mpiexec", kMpich, "3/4 (1) 127.0.0.1:30000"},
+           {"mpiexec", kMpich, "3/4 (1) 127.0.0.1:30000 on one host"},
            {"mpiexec in an allocation, whose helpers srun starts",
             with(with(kSlurm, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}), kMpich),
-            "3/4 (1) 127.0.0.1:30000"},
+            "3/4 (1) 127.0.0.1:30000 on one host"},
        })
     EXPECT_EQ(refusal_of(row.variables), row.expected) << row.what;
 }
