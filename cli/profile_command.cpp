@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -109,7 +108,7 @@ int run_profile(ProfileOptions& options) {
   std::optional<DType>& frozen_dtype = options.measure.frozen_dtype;
   if (frozen_dtype == options.measure.dtype) frozen_dtype.reset();
   if (frozen_dtype == DType::kFloat32) throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");
-  if (!std::getenv("RANK")) {  // found out before the measuring, not after it
+  if (!is_rank()) {  // found out before the measuring, not after it
     require_writable(options.output);
     if (!options.cluster.empty()) require_writable(options.cluster);
   }
@@ -118,16 +117,17 @@ int run_profile(ProfileOptions& options) {
   if (options.num_nodes > 0) {
     throw UsageError(
         "--nodes: is for --like and --import, whose devices are emulated; --model measures the ranks that are there, "
-        "on this machine or, started by torchrun, on several. "
+        "on this machine or, started by torchrun, srun or mpirun, on several. "
         "To train with ranks of one machine as virtual nodes, give --nodes to train");
   }
   options.measure.model = options.model;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  if (!std::getenv("RANK"))  // said once, before any rank is started
+  if (!is_rank())  // said once, before any rank is started
     for (const std::string& note : check_inputs(options.measure)) print_note(note);
   return run_on_ranks({.num_ranks = options.num_ranks,
+                       .interface = options.interface,
                        .needs = {.num_ranks = options.num_ranks},
                        .work = [&](Membership& membership) { measure(options, membership.next_round()->self); },
                        .print_result = [&] { show_written(options); }});

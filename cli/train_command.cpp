@@ -2,10 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/shared/local_ranks.h"
@@ -60,12 +58,6 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
   };
   train(membership, train_options, answers.inputs,
         {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
-}
-
-/// This process owns the run folder: the launcher, which lives as long as the run, or torchrun's rank 0.
-bool answers_for_folder() {
-  const char* const rank = std::getenv("RANK");
-  return !rank || (!std::getenv(kControlVariable) && std::string_view(rank) == "0");
 }
 
 /// One run at a time, and none over another that has ended.
@@ -210,9 +202,8 @@ Answers prepare(TrainCommandOptions& options) {
   if (!is_rehearsal) train.model = model_folder(options);
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
-  if (!std::getenv("RANK"))
-    require_writable(train.output / "summary.json");  // found out before the training, not after it
-  if (answers_for_folder()) take_folder(options);
+  if (!is_rank()) require_writable(train.output / "summary.json");  // found out before the training, not after it
+  if (answers_for_job()) take_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty())
       throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
@@ -236,7 +227,7 @@ Answers prepare(TrainCommandOptions& options) {
                           options.plan);
   require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
   const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
-  if (!std::getenv("RANK")) note_all(train, found, per_epoch);
+  if (!is_rank()) note_all(train, found, per_epoch);
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
   const auto load_profile = [plan = train.plan, path = options.plan, sources = options.sources] {
     return load_profile_of(plan, path, sources);
@@ -281,17 +272,19 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
 
 int run_train(TrainCommandOptions& options) {
   ProcessNeeds needs;
-  if (!std::getenv("RANK")) {
+  if (!is_rank()) {
     // What is wrong is said once, before any rank is started.
     needs = needs_of(options.train, prepare(options).inputs);
     const int world_size = options.train.plan.world_size, nodes = options.train.num_nodes;
     if (options.num_ranks != world_size) {
       throw InvalidInput(
           "--nproc-per-node",
-          nodes > 0 ? fmt::format("must be {}: on {} nodes (--nodes) that makes {}, the world size of {}",
-                                  world_size / nodes, nodes, world_size, options.plan)
-                    : fmt::format("must be {}, the world size of {} (several machines: start the ranks with torchrun)",
-                                  world_size, options.plan),
+          nodes > 0
+              ? fmt::format("must be {}: on {} nodes (--nodes) that makes {}, the world size of {}", world_size / nodes,
+                            nodes, world_size, options.plan)
+              : fmt::format(
+                    "must be {}, the world size of {} (several machines: start the ranks by torchrun, srun or mpirun)",
+                    world_size, options.plan),
           std::to_string(options.ranks_per_node));
     }
   }
@@ -299,6 +292,7 @@ int run_train(TrainCommandOptions& options) {
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
                        .ends_with_checkpoint = true,
+                       .interface = options.interface,
                        .needs = needs,
                        .work =
                            [&](Membership& membership) {

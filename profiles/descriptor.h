@@ -19,6 +19,8 @@ class Descriptor {
 
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
+  /// No longer closed with this: the caller's.
+  int release() { return std::exchange(number_, -1); }
   /// What close(2) says; 0 where nothing is open.
   int close() { return number_ < 0 ? 0 : ::close(std::exchange(number_, -1)); }
 

@@ -118,9 +118,10 @@ void add_profile_options(CLI::App& command, ProfileOptions& options) {
   add_held_out_data(command, options);
   add_dtypes(command, options, model);
   add_device_option(command, options.measure.device);
+  add_interface_option(command, options.interface);
   add_format_option(command, options.format);
   command.footer(
-      "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"
+      "Under torchrun --no-python, srun or mpirun it uses the ranks that they have started.\n\n"
       "Example:\n  frostpipe profile --model minilm/ --data sections.tsv --memory-limit 384MiB --cluster cluster.json "
       "-o profile.json");
 }

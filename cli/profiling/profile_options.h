@@ -19,6 +19,7 @@ struct ProfileOptions {
   EstimateOptions estimate;
   int num_nodes = 0;  // 0 = not given: one
   int num_ranks = 2;  // on each node
+  std::string interface;
   MeasureOptions measure;
   std::string format;
 };

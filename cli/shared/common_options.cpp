@@ -151,4 +151,12 @@ void add_device_option(CLI::App& command, std::string& device) {
       ->capture_default_str();
 }
 
+void add_interface_option(CLI::App& command, std::string& interface) {
+  command
+      .add_option("--interface", interface,
+                  "Network interface, or address of this host, that ranks of another launcher's job use; without it "
+                  "GLOO_SOCKET_IFNAME's, else the one on the way to rank 0's host")
+      ->type_name("NAME");
+}
+
 }  // namespace frostpipe

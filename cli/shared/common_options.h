@@ -60,5 +60,7 @@ void add_seed_option(CLI::App& command, std::uint64_t& seed);
 
 /// --device
 void add_device_option(CLI::App& command, std::string& device);
+/// `--interface`, for commands that ranks on several hosts carry out.
+void add_interface_option(CLI::App& command, std::string& interface);
 
 }  // namespace frostpipe

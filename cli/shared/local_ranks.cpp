@@ -1,6 +1,5 @@
 #include "cli/shared/local_ranks.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,9 +11,6 @@
 
 namespace frostpipe {
 namespace {
-
-/// Tells our ranks that their launcher prints the result.
-constexpr const char* kLaunchedByUs = "FROSTPIPE_LAUNCHED";
 
 /// This process's own command line, with the very file that runs now as the program.
 std::vector<std::string> own_command_line() {
@@ -30,12 +26,11 @@ std::vector<std::string> own_command_line() {
 
 int run_on_ranks(const RankedCommand& command) {
   require_within(process_limits(), command.needs);
-  if (const std::unique_ptr<Membership> membership = Membership::join()) {
+  if (const std::unique_ptr<Membership> membership = Membership::join(command.interface)) {
     command.work(*membership);
-    if (std::getenv(kLaunchedByUs) == nullptr && rank_environment()->rank == 0) command.print_result();
+    if (answers_for_job()) command.print_result();
     return 0;
   }
-  setenv(kLaunchedByUs, "1", /*overwrite=*/1);
   const int exit_code = launch_local_ranks({.command = own_command_line(),
                                             .num_ranks = command.num_ranks,
                                             .num_spares = command.num_spares,

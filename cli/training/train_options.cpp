@@ -164,12 +164,13 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
   add_learning_options(command, options.train);
   add_sample_options(command, options.samples);
   add_ranks(command, options);
+  add_interface_option(command, options.interface);
   add_safety_options(command, options);
   add_rehearsal_options(command, options.rehearsal, options.train);
   add_name_and_files(command, options);
   add_format_option(command, options.format);
   command.footer(
-      "Under torchrun --no-python it uses the ranks that torchrun has started.\n\n"
+      "Under torchrun --no-python, srun or mpirun it uses the ranks that they have started.\n\n"
       "Example:\n  frostpipe train elastic.json --data my.tsv --freeze paper -o runs/mine\n"
       "  frostpipe train static.json --data my.tsv --schedule-file my.csv -o runs/by-file");
 }

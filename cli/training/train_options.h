@@ -21,6 +21,7 @@ struct TrainCommandOptions {
   std::string freeze = "plan";
   FreezeOptions freeze_options;
   int num_spares = 0, max_restarts = 3;
+  std::string interface;
   double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   RehearsalOptions rehearsal;
   GivenSampleOptions samples;

@@ -22,7 +22,9 @@
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
+#include "executor/communication/host_paths.h"
 #include "executor/communication/local_group.h"
+#include "executor/elastic/addresses.h"
 #include "executor/elastic/peer_connections.h"
 #include "plan/stages.h"
 #include "profiles/error.h"
@@ -62,6 +64,7 @@ struct Communicator::State {
   RankEnvironment self;
   ComputeDevice* device = nullptr;
   std::shared_ptr<PeerConnections> peers;  // null where our launcher did not make them
+  std::string address;                     // of this rank's own sockets; "" where our launcher made them
   c10::intrusive_ptr<c10d::Store> store;   // by which other groups find their ranks
   std::unique_ptr<Heartbeat> heartbeat;
   std::filesystem::path store_folder;  // of a store in a file; empty on all ranks but the first
@@ -125,7 +128,8 @@ struct Communicator::State {
       backend = guarded(self.rank, "building a process group", [&] {
         const auto scoped =
             c10::make_intrusive<c10d::PrefixStore>(store_key(self, fmt::format("group/{}/", number)), store);
-        return in_host_memory ? make_gloo_group(scoped, index, size) : device->make_group(scoped, index, size);
+        return in_host_memory ? make_gloo_group(scoped, index, size, address)
+                              : device->make_group(scoped, index, size, address);
       });
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
@@ -148,10 +152,15 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   if (self.world_size > 1 && self.peer_sockets) {
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
   } else if (self.world_size > 1) {
-    state.store = guarded(self.rank, fmt::format("connecting to {}:{}", self.master_address, self.master_port),
-                          [&] { return connect_store(self, /*may_host=*/true); });
+    state.address = own_address(self);
+    const auto store = guarded(self.rank, "connecting to " + with_port(self.master_address, self.master_port),
+                               [&] { return connect_store(self, /*may_host=*/true); });
+    state.store = store;
     state.heartbeat = std::make_unique<Heartbeat>(self);
-    guarded(self.rank, "waiting for all ranks", [&] { state.meet_at_store(); });
+    guarded(self.rank, "waiting for all ranks", [&] {
+      state.meet_at_store();
+      require_paths_between_hosts(self, state.address, *store);
+    });
   }
   state.control_group = state.make_group(all, /*host_memory=*/true);
   if (state.peers) {
@@ -180,6 +189,7 @@ void Communicator::open_store_in_file() {
 
 int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
+const std::string& Communicator::address() const { return state_->address; }
 bool Communicator::uses_host_staging() const { return state_->host_staging; }
 Group& Communicator::control_group() { return state_->control_group; }
 Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }

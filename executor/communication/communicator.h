@@ -34,6 +34,8 @@ class Communicator {
 
   int rank() const;
   int world_size() const;
+  /// To which this rank's sockets are bound; "" where our launcher has connected the ranks.
+  const std::string& address() const;
   /// Some rank shares its device with another one: messages between devices are staged in host memory.
   bool uses_host_staging() const;
   /// All ranks, host memory: decisions and figures.

@@ -1,12 +1,9 @@
 #include "executor/communication/heartbeat.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -18,7 +15,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "profiles/system_reason.h"
+#include "executor/elastic/addresses.h"
 
 namespace frostpipe {
 namespace {
@@ -29,26 +26,6 @@ constexpr int kSilenceAfterLossSeconds = 3;
 // Process-wide, as the heartbeat is.
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
-
-/// A socket bound to this port of the loopback interface, for a job whose ranks are all on this host: c10d itself would
-/// listen on every interface. None if the master's address is another one.
-std::optional<int> loopback_socket(const RankEnvironment& self) {
-  if (self.master_address != "127.0.0.1" && self.master_address != "localhost") return std::nullopt;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(self.master_port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int yes = 1;
-  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (descriptor < 0 || bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    throw std::runtime_error(
-        fmt::format("port {} of this host cannot be listened on: {}", self.master_port, system_reason(error)));
-  }
-  return descriptor;
-}
 
 /// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
@@ -62,14 +39,24 @@ std::string store_key(const RankEnvironment& self, const std::string& name) {
 }
 
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host) {
+  const bool is_host = self.rank == 0 && !self.store_is_external;
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(self.master_port);
-  options.isServer = may_host && self.rank == 0 && !self.store_is_external;
+  options.isServer = may_host && is_host;
   options.waitWorkers = false;
-  if (options.isServer) options.masterListenFd = loopback_socket(self);
+  const std::string host = is_host ? own_address(self) : store_address(self);
+  if (options.isServer) {  // c10d itself would listen on every interface
+    options.masterListenFd = bound_socket(host, self.master_port).release();
+  } else {
+    wait_for_listener(self.rank,
+                      {.host = host,
+                       .port = self.master_port,
+                       .what = self.store_is_external ? "where torchrun's agent listens" : "where rank 0 listens",
+                       .if_refused = "Has it been started, with the same MASTER_ADDR and MASTER_PORT?"});
+  }
   const std::chrono::minutes for_late_ranks(5);
   options.timeout = for_late_ranks;
-  auto store = c10::make_intrusive<c10d::TCPStore>(self.master_address, options);
+  auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
   store->setTimeout(for_late_ranks);
   return store;
 }

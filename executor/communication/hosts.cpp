@@ -1,13 +1,12 @@
 #include "executor/communication/hosts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "executor/communication/communicator.h"
+#include "executor/elastic/addresses.h"
 #include "profiles/hash.h"
 
 namespace frostpipe {
@@ -15,8 +14,7 @@ namespace frostpipe {
 std::vector<int> hosts_of_ranks(Communicator& communicator) {
   const int world_size = communicator.world_size();
   std::vector<int> nodes(world_size);
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
+  const std::string host = host_identity(communicator.address());
   std::vector<double> hosts(world_size, 0.0);  // a hash each, cut to what a double holds
   hosts[communicator.rank()] = static_cast<double>(hash_bytes(std::as_bytes(std::span(host))) >> 12);
   hosts = communicator.sum(std::move(hosts));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "executor/device/cuda_module.h"
@@ -21,17 +20,6 @@
 
 namespace frostpipe {
 namespace {
-
-/// Loopback for ranks of one machine; else the interface that GLOO_SOCKET_IFNAME names, or that of the host's own name.
-auto gloo_device() {
-  using c10d::ProcessGroupGloo;
-  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-  const char* const address = std::getenv("MASTER_ADDR");
-  const std::string master = address ? address : "127.0.0.1";
-  if (interface) return ProcessGroupGloo::createDeviceForInterface(interface);
-  if (master == "127.0.0.1" || master == "localhost") return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  return ProcessGroupGloo::createDefaultDevice();
-}
 
 /// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page,
 /// zeroed: a fifth of a step where tensors have tens of megabytes (docs/measurements/models_and_data.md).
@@ -59,9 +47,9 @@ class CpuDevice : public ComputeDevice {
     at::set_num_threads(threads);
   }
   bool is_shared() const override { return false; }
-  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                               int size) override {
-    return make_gloo_group(store, rank, size);
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                               const std::string& address) override {
+    return make_gloo_group(store, rank, size, address);
   }
   void synchronize() override {}
   void mark() override { marks_.push_back(now_ns()); }
@@ -137,12 +125,13 @@ std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype,
 
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::make_unique<EmulatedDevice>(shrink); }
 
-c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                  const std::string& address) {
   using c10d::ProcessGroupGloo;
   // While ranks connect, Gloo waits for one that has died: this long for its address, five times as long for its
   // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
-  options->devices.push_back(gloo_device());
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
   const c10::intrusive_ptr<c10d::Backend> group = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
   group->setTimeout(std::chrono::minutes(30));
   return group;

@@ -31,9 +31,10 @@ class ComputeDevice {
   virtual void set_num_threads(int threads) = 0;
   /// Another rank computes on it too, which NCCL does not serve: then all ranks use host staging.
   virtual bool is_shared() const = 0;
-  /// A process group over `size` ranks, called by all of them with a store that only they share.
-  virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                                       int size) = 0;
+  /// A process group over `size` ranks, called by all of them with a store that only they share. Gloo's sockets are
+  /// bound to this rank's `address`; NCCL looks for its interfaces itself.
+  virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                       const std::string& address) = 0;
   /// Returns when everything issued so far has been computed.
   virtual void synchronize() = 0;
   /// The time there: the host's steady clock but on an emulated device.
@@ -71,7 +72,8 @@ std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype,
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);
 
 /// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
-/// device.
-c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
+/// device. Its sockets are bound to this rank's `address`, a number.
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                  const std::string& address);
 
 }  // namespace frostpipe

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -24,40 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-int integer_variable(const char* name) {
-  const char* const text = std::getenv(name);
-  if (!text) throw InvalidInput(std::string("environment variable ") + name, "must be set when RANK is", "not set");
-  int value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end || value < 0) {
-    throw InvalidInput(std::string("environment variable ") + name, "must be a whole number >= 0", text);
-  }
-  return value;
-}
+/// Of a rank that our launcher has started.
+int number_of_member(const char* name) { return number_of(environment_variables(), name, "by frostpipe's launcher"); }
 
 }  // namespace
-
-std::optional<RankEnvironment> rank_environment() {
-  if (!std::getenv("RANK")) return std::nullopt;
-  RankEnvironment self;
-  self.rank = integer_variable("RANK");
-  self.world_size = integer_variable("WORLD_SIZE");
-  self.local_rank = integer_variable("LOCAL_RANK");
-  self.master_port = integer_variable("MASTER_PORT");
-  if (self.master_port > 65535)
-    throw InvalidInput("environment variable MASTER_PORT", "must be at most 65535", std::to_string(self.master_port));
-  if (const char* const address = std::getenv("MASTER_ADDR")) self.master_address = address;
-  if (std::getenv("TORCHELASTIC_RESTART_COUNT")) self.attempt = integer_variable("TORCHELASTIC_RESTART_COUNT");
-  const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
-  self.store_is_external = agent && std::string(agent) == "True";
-  if (self.rank >= self.world_size) {
-    throw InvalidInput("environment variable RANK",
-                       "must be less than WORLD_SIZE (" + std::to_string(self.world_size) + ")",
-                       std::to_string(self.rank));
-  }
-  return self;
-}
 
 namespace messages {
 
@@ -171,18 +139,19 @@ struct Membership::State {
 
 Membership::Membership() : state_(std::make_unique<State>()) {}
 
-std::unique_ptr<Membership> Membership::join() {
+std::unique_ptr<Membership> Membership::join(const std::string& interface) {
   std::unique_ptr<Membership> membership(new Membership);
   std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
   State& state = *membership->state_;
   if (std::getenv(kControlVariable)) {
-    state.channel.emplace(integer_variable(kControlVariable));
+    state.channel.emplace(number_of_member(kControlVariable));
     state.may_rendezvous_again = std::getenv(kMayRendezvousAgainVariable) != nullptr;
     state.thread = std::thread([&state] { state.serve(); });
     return membership;
   }
   state.fixed = rank_environment();
   if (!state.fixed) return nullptr;
+  if (!interface.empty()) state.fixed->interface = interface;
   return membership;
 }
 
@@ -212,7 +181,9 @@ std::optional<RendezvousInfo> Membership::next_round() {
   return info;
 }
 
-int Membership::local_rank() const { return integer_variable("LOCAL_RANK"); }
+int Membership::local_rank() const {
+  return state_->fixed ? state_->fixed->local_rank : number_of_member("LOCAL_RANK");
+}
 
 bool Membership::may_rendezvous_again() const { return state_->may_rendezvous_again; }
 

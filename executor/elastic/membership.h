@@ -4,29 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "profiles/descriptor.h"
+#include "executor/elastic/job_environment.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
-
-/// Who this process is among the ranks of a job.
-struct RankEnvironment {
-  int rank = 0;
-  int world_size = 1;
-  int local_rank = 0;
-  std::string master_address = "127.0.0.1";
-  int master_port = 0;
-  /// How often whoever launched has restarted the ranks (torchrun --max-restarts): its store still holds what
-  /// earlier ones wrote.
-  int attempt = 0;
-  /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
-  bool store_is_external = false;
-  /// Our launcher watches the ranks; else they watch each other.
-  bool watched_by_launcher = false;
-  /// By rank: sockets that our launcher has made and whose other ends these ranks have (PeerConnections takes them).
-  /// Null where somebody else has launched: the ranks then find each other by a store at the master's address.
-  std::shared_ptr<std::vector<Descriptor>> peer_sockets;
-};
 
 /// A process that has been silent for this long is dead or stuck.
 inline constexpr int kSilenceLimitSeconds = 10;
@@ -34,11 +15,6 @@ inline constexpr int kSilenceLimitSeconds = 10;
 inline constexpr int kStopLimitSeconds = 15;
 /// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
 inline constexpr int kPeerLostExitCode = 3;
-
-/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (and TORCHELASTIC_USE_AGENT_STORE,
-/// TORCHELASTIC_RESTART_COUNT), as torchrun sets them; none if RANK is not set. Throws InvalidInput naming the variable
-/// that is missing or not a number.
-std::optional<RankEnvironment> rank_environment();
 
 /// Of a rendezvous round: who is who until somebody is lost.
 struct RendezvousInfo {
@@ -54,8 +30,8 @@ struct RendezvousInfo {
 /// rendezvous round.
 class Membership {
  public:
-  /// Null in a process that is no rank.
-  static std::unique_ptr<Membership> join();
+  /// Null in a process that is no rank. `interface`, unless "", goes before the one that the variables name.
+  static std::unique_ptr<Membership> join(const std::string& interface = "");
   /// Says that all went well; the launcher no longer expects a heartbeat.
   ~Membership();
   /// Number of this process on its machine: which GPU it takes.
@@ -107,9 +83,7 @@ int parse_peer(const std::string& text);
 std::optional<RendezvousInfo> parse_start_round(const std::string& text);
 }  // namespace messages
 
-/// Variables of a member's environment: its end of the line to the launcher, and whether the job may have another
-/// rendezvous round.
-inline constexpr const char* kControlVariable = "FROSTPIPE_CONTROL";
+/// Variable of a member's environment: the job may have another rendezvous round.
 inline constexpr const char* kMayRendezvousAgainVariable = "FROSTPIPE_MAY_RENDEZVOUS_AGAIN";
 
 }  // namespace frostpipe

@@ -164,7 +164,8 @@ class CliTest(unittest.TestCase):
 
     def run_tool(self, *arguments, code=0):
         """The finished process, whose exit code must be `code`."""
-        environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE")}
+        environment = {key: value for key, value in os.environ.items()
+                       if key not in ("RANK", "WORLD_SIZE") and not key.startswith(("SLURM_", "OMPI_", "PMI_"))}
         done = subprocess.run([FROSTPIPE, *map(str, arguments)], cwd=self.folder, env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")

@@ -10,8 +10,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS
+from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, FaultTest, free_port
+from listening_sockets import listening_sockets
 
 
 class TorchrunTest(FaultTest):
@@ -66,6 +67,66 @@ class TorchrunTest(FaultTest):
                 done = self.run_tool(*self.train_arguments("static.json", "run"), environment=environment, code=1)
                 self.assertIn(name, done.stderr)
                 self.assertIn("not set" if value is None else value, done.stderr)
+
+
+class OtherLaunchersTest(FaultTest):
+    """Two ranks with the variables of srun and of mpirun. Oracle: the losses of those that `train` starts itself."""
+
+    STEPS = 20
+
+    def variables(self, launcher, rank, job):
+        return {"srun": {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 2, "SLURM_LOCALID": rank, "SLURM_STEP_ID": 0,
+                         "SLURM_STEP_NUM_NODES": 1, "SLURM_STEP_NODELIST": "n1", "SLURM_JOB_ID": job},
+                "mpirun": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2,
+                           "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": 2,
+                           "PMIX_NAMESPACE": job},
+                "mpiexec": {"PMI_RANK": rank, "PMI_SIZE": 2, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": 2,
+                            "MASTER_PORT": job}}[launcher]
+
+    def test_trains_as_under_our_launcher(self):
+        self.of_length("static.json", self.STEPS)
+        ours = self.train("static.json", "ours")
+        for launcher in ("srun", "mpirun", "mpiexec"):
+            with self.subTest(launcher=launcher):
+                job = free_port()  # that no two runs meet
+                ranks = [self.start(*self.train_arguments("static.json", launcher), name=f"{launcher}{rank}",
+                                    **self.variables(launcher, rank, job)) for rank in (0, 1)]
+                for rank in ranks:
+                    self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+                    self.assert_clean(rank)
+                self.assertEqual(self.losses(self.read(f"{launcher}/summary.json")), self.losses(ours))
+                self.assertIn("accuracy", ranks[0].stdout)
+                self.assertEqual(ranks[1].stdout, "")
+
+    def test_one_task_of_srun_starts_ranks_of_its_own(self):
+        self.of_length("static.json", self.STEPS)
+        task = {**self.variables("srun", 0, job=1), "SLURM_STEP_NUM_TASKS": 1}
+        done = self.run_tool(*self.train_arguments("static.json", "run"), environment=self.environment(**task))
+        self.assertIn("accuracy", done.stdout)
+        self.assertEqual(self.read("run/summary.json")["num_steps"], self.STEPS)
+
+
+class LoopbackHostsTest(FaultTest):
+    """Loopback addresses stand for hosts. Oracle: as many virtual nodes under our launcher."""
+
+    ADDRESSES = ("127.0.0.2", "127.0.0.3")
+
+    def test_replicas_on_two(self):
+        self.of_length("data-parallel.json", 20)
+        ours = self.train("data-parallel.json", "ours", "--nodes", 2, "--nproc-per-node", 1)
+        port = free_port()
+        ranks = [self.start(*self.train_arguments("data-parallel.json", "run", "--interface", address),
+                            name=f"rank{rank}", RANK=rank, LOCAL_RANK=0, WORLD_SIZE=2,
+                            MASTER_ADDR=self.ADDRESSES[0], MASTER_PORT=port)
+                 for rank, address in enumerate(self.ADDRESSES)]
+        doors = set()
+        for rank in ranks:
+            while rank.ended_within(0.05) is None:
+                doors |= {door.address[0] for door in listening_sockets(processes_naming(self.folder))}
+            self.assertEqual(rank.ended_within(0), 0, rank.stderr)
+            self.assert_clean(rank)
+        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(ours))
+        self.assertEqual(doors, set(self.ADDRESSES))
 
 
 class LongTorchrunTest(FaultTest):

@@ -15,9 +15,9 @@ class SharedDevice final : public ComputeDevice {
   at::Device torch_device() const override { return device_->torch_device(); }
   void set_num_threads(int threads) override { device_->set_num_threads(threads); }
   bool is_shared() const override { return true; }
-  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                               int size) override {
-    return device_->make_group(store, rank, size);
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                               const std::string& address) override {
+    return device_->make_group(store, rank, size, address);
   }
   void synchronize() override { device_->synchronize(); }
   void first_mark() override { device_->first_mark(); }

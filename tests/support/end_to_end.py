@@ -30,8 +30,9 @@ NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what
                            r"bug|^\[[WEI]\d{3}", re.MULTILINE)
 
 # Variables that would make the tool think it is one rank of somebody's job.
-RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
-                  "FROSTPIPE_LAUNCHER", "FROSTPIPE_LAUNCHED", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_LAUNCHER",
+                  "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
+RANK_VARIABLE_PREFIXES = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
 
 
 def is_alive(pid):
@@ -173,7 +174,8 @@ class EndToEndTest(unittest.TestCase):
 
     @staticmethod
     def environment(**more):
-        environment = {key: value for key, value in os.environ.items() if key not in RANK_VARIABLES}
+        environment = {key: value for key, value in os.environ.items()
+                       if key not in RANK_VARIABLES and not key.startswith(RANK_VARIABLE_PREFIXES)}
         environment.setdefault("OMP_WAIT_POLICY", "passive")  # spinning, threads take the cores of other tests
         environment.update({key: str(value) for key, value in more.items()})
         return environment

@@ -114,8 +114,8 @@ class CudaDevice final : public ComputeDevice {
 
   /// Connects each pair of ranks, and all of them for collectives, at first use, and each of these has a stream of its
   /// own: a stage's sends need not wait for its early receives. That first use blocks both ends.
-  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                               int size) override {
+  c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                               const std::string&) override {
     const auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = std::chrono::minutes(30);  // deaths are found by heartbeat, not by this
     auto group = c10::make_intrusive<NcclGroup>(store, rank, size, options);

@@ -77,7 +77,6 @@ class LocalRanks : public test::ScratchFolderTest {
   /// The same where somebody else has launched this rank.
   std::vector<std::string> diary_of_rank(int rank) const {
     EXPECT_TRUE(test::holds_in_a_child([&] {
-      unsetenv("FROSTPIPE_LAUNCHED");
       for (const auto& [name, value] : {std::pair("WORLD_SIZE", 2), {"LOCAL_RANK", rank}, {"MASTER_PORT", 1}})
         setenv(name, std::to_string(value).c_str(), 1);
       setenv("RANK", std::to_string(rank).c_str(), 1);

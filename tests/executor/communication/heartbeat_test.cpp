@@ -9,6 +9,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/elastic/addresses.h"
 #include "tests/support/child_process.h"
 
 namespace frostpipe {
@@ -59,8 +60,8 @@ TEST(Store, APortThatIsTakenIsNamed) {
     connect_store(host.rank(0), /*may_host=*/true);
     ADD_FAILURE() << "two stores at one port";
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), "port " + std::to_string(host.first.master_port) +
-                                             " of this host cannot be listened on: Address already in use");
+    EXPECT_EQ(std::string(error.what()), "127.0.0.1:" + std::to_string(host.first.master_port) + " of host " +
+                                             host_name() + " cannot be listened on: Address already in use");
   }
 }
 

@@ -96,7 +96,7 @@ TEST_P(Devices, MarksAreTheTimesOfTheWorkBetweenThem) {
 
 /// NCCL's on CUDA, Gloo's on the CPU. Oracle: what one rank has, all have.
 TEST_P(Devices, AGroupOfOneRankKeepsWhatItHas) {
-  const auto group = device_->make_group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1);
+  const auto group = device_->make_group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1, "127.0.0.1");
   const at::Tensor values = at::arange(5, at::TensorOptions().dtype(at::kFloat).device(device_->torch_device()));
   std::vector<at::Tensor> list{values.clone()};
   group->allreduce(list)->wait();

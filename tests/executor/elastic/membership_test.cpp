@@ -1,4 +1,4 @@
-// Oracle: the environment that torchrun documents; what was written is what is read; a launcher's part played by hand.
+// Oracle: what was written is what is read; a launcher's part played by hand.
 #include "executor/elastic/membership.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "executor/elastic/control_channel.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -41,50 +40,6 @@ class Variables {
 };
 
 const Values kSecondOfThree{{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"LOCAL_RANK", "1"}, {"MASTER_PORT", "29500"}};
-
-std::string refusal_with(const std::string& name, const std::string& value) {
-  Values values = kSecondOfThree;
-  if (value.empty()) {
-    values.erase(name);
-  } else {
-    values[name] = value;
-  }
-  const Variables variables(values);
-  try {
-    rank_environment();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "nothing";
-}
-
-TEST(RankEnvironment, IsTorchruns) {
-  EXPECT_FALSE(rank_environment());
-  const Variables variables(kSecondOfThree);
-  const std::optional<RankEnvironment> plain = rank_environment();
-  ASSERT_TRUE(plain);
-  EXPECT_EQ(plain->rank, 1);
-  EXPECT_EQ(plain->world_size, 3);
-  EXPECT_EQ(plain->local_rank, 1);
-  EXPECT_EQ(plain->master_address, "127.0.0.1");
-  EXPECT_EQ(plain->master_port, 29500);
-  EXPECT_EQ(plain->attempt, 0);
-  EXPECT_FALSE(plain->store_is_external);
-  EXPECT_FALSE(plain->watched_by_launcher);
-  const Variables more(
-      {{"MASTER_ADDR", "10.0.0.7"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
-  EXPECT_EQ(rank_environment()->master_address, "10.0.0.7");
-  EXPECT_EQ(rank_environment()->attempt, 2);
-  EXPECT_TRUE(rank_environment()->store_is_external);
-}
-
-TEST(RankEnvironment, NamesTheVariableThatIsWrong) {
-  EXPECT_EQ(refusal_with("WORLD_SIZE", ""), "environment variable WORLD_SIZE: must be set when RANK is, is not set");
-  EXPECT_EQ(refusal_with("LOCAL_RANK", "one"), "environment variable LOCAL_RANK: must be a whole number >= 0, is one");
-  EXPECT_EQ(refusal_with("RANK", "-1"), "environment variable RANK: must be a whole number >= 0, is -1");
-  EXPECT_EQ(refusal_with("RANK", "3"), "environment variable RANK: must be less than WORLD_SIZE (3), is 3");
-  EXPECT_EQ(refusal_with("MASTER_PORT", "65536"), "environment variable MASTER_PORT: must be at most 65535, is 65536");
-}
 
 TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(messages::parse_stopped(messages::stopped(12)), 12);

@@ -1,0 +1,87 @@
+#include "executor/communication/host_paths.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <vector>
+
+#include "executor/communication/heartbeat.h"
+#include "executor/elastic/addresses.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Where a rank can be reached.
+struct Door {
+  std::string host, host_name, address;
+  int port = 0;
+};
+
+/// The texts that all ranks give, by rank; waits for all of them.
+std::vector<std::string> exchanged(const RankEnvironment& self, c10d::TCPStore& store, const std::string& name,
+                                   const std::string& own) {
+  std::vector<std::string> keys, texts;
+  for (int rank = 0; rank < self.world_size; ++rank) keys.push_back(store_key(self, fmt::format("{}/{}", name, rank)));
+  store.set(keys[self.rank], std::vector<std::uint8_t>(own.begin(), own.end()));
+  store.wait(keys);
+  for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) texts.emplace_back(text.begin(), text.end());
+  return texts;
+}
+
+/// By rank.
+std::vector<Door> doors_of_all(const RankEnvironment& self, c10d::TCPStore& store, const Door& own) {
+  const nlohmann::json json{own.host, own.host_name, own.address, own.port};
+  std::vector<Door> doors;
+  for (const std::string& text : exchanged(self, store, "door", json.dump())) {
+    const nlohmann::json entry = nlohmann::json::parse(text);
+    doors.push_back({.host = entry.at(0), .host_name = entry.at(1), .address = entry.at(2), .port = entry.at(3)});
+  }
+  return doors;
+}
+
+/// Why this rank cannot reach the others' doors; "" if it can.
+std::string trouble_on_the_way(const RankEnvironment& self, const std::vector<Door>& doors) {
+  constexpr std::chrono::seconds kLimit(10);
+  const auto is_first = [&](int rank) {
+    return std::none_of(doors.begin(), doors.begin() + rank,
+                        [&](const Door& door) { return door.host == doors[rank].host; });
+  };
+  if (!is_first(self.rank)) return "";
+  try {
+    for (int rank = 0; rank < self.world_size; ++rank) {
+      if (rank == self.rank || !is_first(rank)) continue;
+      const Door& door = doors[rank];
+      wait_for_listener(self.rank,
+                        {.host = door.address,
+                         .port = door.port,
+                         .what = fmt::format("one of rank {}'s ports on host {} that the system chooses, as for all "
+                                             "messages between ranks",
+                                             rank, door.host_name),
+                         .if_refused = "Rank " + std::to_string(rank) + " listens there: a firewall refuses it."},
+                        {.unanswered = kLimit, .refused = kLimit});
+    }
+  } catch (const RuntimeFailure& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+void require_paths_between_hosts(const RankEnvironment& self, const std::string& address, c10d::TCPStore& store) {
+  const Descriptor door = bound_socket(address, 0);
+  listen(door.number(), self.world_size);
+  const std::vector<Door> doors = doors_of_all(
+      self, store,
+      {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(door)});
+  // The door stays open until all have looked.
+  for (const std::string& trouble : exchanged(self, store, "way", trouble_on_the_way(self, doors)))
+    if (!trouble.empty()) throw RuntimeFailure(trouble);
+}
+
+}  // namespace frostpipe

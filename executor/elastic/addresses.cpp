@@ -1,0 +1,257 @@
+#include "executor/elastic/addresses.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "profiles/error.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr const char* kLoopback = "127.0.0.1";
+
+/// IPv4 or IPv6, as the socket functions take it.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+std::string in_numbers(const SocketAddress& address) {
+  std::array<char, NI_MAXHOST> text{};
+  getnameinfo(address.get(), address.size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return text.data();
+}
+
+bool is_loopback(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+  return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+/// Where a host is, in the order in which its addresses are to be tried, or what the system says why it is not known.
+struct Resolved {
+  std::vector<SocketAddress> addresses;
+  std::string failure;
+};
+
+Resolved resolve(const std::string& host, int port, int flags = 0) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
+    return {{}, error == EAI_SYSTEM ? system_reason(errno) : gai_strerror(error)};
+  Resolved resolved;
+  for (const addrinfo* entry = found; entry; entry = entry->ai_next) {
+    SocketAddress address;
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+    resolved.addresses.push_back(address);
+  }
+  freeaddrinfo(found);
+  return resolved;
+}
+
+/// Name and address of every interface that is up.
+std::vector<std::pair<std::string, SocketAddress>> interface_addresses() {
+  std::vector<std::pair<std::string, SocketAddress>> all;
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return all;
+  for (const ifaddrs* entry = found; entry; entry = entry->ifa_next) {
+    if (!entry->ifa_addr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    SocketAddress address;
+    address.size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&address.storage, entry->ifa_addr, address.size);
+    all.emplace_back(entry->ifa_name, address);
+  }
+  freeifaddrs(found);
+  return all;
+}
+
+/// An address of the kind that the master has comes first.
+std::string address_of_interface(const std::string& interface, int family) {
+  const Resolved number = resolve(interface, 0, AI_NUMERICHOST);
+  if (!number.addresses.empty()) {
+    const SocketAddress& address = number.addresses.front();
+    const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(socket.number(), address.get(), address.size) == 0) return interface;
+  }
+  std::string other, known;
+  for (const auto& [name, address] : interface_addresses()) {
+    const std::string text = in_numbers(address);
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", name, text);
+    if (name != interface) continue;
+    if (address.storage.ss_family == family) return text;
+    if (other.empty()) other = text;
+  }
+  if (!other.empty()) return other;
+  throw InvalidInput("--interface (or GLOO_SOCKET_IFNAME)",
+                     fmt::format("must be an interface of host {} or an address of it: {}", host_name(), known),
+                     interface);
+}
+
+/// The address that this host sends from on the way to there; "" if there is no way.
+std::string near_end_of_route(const SocketAddress& far_end) {
+  if (is_loopback(far_end)) return in_numbers(far_end);
+  const Descriptor socket(::socket(far_end.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  SocketAddress own;
+  if (connect(socket.number(), far_end.get(), far_end.size) != 0 ||
+      getsockname(socket.number(), own.get(), &own.size) != 0)
+    return "";
+  return in_numbers(own);
+}
+
+/// 0 once connected, else the error; ETIMEDOUT where nothing has come back until then.
+int error_of_connecting(const SocketAddress& address, Clock::time_point until) {
+  const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return errno;
+  if (connect(socket.number(), address.get(), address.size) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd waiting{.fd = socket.number(), .events = POLLOUT, .revents = 0};
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+  if (poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 1))) <= 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+/// What came of trying all addresses of a host once. No reason: somebody listens.
+struct Attempt {
+  std::string reason;
+  bool is_refused = false;  // the host has answered
+};
+
+Attempt try_once(const std::string& host, int port, Clock::time_point until) {
+  const Resolved resolved = resolve(host, port);
+  Attempt attempt{.reason = resolved.failure};
+  for (const SocketAddress& address : resolved.addresses) {
+    const int error = error_of_connecting(address, until);
+    if (error == 0) return {};
+    attempt.is_refused = attempt.is_refused || error == ECONNREFUSED;
+    if (attempt.reason.empty() || error == ECONNREFUSED)
+      attempt.reason = error == ETIMEDOUT ? "no answer" : system_reason(error);
+  }
+  return attempt;
+}
+
+std::string seconds_of(std::chrono::milliseconds time) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
+}
+
+}  // namespace
+
+std::string own_address(const RankEnvironment& self) {
+  if (self.interface.empty() && self.is_on_one_host) return kLoopback;
+  const Resolved master = resolve(self.master_address, self.master_port);
+  if (!self.interface.empty())
+    return address_of_interface(self.interface,
+                                master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
+  for (const SocketAddress& address : master.addresses) {
+    const std::string own = near_end_of_route(address);
+    if (!own.empty()) return own;
+  }
+  throw RuntimeFailure(fmt::format(
+      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host that this host knows a way to",
+      self.rank, host_name(), self.master_address,
+      master.addresses.empty() ? fmt::format("is not known here ({})", master.failure) : "is nowhere on this network"));
+}
+
+std::string store_address(const RankEnvironment& self) {
+  return self.is_on_one_host && self.interface.empty() && !self.store_is_external ? kLoopback : self.master_address;
+}
+
+Descriptor bound_socket(const std::string& address, int port) {
+  const Resolved resolved = resolve(address, port, AI_NUMERICHOST);
+  FROSTPIPE_CHECK(!resolved.addresses.empty(), "addresses to bind to are numbers");
+  const SocketAddress& place = resolved.addresses.front();
+  Descriptor socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!socket.is_open() || bind(socket.number(), place.get(), place.size) != 0) {
+    throw RuntimeFailure(fmt::format("{} of host {} cannot be listened on: {}", with_port(address, port), host_name(),
+                                     system_reason(errno)));
+  }
+  return socket;
+}
+
+int port_of(const Descriptor& socket) {
+  SocketAddress address;
+  getsockname(socket.number(), address.get(), &address.size);
+  return ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_port
+                                                     : reinterpret_cast<const sockaddr_in&>(address.storage).sin_port);
+}
+
+std::string with_port(const std::string& address, int port) {
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+void wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits) {
+  const Clock::time_point begin = Clock::now();
+  const std::string place = fmt::format("rank {} on host {} cannot reach {}, {}", rank, host_name(),
+                                        with_port(listener.host, listener.port), listener.what);
+  for (bool is_said = false;; std::this_thread::sleep_for(100ms)) {
+    const Attempt attempt =
+        try_once(listener.host, listener.port, std::max(Clock::now() + 1s, begin + limits.unanswered));
+    if (attempt.reason.empty()) return;
+    const Clock::duration waited = Clock::now() - begin;
+    const std::chrono::milliseconds limit = attempt.is_refused ? limits.refused : limits.unanswered;
+    if (waited >= limit) {
+      throw RuntimeFailure(fmt::format("{}: {} for {}. {}", place, attempt.reason, seconds_of(limit),
+                                       attempt.is_refused
+                                           ? listener.if_refused
+                                           : "Does a firewall drop it? Is the host up, and the address one of the "
+                                             "network between the hosts (MASTER_ADDR, --interface)?"));
+    }
+    if (attempt.is_refused && waited >= limits.unanswered && !std::exchange(is_said, true))
+      std::fprintf(stderr, "frostpipe: %s: %s for %s; waiting for %s. %s\n", place.c_str(), attempt.reason.c_str(),
+                   seconds_of(limits.unanswered).c_str(), seconds_of(limits.refused).c_str(),
+                   listener.if_refused.c_str());
+  }
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string host_identity(const std::string& address) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const bool stands_for_a_host = address.starts_with("127.") && address != kLoopback;
+  return host_name() + " " + boot + (stands_for_a_host ? " " + address : "");
+}
+
+}  // namespace frostpipe

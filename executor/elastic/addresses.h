@@ -1,0 +1,52 @@
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "executor/elastic/job_environment.h"
+#include "profiles/descriptor.h"
+
+namespace frostpipe {
+
+/// The address of this host, in numbers, to which a rank's sockets are bound: that of the interface that was asked for;
+/// loopback in a job of one host; else the local end of the route to the master's address. Throws InvalidInput where
+/// the interface that was asked for is none of this host's, and RuntimeFailure where the master's address is not known.
+std::string own_address(const RankEnvironment& self);
+
+/// Where rank 0 hosts the store, and where all look for it: the master's address, but loopback in a job of one host
+/// that nobody has asked to use another interface.
+std::string store_address(const RankEnvironment& self);
+
+/// A socket bound to an address of this host (in numbers), which does not listen yet. Port 0: any that is free. Throws
+/// RuntimeFailure.
+Descriptor bound_socket(const std::string& address, int port);
+/// Of a bound socket.
+int port_of(const Descriptor& socket);
+
+/// "10.0.0.7:29500", "[fd00::7]:29500".
+std::string with_port(const std::string& address, int port);
+
+/// How long a rank waits for a port that others are to open.
+struct ConnectLimits {
+  std::chrono::milliseconds unanswered = std::chrono::seconds(10);  // nothing comes back, or no way leads there
+  std::chrono::milliseconds refused = std::chrono::minutes(5);  // the host is there, but who is to listen is not yet
+};
+
+/// A port of another host, or of this one, that somebody is to open.
+struct Listener {
+  std::string host;
+  int port = 0;
+  std::string what;        // "where rank 0 listens"
+  std::string if_refused;  // what to do then
+};
+
+/// Returns when somebody listens there. Of a port that is refused for longer than `unanswered` a line on stderr says
+/// so. Throws RuntimeFailure after the limits; both sentences name this rank and host, the port, and what to do.
+void wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits = {});
+
+/// Two processes have the same where they share a host. `address` is own_address(): loopback addresses other than
+/// 127.0.0.1 stand for hosts of their own, which tests use.
+std::string host_identity(const std::string& address);
+/// "b", as the host calls itself.
+std::string host_name();
+
+}  // namespace frostpipe
