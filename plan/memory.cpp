@@ -79,20 +79,25 @@ Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
 }
 
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype) {
-  return touched_parameter_count(model, layer, std::int64_t{global_batch_size} * phase.tokens) *
-         kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
+  const Bytes bytes = kept_bytes_per_value(dtype);
+  const std::int64_t count = touched_parameter_count(model, layer, std::int64_t{global_batch_size} * phase.tokens),
+                     whole = std::min(count, model.layers.at(layer).whole_parameter_count);
+  return of_tensor_rank(count * bytes, whole * bytes, phase.layout.tensor_parallel_size);
 }
 
 RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) const {
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
-    const Bytes count = model_.layers.at(layer).parameter_count,
-                weights = count * kept_bytes_ / unpartitioned_.layout.tensor_parallel_size;
+    const Layer& described = model_.layers.at(layer);
+    const auto held = [&](Bytes per_parameter) {
+      return of_tensor_rank(described.parameter_count * per_parameter, described.whole_parameter_count * per_parameter,
+                            unpartitioned_.layout.tensor_parallel_size);
+    };
     const LayerCost& cost = layers[layer];
     const bool trains = layer >= unpartitioned_.first_trainable_layer;
-    const Bytes rounded = count * (trains ? rounded_bytes_ : frozen_rounded_bytes_);
-    const Bytes version = weights + rounded / unpartitioned_.layout.tensor_parallel_size;
+    const Bytes weights = held(kept_bytes_);
+    const Bytes version = weights + held(trains ? rounded_bytes_ : frozen_rounded_bytes_);
     memory.weights += version;
     if (trains) {
       memory.older_weights += keeps_older_weights_ ? version : 0;

@@ -73,9 +73,9 @@ void validate_devices(const Cluster& cluster, std::string_view source) {
 
 void validate_communication(const Cluster& cluster, std::string_view source) {
   const std::string& algorithm = cluster.communication.all_reduce;
-  if (algorithm != "ring" && algorithm != "tree" && algorithm != "hierarchical" && algorithm != "fastest")
-    throw InvalidInput(fmt::format("{}: communication.all_reduce", source),
-                       "must be ring, tree, hierarchical or fastest", fmt::format("\"{}\"", algorithm));
+  if (!is_all_reduce(algorithm))
+    throw InvalidInput(fmt::format("{}: communication.all_reduce", source), std::string(kAllReduceRule),
+                       fmt::format("\"{}\"", algorithm));
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ struct SharedLink {
 /// How ranks talk, where that can be chosen.
 struct Communication {
   /// ring; tree (double binary: about as many bytes, log2 d instead of d - 1 hops); hierarchical (reduce-scatter in
-  /// each node, rings between nodes, all-gather in each node); fastest: whichever is, by size and placement.
+  /// each node, rings between nodes, all-gather in each node); direct (everyone sends its part of the sum to every
+  /// other rank, and the sums back), which is what ranks on CPUs do; fastest: of ring, tree and hierarchical
+  /// whichever is, by size and placement.
   std::string all_reduce = "ring";
   /// Each layer's gradient is reduced as soon as the last micro-batch's backward has made it, else all after that
   /// backward, which is what `train` does.
@@ -63,6 +65,10 @@ struct Communication {
   bool scatter_gather = true;
   bool operator==(const Communication&) const = default;
 };
+
+/// What Communication::all_reduce must be.
+constexpr std::string_view kAllReduceRule = "must be ring, tree, hierarchical, direct or fastest";
+bool is_all_reduce(std::string_view word);
 
 /// What there is to run on: devices[r] belongs to rank r; ranks of one node are contiguous.
 struct Cluster {
@@ -104,6 +110,8 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
 ///   hierarchical  2 (n - 1) / n x bytes within, then n rings of N ranks at once with 1 / n of the bytes each; a ring
 ///   where a node has more ranks than another
+///   direct        latency + the longest of: 2 (n - 1) / d x bytes within; 2 (d - n) / d x bytes between; what passes a
+///   shared link out of g of the ranks, 2 g (d - g) / d x bytes
 Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side = 1);
 
 /// All-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x bytes / collective

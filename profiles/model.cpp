@@ -83,6 +83,14 @@ std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t
   return layer > 0 ? count : count - std::max<std::int64_t>(0, model.vocab_size - tokens) * model.hidden_size;
 }
 
+Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size) {
+  const double whole = layer.parameter_count == 0 ? 0
+                                                  : static_cast<double>(layer.whole_parameter_count) /
+                                                        static_cast<double>(layer.parameter_count);
+  return of_tensor_rank(update_ns, static_cast<Nanoseconds>(whole * static_cast<double>(update_ns)),
+                        tensor_parallel_size);
+}
+
 void validate(const Model& model, std::string_view source) {
   const std::size_t n = model.layers.size();
   if (n < 2)
@@ -105,6 +113,10 @@ void validate(const Model& model, std::string_view source) {
                          block_text(layer.block));
     if (layer.parameter_count < 0)
       throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));
+    if (layer.whole_parameter_count < 0 || layer.whole_parameter_count > layer.parameter_count)
+      throw InvalidInput(place + ".whole_parameter_count",
+                         fmt::format("must be from 0 to {}, the layer's parameter_count", layer.parameter_count),
+                         std::to_string(layer.whole_parameter_count));
   }
   const std::int64_t most_tied = std::min(model.layers.front().parameter_count, model.layers.back().parameter_count);
   if (model.tied_parameter_count < 0 || model.tied_parameter_count > most_tied)

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "profiles/units.h"
+
 namespace frostpipe {
 
 /// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
@@ -18,6 +20,8 @@ struct Layer {
   /// Transformer block that this layer belongs to; none for the embedding and the head.
   std::optional<int> block = std::nullopt;
   std::int64_t parameter_count = 0;
+  /// Of these, what all tensor ranks hold alike (norms, positions, small heads); they share out the others.
+  std::int64_t whole_parameter_count = 0;
   bool operator==(const Layer&) const = default;
 };
 
@@ -61,12 +65,20 @@ int frozen_blocks(const Model& model, int first_trainable_layer);
 /// Parameters of a layer that may have a gradient in a step of `tokens` tokens.
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
 
+/// Of `amount` bytes or nanoseconds of a layer, `whole` of which every tensor rank has: what each of them has.
+constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, int tensor_parallel_size) {
+  return whole + (amount - whole) / tensor_parallel_size;
+}
+
+/// Time of each tensor rank to update its parameters of a layer, which takes one rank alone `update_ns`.
+Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size);
+
 /// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding,
 /// layers, head. `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
 /// Identity of a model's structure, not of its weights: equal for equal layers, edges and sizes. The head's size is
-/// left out: it follows the number of labels in the data.
+/// left out: it follows the number of labels in the data. So is what tensor ranks hold alike.
 std::string fingerprint(const Model& model);
 
 }  // namespace frostpipe

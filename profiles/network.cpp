@@ -73,7 +73,38 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
          ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
 }
 
+/// 2 / d of the bytes from every rank to every other, over all links at the same time.
+Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
+  const auto d = static_cast<std::int64_t>(ranks.size());
+  std::map<int, std::int64_t> in_node;
+  for (const int rank : ranks) ++in_node[ordinal_of_node(cluster, rank)];
+  Nanoseconds latency = 0, longest = 0;
+  const auto carry = [&](std::int64_t bandwidth, std::int64_t pairs) {
+    longest = std::max(longest, time_for(bandwidth, bytes, 2 * pairs, d));
+  };
+  const auto send = [&](const Link& link, std::int64_t others) {
+    if (others == 0) return;
+    latency = std::max(latency, link.latency_ns);
+    carry(link.bandwidth_bytes_per_second, others);
+  };
+  for (const auto& [node, n] : in_node) {
+    send(cluster.intra_node.collective, n - 1);
+    send(cluster.inter_node.collective, d - n);
+  }
+  for (const SharedLink& level : cluster.shared_links) {
+    std::map<int, std::int64_t> inside;
+    for (const auto& [node, n] : in_node) inside[node / level.nodes] += n;
+    for (const auto& [group, g] : inside)
+      carry(std::max<std::int64_t>(1, level.bandwidth_bytes_per_second / side_by_side), g * (d - g));
+  }
+  return latency + longest;
+}
+
 }  // namespace
+
+bool is_all_reduce(std::string_view word) {
+  return word == "ring" || word == "tree" || word == "hierarchical" || word == "direct" || word == "fastest";
+}
 
 Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes) {
   return time_for(link.bandwidth_bytes_per_second, bytes, 1, 1);
@@ -101,6 +132,7 @@ Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks,
   const std::string& algorithm = cluster.communication.all_reduce;
   if (algorithm == "tree") return tree_ns(cluster, ranks, bytes, side_by_side);
   if (algorithm == "hierarchical") return hierarchical_ns(cluster, ranks, bytes, side_by_side);
+  if (algorithm == "direct") return direct_ns(cluster, ranks, bytes, side_by_side);
   const Nanoseconds ring = ring_ns(cluster, ranks, bytes, side_by_side);
   if (algorithm == "ring") return ring;
   return std::min(

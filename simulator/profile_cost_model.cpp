@@ -107,8 +107,10 @@ class ProfileCostModel::Prices {
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
     if (!is_new) return known->second;
     for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
-      known->second += update_cost_of(profile_, layer, device_type, settings_.dtype, settings_.optimizer) /
-                       layout_.tensor_parallel_size;
+      known->second +=
+          update_of_tensor_rank(profile_.model.layers[layer],
+                                update_cost_of(profile_, layer, device_type, settings_.dtype, settings_.optimizer),
+                                layout_.tensor_parallel_size);
     return known->second;
   }
 

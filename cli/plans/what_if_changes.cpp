@@ -103,8 +103,7 @@ void add_switch(Scenario& scenario, const Change& change) {
 
 void choose_all_reduce(Scenario& scenario, const Change& change) {
   const std::string& value = change.value;
-  if (value != "ring" && value != "tree" && value != "hierarchical" && value != "fastest")
-    refuse(change, "must be ring, tree, hierarchical or fastest");
+  if (!is_all_reduce(value)) refuse(change, std::string(kAllReduceRule));
   scenario.cluster.communication.all_reduce = value;
 }
 

@@ -10,7 +10,7 @@ namespace frostpipe {
 ///   between nodes
 ///   card=12.5: every node's ranks share a network card of that many GB/s each way
 ///   switch=4x50: every 4 nodes share an uplink of that many GB/s
-///   all-reduce=ring, tree, hierarchical or fastest; overlap-reduction=on; scatter-gather=off
+///   all-reduce=ring, tree, hierarchical, direct or fastest; overlap-reduction=on; scatter-gather=off
 ///   compute=x2: every device twice as fast; rank3=x0.5: that one half as fast
 ///   freeze=x0.5: every freeze at half its step (x2: later)
 ///   cache=off

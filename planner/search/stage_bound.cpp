@@ -158,8 +158,10 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   for (const auto& [type, of] : work.of_type) {
     const auto& updates = costs.updates(type, options.optimizer);
     for (int layer = 0; layer < n; ++layer)
-      update[layer] =
-          layer < first_trainable_layer_ ? 0 : std::min(update[layer], updates[layer] / layout.tensor_parallel_size);
+      update[layer] = layer < first_trainable_layer_
+                          ? 0
+                          : std::min(update[layer], update_of_tensor_rank(profile.model.layers[layer], updates[layer],
+                                                                          layout.tensor_parallel_size));
   }
   update_ = sums_before(update);
   parameters_bytes_.assign(1, 0);

@@ -33,6 +33,47 @@ TEST(Memory, IsWeightsGradientsTwoMomentsSavedActivationsAndWorkspace) {
   EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 3100 + 110);
 }
 
+/// By hand: the embedding has 300 of 1000 parameters on both ranks, the attentions 24 of 400, the head all 30.
+TEST(Memory, TensorRanksShareOutWhatTheyDoNotHoldWhole) {
+  Profile profile = flat_profile(chain_model(2), 4, 16);
+  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+  Phase phase = two_stages();
+  phase.layout.tensor_parallel_size = 2;
+  const auto weights = [&] {
+    std::vector<Bytes> weights;
+    for (const RankMemory& rank : memory_of(phase, {.global_batch_size = 8}, profile, cluster_of(4))) {
+      weights.push_back(rank.weights);
+      EXPECT_EQ(rank.gradients, rank.weights);
+      EXPECT_EQ(rank.optimizer_state, 2 * rank.weights);
+    }
+    return weights;
+  };
+  EXPECT_EQ(weights(), (std::vector<Bytes>{1100 * 4, 615 * 4}));
+  profile.model.layers[0].whole_parameter_count = 300;
+  profile.model.layers[1].whole_parameter_count = profile.model.layers[3].whole_parameter_count = 24;
+  profile.model.layers[5].whole_parameter_count = 30;
+  EXPECT_EQ(weights(), (std::vector<Bytes>{(300 + 350 + 24 + 188 + 400) * 4, (24 + 188 + 400 + 30) * 4}));
+}
+
+/// By hand: of 80 rows of 8 at most 40 are looked up by 8 samples of 5 tokens, so 680 of 1000 have gradients.
+TEST(Memory, ReplicasAddWholeParametersOnEveryTensorRank) {
+  Model model = chain_model(2);
+  model.hidden_size = 8;
+  model.vocab_size = 80;
+  Phase phase = two_stages();
+  phase.tokens = 5;
+  const auto reduced = [&](int layer) { return reduced_gradient_bytes(phase, model, layer, 8, DType::kFloat32); };
+  model.layers[0].whole_parameter_count = 300;
+  model.layers[1].whole_parameter_count = 24;
+  EXPECT_EQ(reduced(0), 680 * 4);
+  phase.layout.tensor_parallel_size = 2;
+  EXPECT_EQ(reduced(0), (300 + 190) * 4);
+  EXPECT_EQ(reduced(1), (24 + 188) * 4);
+  EXPECT_EQ(reduced(2), 400 * 4);
+  model.layers[0].whole_parameter_count = 1000;  // the table too
+  EXPECT_EQ(reduced(0), 680 * 4);
+}
+
 TEST(Memory, IsThatOfTheLargestMicroBatch) {
   Phase phase = two_stages();
   phase.tokens = 5;  // not measured: only the 16 tokens per sample of the largest micro-batch may be asked for

@@ -109,6 +109,76 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
   EXPECT_EQ(proven, kRounds);
 }
 
+/// A profile of any size of tensor-parallel groups, each more than in proportion fast.
+Profile tensor_profile(const std::vector<int>& sizes) {
+  const std::vector<test::SyntheticLayer> layers(
+      6, {.forward_ns = 80'000, .input_gradient_ns = 80'000, .weight_gradient_ns = 80'000, .parameter_count = 1000});
+  Profile profile = test::synthetic_profile(2, layers);
+  const std::vector<Measurement> alone = profile.measurements;
+  profile.measurements.clear();
+  for (const int size : sizes)
+    for (Measurement one : alone) {
+      one.key.tensor_parallel_size = size;
+      for (Nanoseconds* time : {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns})
+        *time /= size * size;
+      profile.measurements.push_back(one);
+    }
+  return profile;
+}
+
+TEST(AutoPlan, KeepsTensorRanksWithinANode) {
+  const Profile profile = tensor_profile({1, 2, 4, 8});
+  const auto chosen = [&](const std::vector<int>& nodes) {
+    Cluster cluster = test::free_cluster(static_cast<int>(nodes.size()));
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
+    return std::get<AutoPlan>(make_auto_plan({profile, cluster, options_for(8)}));
+  };
+  const auto size = [&](const std::vector<int>& nodes) {
+    return chosen(nodes).plan.phases.front().layout.tensor_parallel_size;
+  };
+  EXPECT_EQ(size({0, 0, 0, 0, 0, 0, 0, 0}), 8);
+  EXPECT_EQ(size({0, 0, 0, 0, 1, 1, 1, 1}), 4);
+  EXPECT_EQ(size({0, 0, 1, 1, 2, 2, 3, 3}), 2);
+  EXPECT_EQ(size({0, 0, 0, 0, 1, 1, 2, 2}), 2);
+  EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // 2 3 would be apart
+  const AutoPlan four = chosen({0, 0, 0, 0, 1, 1, 1, 1});
+  EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that share layers out would be on "
+                                                              "different nodes")));
+  for (const Phase& phase : four.alternatives) EXPECT_LE(phase.layout.tensor_parallel_size, 4);
+}
+
+TEST(AutoPlan, SaysWhereTheSizeThatIsAskedForSpansNodes) {
+  Cluster cluster = test::free_cluster(4);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  PlanOptions options = options_for(8);
+  options.tensor_parallel_size = 4;
+  options.any_tensor_parallel_size = false;
+  const auto made = make_auto_plan({tensor_profile({1, 2, 4}), cluster, options});
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(made));
+  EXPECT_THAT(std::get<Infeasible>(made).reason, HasSubstr("try a size that divides the devices of every node"));
+  EXPECT_FALSE(std::get<Infeasible>(made).lacks_memory);
+  options.tensor_parallel_size = options.data_parallel_size = 2;
+  cluster.devices.push_back({.node = 2});
+  cluster.devices.push_back({.node = 3});  // stay idle
+  EXPECT_TRUE(std::holds_alternative<AutoPlan>(make_auto_plan({tensor_profile({1, 2, 4}), cluster, options})));
+}
+
+// Oracle: unequal devices that take turns; every order of kinds puts 0 2 and 1 3 together.
+TEST(AutoPlan, KeepsTensorRanksWithinANodeInEveryOrderOfUnequalDevices) {
+  Cluster cluster = test::free_cluster(4);
+  cluster.devices[1].memory_limit_bytes = cluster.devices[3].memory_limit_bytes = Bytes{1} << 40;
+  PlanOptions options = options_for(8);
+  options.pipeline_parallel_size = 2;
+  const auto size = [&] {
+    return std::get<AutoPlan>(make_auto_plan({tensor_profile({1, 2}), cluster, options}))
+        .plan.phases.front()
+        .layout.tensor_parallel_size;
+  };
+  EXPECT_EQ(size(), 2);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  EXPECT_EQ(size(), 1);
+}
+
 // Oracle: each schedule by itself.
 TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
   std::mt19937 random(9);

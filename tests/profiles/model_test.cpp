@@ -48,6 +48,31 @@ TEST(Model, RowsThatNoTokenLooksUpAreNotTouched) {
               StartsWith("model.json: vocab_size: must be from 0 to 10"));
 }
 
+TEST(Model, WhatTensorRanksHoldAlikeIsOptional) {
+  Model model = chain_model(2);
+  EXPECT_EQ(to_json(Profile{.model = model}).find("whole_parameter_count"), std::string::npos);
+  const std::string identity = fingerprint(model);
+  model.layers[1].whole_parameter_count = model.layers[1].parameter_count;
+  EXPECT_EQ(written_and_read(model), model);
+  EXPECT_EQ(fingerprint(model), identity);
+  for (const std::int64_t wrong : {std::int64_t{-1}, model.layers[1].parameter_count + 1}) {
+    model.layers[1].whole_parameter_count = wrong;
+    EXPECT_EQ(message_of([&] { validate(model, "m.json"); }),
+              "m.json: layers[1].whole_parameter_count: must be from 0 to 400, the layer's parameter_count, is " +
+                  std::to_string(wrong));
+  }
+}
+
+/// By hand: of 80 ns the 2 of 5 parts that all have, and a third of the rest.
+TEST(Model, TensorRanksUpdateWhatTheyHold) {
+  Layer layer{.parameter_count = 100, .whole_parameter_count = 40};
+  EXPECT_EQ(update_of_tensor_rank(layer, 80, 3), 32 + 16);
+  EXPECT_EQ(update_of_tensor_rank(layer, 80, 1), 80);
+  layer.whole_parameter_count = 100;
+  EXPECT_EQ(update_of_tensor_rank(layer, 80, 3), 80);
+  EXPECT_EQ(update_of_tensor_rank({}, 80, 4), 20);
+}
+
 TEST(Model, SurvivesItsFile) {
   for (const int blocks : {0, 1, 12}) {
     Model model = chain_model(blocks);

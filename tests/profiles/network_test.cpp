@@ -1,4 +1,6 @@
 // Oracle: closed forms, worked by hand.
+#include <map>
+
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -62,6 +64,55 @@ TEST(Network, AlgorithmsTakeTheirClosedForms) {
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // small: the tree
 }
 
+/// By hand: every rank sends 2 x 8 MB / 8 to every other.
+TEST(Network, ADirectAllReduceSendsFromEveryRankToEveryOther) {
+  Cluster cluster = pairs(4);
+  cluster.communication.all_reduce = "direct";
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Bytes bytes = 8'000'000;
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 12'000'000);            // to 6 ranks elsewhere at 1 GB/s
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, bytes), 1'000 + 800'000);             // 8 MB at 10 GB/s, as a ring
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, bytes), 10'000 + 12'000'000);   // to 3 ranks 4 MB each, as a ring
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, 9'000'000), 10'000 + 12'000'000);  // from the one there: 2 x 6 MB
+  cluster.inter_node.collective.bandwidth_bytes_per_second = 100 * kGigabyte;
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 200'000);  // to the one beside it 2 MB at 10 GB/s
+  EXPECT_EQ(all_reduce_ns(cluster, {3}, bytes), 0);
+}
+
+/// By hand: two ranks of each node send to six elsewhere, four of each switch to four: 24 and 32 MB pass a link, where
+/// a ring has 14 MB on it.
+TEST(Network, ADirectAllReduceFillsSharedLinksWithAllItsRanks) {
+  Cluster cluster = pairs(4);
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Bytes bytes = 8'000'000;
+  cluster.shared_links = {{"card", 1, kGigabyte}};
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 14'000'000);
+  cluster.communication.all_reduce = "direct";
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 24'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes, 2), 10'000 + 48'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, bytes, 2), 1'000 + 800'000);  // never leaves its node
+  cluster.shared_links = {{"card", 1, 4 * kGigabyte}, {"switch", 2, 2 * kGigabyte}};
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 16'000'000);
+}
+
+/// Oracle: every ordered pair of ranks, one by one, over the links that a message between them passes.
+TEST(Network, ADirectAllReduceIsTheSumOfItsMessages) {
+  Cluster cluster = pairs(4);
+  cluster.communication.all_reduce = "direct";
+  cluster.shared_links = {{"card", 1, kGigabyte / 10}, {"switch", 2, kGigabyte / 7}};
+  for (const std::vector<int>& ranks : {std::vector<int>{0, 1, 2, 5, 7}, {1, 2, 3}, {0, 4, 5}, {2, 3, 4, 5, 6, 7}}) {
+    const auto d = static_cast<double>(ranks.size());
+    std::map<int, double> seconds;  // by shared link
+    for (const int from : ranks)
+      for (const int to : ranks)
+        for (const SharedUse& use : shared_links_between(cluster, from, to))
+          seconds[use.link] += 2 * 3e6 / d / static_cast<double>(use.bandwidth_bytes_per_second);
+    double longest = 0;
+    for (const auto& [link, busy] : seconds) longest = std::max(longest, busy);
+    EXPECT_NEAR(static_cast<double>(all_reduce_ns(cluster, ranks, 3'000'000)), 10'000 + 1e9 * longest, 2);
+  }
+}
+
 TEST(Network, IsWrittenOnlyWhereItIsNotTheUsual) {
   Cluster cluster = pairs(2);
   EXPECT_EQ(to_json(cluster).find("communication"), std::string::npos);
@@ -70,7 +121,7 @@ TEST(Network, IsWrittenOnlyWhereItIsNotTheUsual) {
   EXPECT_EQ(cluster_from_json(to_json(cluster), "c.json"), cluster);
   cluster.communication.all_reduce = "star";
   EXPECT_EQ(examples::message_of([&] { cluster_from_json(to_json(cluster), "c.json"); }),
-            "c.json: communication.all_reduce: must be ring, tree, hierarchical or fastest, is \"star\"");
+            "c.json: communication.all_reduce: must be ring, tree, hierarchical, direct or fastest, is \"star\"");
 }
 
 }  // namespace

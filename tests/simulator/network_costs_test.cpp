@@ -148,5 +148,19 @@ TEST(TensorParallel, GradientsAndUpdatesAreSharedOut) {
   EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 80);
 }
 
+/// By hand: of every layer's 100 parameters 40 are on both ranks, and 30 of the rest.
+TEST(TensorParallel, WholeParametersAreReducedAndUpdatedByEveryRank) {
+  Profile profile = synthetic_profile(1, {{.update_ns = 80, .parameter_count = 100}});
+  for (Measurement& measurement : profile.measurements) measurement.key.tensor_parallel_size = 2;
+  for (Layer& layer : profile.model.layers) layer.whole_parameter_count = 40;
+  Phase phase = two_stage_phase(2, 1);
+  phase.layout.tensor_parallel_size = 2;
+  Cluster cluster = free_cluster(8);
+  cluster.intra_node.collective = {.latency_ns = 0, .bandwidth_bytes_per_second = kByteEachNanosecond};
+  const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
+  EXPECT_EQ(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front(), (Segment{2 * 70 * 4, {0, 2}}));
+  EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 2 * (32 + 24));
+}
+
 }  // namespace
 }  // namespace frostpipe

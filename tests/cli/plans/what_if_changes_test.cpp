@@ -99,7 +99,7 @@ TEST(WhatIfChanges, WhatIsWrongIsNamed) {
                                      {"card=0", "must be more than 0, of at least one node"},
                                      {"switch=3x1", "must be more than 0, of at least one node"},
                                      {"switch=4", "must be NODESxGB/s, such as switch=4x50"},
-                                     {"all-reduce=star", "must be ring, tree, hierarchical or fastest"},
+                                     {"all-reduce=star", "must be ring, tree, hierarchical, direct or fastest"},
                                      {"scatter-gather=maybe", "must be on or off"},
                                      {"cache=on", "plan again"},
                                      {"recompute=some", "must be one of off, attention, layers, stage"},

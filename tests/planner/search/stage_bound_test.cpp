@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "plan/schedule_rules.h"
@@ -61,7 +62,7 @@ RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   made.cluster = test::free_cluster(p * d, 20000 + below(400000));
   made.cluster.intra_node.point_to_point = {.latency_ns = below(3000), .bandwidth_bytes_per_second = 1'000'000'000};
   made.cluster.intra_node.collective = {.latency_ns = below(20000), .bandwidth_bytes_per_second = 1'000'000'000};
-  made.cluster.communication.all_reduce = below(2) == 0 ? "ring" : "fastest";
+  made.cluster.communication.all_reduce = std::array{"ring", "fastest", "direct"}[below(3)];
   made.cluster.communication.overlap_gradient_reduction = below(4) == 0;
   made.options.tokens = test::kSyntheticTokens;
   made.options.num_steps = 1;
