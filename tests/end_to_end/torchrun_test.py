@@ -107,26 +107,37 @@ class OtherLaunchersTest(FaultTest):
 
 
 class LoopbackHostsTest(FaultTest):
-    """Loopback addresses stand for hosts. Oracle: as many virtual nodes under our launcher."""
+    """Loopback addresses stand for hosts. Oracle: our launcher, with as many virtual nodes."""
 
-    ADDRESSES = ("127.0.0.2", "127.0.0.3")
-
-    def test_replicas_on_two(self):
-        self.of_length("data-parallel.json", 20)
-        ours = self.train("data-parallel.json", "ours", "--nodes", 2, "--nproc-per-node", 1)
+    def train_at(self, plan, master_address, options_of_ranks):
+        """Its losses; the ports that were open are at the expected addresses alone."""
         port = free_port()
-        ranks = [self.start(*self.train_arguments("data-parallel.json", "run", "--interface", address),
-                            name=f"rank{rank}", RANK=rank, LOCAL_RANK=0, WORLD_SIZE=2,
-                            MASTER_ADDR=self.ADDRESSES[0], MASTER_PORT=port)
-                 for rank, address in enumerate(self.ADDRESSES)]
+        ranks = [self.start(*self.train_arguments(plan, "run", *options), name=f"rank{rank}", RANK=rank, LOCAL_RANK=0,
+                            WORLD_SIZE=2, MASTER_ADDR=master_address, MASTER_PORT=port)
+                 for rank, options in enumerate(options_of_ranks)]
         doors = set()
         for rank in ranks:
             while rank.ended_within(0.05) is None:
                 doors |= {door.address[0] for door in listening_sockets(processes_naming(self.folder))}
             self.assertEqual(rank.ended_within(0), 0, rank.stderr)
             self.assert_clean(rank)
-        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(ours))
-        self.assertEqual(doors, set(self.ADDRESSES))
+        self.assertEqual(doors, {master_address, *(options[-1] for options in options_of_ranks if options)})
+        return self.losses(self.read("run/summary.json"))
+
+    def test_replicas_on_two(self):
+        self.of_length("data-parallel.json", 20)
+        ours = self.train("data-parallel.json", "ours", "--nodes", 2, "--nproc-per-node", 1)
+        losses = self.train_at("data-parallel.json", "127.0.0.2", [("--interface", "127.0.0.2"),
+                                                                   ("--interface", "127.0.0.3")])
+        self.assertEqual(losses, self.losses(ours))
+
+    def test_ipv6(self):
+        interfaces = Path("/proc/net/if_inet6")
+        if not interfaces.exists() or not interfaces.read_text():
+            self.skipTest("there is no IPv6 here")
+        self.of_length("static.json", 20)
+        ours = self.train("static.json", "ours")
+        self.assertEqual(self.train_at("static.json", "::1", [(), ()]), self.losses(ours))
 
 
 class LongTorchrunTest(FaultTest):
