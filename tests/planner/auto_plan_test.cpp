@@ -116,8 +116,9 @@ Profile tensor_profile(const std::vector<int>& sizes) {
   Profile profile = test::synthetic_profile(2, layers);
   const std::vector<Measurement> alone = profile.measurements;
   profile.measurements.clear();
-  for (const int size : sizes)
-    for (Measurement one : alone) {
+  for (const Measurement& measured : alone)
+    for (const int size : sizes) {
+      Measurement one = measured;
       one.key.tensor_parallel_size = size;
       for (Nanoseconds* time : {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns})
         *time /= size * size;
