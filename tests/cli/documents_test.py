@@ -61,6 +61,12 @@ class DocumentsTest(CliTest):
                               "--global-batch", 64, "--method", method, "-o", output)
             self.write("simulated.json", self.run_tool("simulate", plan, "--format", "json").stdout)
             self.write(f"{run}/summary.json", synthetic_run(self.read(plan), self.read("simulated.json")))
+        two_hosts = synthetic_cluster(4)
+        for rank, device in enumerate(two_hosts["devices"]):
+            device["node"] = rank // 2
+        self.write("my/two_hosts_cluster.json", two_hosts)
+        self.run_tool("plan", "--profile", "my/profile.json", "--cluster", "my/two_hosts_cluster.json",
+                      "--global-batch", 64, "--method", "static", "-o", "my/two_hosts.json")
         self.run_tool("profile", "--like", "bert-large", "--hardware", "A100", "--nproc-per-node", 8, "-o", "bert.json",
                       "--cluster", "my/gpus.json")
         self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 8,
@@ -99,6 +105,15 @@ class DocumentsTest(CliTest):
     def test_the_csv_of_a_schedule_is_the_one_of_the_page(self):
         csv = self.run_tool("schedule", "1F1B", "--pp", 2, "--micro-batches", 3, "--format", "csv").stdout
         self.assertIn(csv.rstrip(), code_blocks(ROOT / "docs/file_formats.md"))
+
+    def test_what_launch_prints_is_what_the_page_shows(self):
+        self.prepare()
+        page = ROOT / "docs/several_hosts.md"
+        shown = [block.replace("\\\n  ", "") for block in code_blocks(page)]
+        for launcher in ("--slurm", "--torchrun", "--mpirun"):
+            arguments = next(one for one in examples(page) if launcher in one)
+            printed = self.run_tool(*arguments[:arguments.index(">") if ">" in arguments else None]).stdout
+            self.assertIn(printed.rstrip(), shown)
 
     def example_file(self, format_name):
         return next(block for block in code_blocks(ROOT / "docs/file_formats.md")

@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/shared/output.h"
+#include "cli/shared/usage_error.h"
+#include "cli/training/launch_text.h"
+#include "cli/training/train_options.h"
+#include "profiles/device_type.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// What ranks on several hosts can be started by.
+struct Launcher {
+  const char *option, *help;
+  std::string (*text)(const JobOnHosts&);
+  bool chooses_hosts = false;  // by itself, which must then be equal
+};
+constexpr std::array kLaunchers{
+    Launcher{"--slurm", "A batch script for sbatch; as many ranks on every node", slurm_text, true},
+    Launcher{"--torchrun", "A command of torchrun for each host", torchrun_text},
+    Launcher{"--mpirun", "One command of Open MPI's mpirun", mpirun_text},
+    Launcher{"--by-hand", "A command for each host, which needs nothing but a shell there", by_hand_text},
+};
+
+struct LaunchCommandOptions {
+  std::array<bool, kLaunchers.size()> chosen{};
+  std::vector<std::string> hosts;
+  std::string plan;
+  std::vector<std::string> of_train;
+};
+
+/// "" if the text may be the name or the address of a host, else why not.
+std::string check_host_name(const std::string& text) {
+  const auto is_of_name = [](unsigned char letter) { return std::isalnum(letter) || letter == '-' || letter == '.'; };
+  if (!text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), is_of_name)) return "";
+  return fmt::format("'{}' is no name of a host", text);
+}
+
+std::string launcher_names() {
+  std::vector<std::string> names;
+  for (const Launcher& launcher : kLaunchers) names.emplace_back(launcher.option);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const Launcher& chosen_launcher(const LaunchCommandOptions& options) {
+  if (std::count(options.chosen.begin(), options.chosen.end(), true) != 1)
+    throw UsageError(fmt::format("launch: needs one of {}", launcher_names()));
+  return kLaunchers[std::find(options.chosen.begin(), options.chosen.end(), true) - options.chosen.begin()];
+}
+
+/// They are read as `train` will read them: a slip is found before a job has waited for its hosts.
+TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
+  CLI::App train;
+  TrainCommandOptions parsed;
+  add_train_options(train, parsed);
+  std::vector<std::string> words = options.of_train;
+  words.insert(words.begin(), options.plan);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    train.parse(words);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("options of train (after --): {}", error.what()));
+  }
+  return parsed;
+}
+
+/// By node, in the order of their ranks. Throws InvalidInput unless there are several.
+std::vector<int> ranks_per_node(const Cluster& cluster, const std::string& plan) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < cluster.devices.size(); ++rank) {
+    if (rank == 0 || cluster.devices[rank].node != cluster.devices[rank - 1].node) ranks.push_back(0);
+    ++ranks.back();
+  }
+  if (ranks.size() > 1) return ranks;
+  throw InvalidInput(fmt::format(
+      "{}: its cluster is one node, on which `frostpipe train {}` starts the ranks itself. For several hosts make the "
+      "plan for a cluster whose devices have more than one node, or name such a cluster by --cluster FILE (after --)",
+      plan, plan));
+}
+
+/// Throws InvalidInput where they are GPUs and the run's device is the CPU.
+void require_device_of(const Cluster& cluster, const TrainCommandOptions& train) {
+  const std::string& type = cluster.devices.front().type;
+  const bool is_cpu = type == device_type_with_threads("cpu", threads_of(type));
+  if (is_cpu || train.train.device == "cuda") return;
+  throw InvalidInput("--device", fmt::format("must be cuda (after --): {} is for {}", train.plan, type),
+                     train.train.device);
+}
+
+void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher, const std::vector<int>& ranks) {
+  if (!launcher.chooses_hosts) {
+    if (options.hosts.size() == ranks.size()) return;
+    throw UsageError(fmt::format("{}: needs --hosts with {} names, one for each node of {}; there {} {}",
+                                 launcher.option, ranks.size(), options.plan, options.hosts.size() == 1 ? "is" : "are",
+                                 options.hosts.size()));
+  }
+  if (!options.hosts.empty())
+    throw UsageError(fmt::format("--hosts: {} takes none, the cluster's scheduler chooses them", launcher.option));
+  if (std::adjacent_find(ranks.begin(), ranks.end(), std::not_equal_to<>()) == ranks.end()) return;
+  throw InvalidInput(
+      options.plan + ": ranks of its nodes",
+      fmt::format("must be as many on every node for {}; --torchrun, --mpirun and --by-hand take any", launcher.option),
+      fmt::format("{}", fmt::join(ranks, ", ")));
+}
+
+int run_launch(const LaunchCommandOptions& options) {
+  const Launcher& launcher = chosen_launcher(options);
+  const TrainCommandOptions train = parsed_train_options(options);
+  const TrainingPlan plan = load_plan(options.plan);
+  const Cluster cluster = load_cluster_of(plan, options.plan, train.sources);
+  JobOnHosts job{
+      .hosts = options.hosts,
+      .ranks_per_host = ranks_per_node(cluster, options.plan),
+      .threads_per_rank = train.train.threads_per_rank > 0 ? train.train.threads_per_rank : plan.threads_per_rank,
+      .on_gpus = train.train.device == "cuda",
+      .command = {"frostpipe", "train", options.plan}};
+  job.command.insert(job.command.end(), options.of_train.begin(), options.of_train.end());
+  require_device_of(cluster, train);
+  require_hosts(options, launcher, job.ranks_per_host);
+  print_result(launcher.text(job));
+  return 0;
+}
+
+}  // namespace
+
+Command add_launch_command(CLI::App& app) {
+  const auto options = std::make_shared<LaunchCommandOptions>();
+  CLI::App* command =
+      app.add_subcommand("launch", "Print how to start a plan's training on several hosts; starts nothing");
+  for (std::size_t i = 0; i < kLaunchers.size(); ++i)
+    command->add_flag(kLaunchers[i].option, options->chosen[i], kLaunchers[i].help);
+  command
+      ->add_option("--hosts", options->hosts,
+                   "Names or addresses of the hosts, in the order of the cluster's nodes; the first has rank 0, and "
+                   "all must reach it by this name. Not for --slurm")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // the plan comes behind
+      ->check(CLI::Validator(check_host_name, ""))
+      ->type_name("A,B");
+  command->add_option("PLAN", options->plan, "Plan to follow; its cluster says which ranks share a node")
+      ->required()
+      ->type_name("");
+  command->add_option("OPTIONS", options->of_train, "Options of train, after --")->type_name("");
+  command->footer(
+      "Ranks per node come from the cluster that the plan names. The same files must be on every host, and frostpipe "
+      "on its PATH.\n\n"
+      "Example:\n  frostpipe launch --slurm plan.json -- --data my.tsv -o runs/mine > job.sh\n"
+      "  frostpipe launch --by-hand --hosts a,b plan.json -- --data my.tsv -o runs/mine");
+  return {command, [options] { return run_launch(*options); }};
+}
+
+}  // namespace frostpipe
