@@ -248,6 +248,15 @@ Answers prepare(TrainCommandOptions& options) {
   return answers;
 }
 
+/// On a rank: what is wrong with its host's files ends all ranks, also those that have nothing to complain about.
+Answers prepare_with_others(TrainCommandOptions& options, const Membership& membership) {
+  try {
+    return prepare(options);
+  } catch (const InvalidInput& error) {
+    fail_on_all_ranks(membership, error.what());
+  }
+}
+
 void print_run(const TrainCommandOptions& options) {
   const std::filesystem::path path = options.train.output / "summary.json";
   const std::string json = read_text_file(path);
@@ -296,7 +305,7 @@ int run_train(TrainCommandOptions& options) {
                        .needs = needs,
                        .work =
                            [&](Membership& membership) {
-                             const Answers answers = prepare(options);
+                             const Answers answers = prepare_with_others(options, membership);
                              train_rank(options.train, answers, membership);
                            },
                        .print_result = [&] { print_run(options); }});

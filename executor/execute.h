@@ -149,6 +149,11 @@ InputsFound check_inputs(const TrainOptions& options);
 /// known.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
+/// For a rank that something is wrong with before train(), such as a file that its host lacks: where another launcher
+/// than ours has started the ranks, the others are told, so that they do not wait for it. Throws InvalidInput with
+/// `trouble`; there it names the host, and is on all ranks that of the lowest rank that has any.
+[[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& trouble);
+
 /// Trains; rank 0 also writes the run folder. After a loss the ranks that are left meet in a new rendezvous round and
 /// go on, if the membership allows it: from what they hold in memory where that is whole, else from the newest
 /// checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <regex>
 #include <utility>
 
@@ -120,22 +121,34 @@ std::string read_listed(const Checkpoint& checkpoint, std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
-  json::Writer a, b;
-  fields(a, saved);
-  fields(b, now);
+std::map<std::string, std::string> values_by_name(const RunSettings& settings) {
+  json::Writer writer;
+  fields(writer, settings);
+  std::map<std::string, std::string> values;
+  for (const auto& entry : writer.object.items()) values.emplace(entry.key(), entry.value().dump());
+  return values;
+}
+
+std::optional<ValueDifference> first_difference(const std::map<std::string, std::string>& one,
+                                                const std::map<std::string, std::string>& other) {
   // A default need not be written: what only one of them names differs too.
-  const auto text_of = [](const json::Json& settings, const std::string& name) {
-    const auto found = settings.find(name);
-    return found == settings.end() ? "none" : found->dump();
+  const auto value_of = [](const std::map<std::string, std::string>& values, const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? "none" : found->second;
   };
-  for (const json::Json* const settings : {&a.object, &b.object}) {
-    for (const auto& entry : settings->items()) {
-      const std::string before = text_of(a.object, entry.key()), after = text_of(b.object, entry.key());
-      if (before != after) return fmt::format("{}: {} in the checkpoint, {} now", entry.key(), before, after);
-    }
+  std::map<std::string, std::string> names = one;
+  names.insert(other.begin(), other.end());
+  for (const auto& [name, value] : names) {
+    ValueDifference difference{.name = name, .one = value_of(one, name), .other = value_of(other, name)};
+    if (difference.one != difference.other) return difference;
   }
   return std::nullopt;
+}
+
+std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
+  const auto difference = first_difference(values_by_name(saved), values_by_name(now));
+  if (!difference) return std::nullopt;
+  return fmt::format("{}: {} in the checkpoint, {} now", difference->name, difference->one, difference->other);
 }
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step) {

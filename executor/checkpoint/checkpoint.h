@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,17 @@ struct RunSettings {
   int group_by_length = 0;  // as in TrainOptions
   bool operator==(const RunSettings&) const = default;
 };
+
+/// The settings as JSON, by name.
+std::map<std::string, std::string> values_by_name(const RunSettings& settings);
+
+/// What two processes or times know by one name; "none" where it has none.
+struct ValueDifference {
+  std::string name, one, other;
+};
+/// The first by name; nothing if all are equal.
+std::optional<ValueDifference> first_difference(const std::map<std::string, std::string>& one,
+                                                const std::map<std::string, std::string>& other);
 
 /// The first setting that differs: "seed: 1 in the checkpoint, 2 now"; nothing if all are equal.
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now);

@@ -19,6 +19,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/communication/arrival.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
@@ -101,17 +102,6 @@ struct Communicator::State {
     if (!store_folder.empty()) std::filesystem::remove_all(store_folder, ignored);
   }
 
-  /// For ranks that our launcher did not connect. Some may have much to load. Each says whether it shares its device.
-  void meet_at_store() {
-    std::vector<std::string> arrivals;
-    for (int rank = 0; rank < self.world_size; ++rank)
-      arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
-    store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
-    store->wait(arrivals);
-    for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals))
-      host_staging = host_staging || shares.at(0) != 0;
-  }
-
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making
   /// a group does not wait long for anybody.
   Group make_group(std::vector<int> ranks, bool host_memory) {
@@ -158,7 +148,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.store = store;
     state.heartbeat = std::make_unique<Heartbeat>(self);
     guarded(self.rank, "waiting for all ranks", [&] {
-      state.meet_at_store();
+      state.host_staging = meet_at_store(self, *store, {.shares_device = device.is_shared()});
       require_paths_between_hosts(self, state.address, *store);
     });
   }

@@ -28,6 +28,8 @@ void rethrow_from_c10d(int self, const std::string& what) {
     throw;  // out of memory, say
   } catch (const InternalError&) {
     throw;
+  } catch (const InvalidInput&) {
+    throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::system_error&) {

@@ -38,7 +38,8 @@ std::string store_key(const RankEnvironment& self, const std::string& name) {
   return fmt::format("attempt/{}/{}", self.attempt, name);
 }
 
-c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host) {
+c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host,
+                                                 const ConnectLimits& limits) {
   const bool is_host = self.rank == 0 && !self.store_is_external;
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(self.master_port);
@@ -52,7 +53,8 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
                       {.host = host,
                        .port = self.master_port,
                        .what = self.store_is_external ? "where torchrun's agent listens" : "where rank 0 listens",
-                       .if_refused = "Has it been started, with the same MASTER_ADDR and MASTER_PORT?"});
+                       .if_refused = "Has it been started, with the same MASTER_ADDR and MASTER_PORT?"},
+                      limits);
   }
   const std::chrono::minutes for_late_ranks(5);
   options.timeout = for_late_ranks;

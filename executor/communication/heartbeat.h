@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/elastic/addresses.h"
 #include "executor/elastic/membership.h"
 
 namespace c10d {
@@ -16,8 +17,9 @@ namespace frostpipe {
 std::string store_key(const RankEnvironment& self, const std::string& name);
 
 /// Connects to the job's rendezvous store; rank 0 hosts it, at own_address() alone, if nobody outside does and
-/// `may_host`. The others wait until it is there.
-c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host);
+/// `may_host`. The others wait until it is there, as long as `limits` say.
+c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host,
+                                                 const ConnectLimits& limits = {});
 
 /// For jobs that no launcher of ours watches (torchrun's, say). Reports this rank to the rendezvous store from a thread
 /// with a connection of its own, so that neither compute nor a blocked collective keeps it silent, watches the other

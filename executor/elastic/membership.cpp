@@ -181,6 +181,8 @@ std::optional<RendezvousInfo> Membership::next_round() {
   return info;
 }
 
+const std::optional<RankEnvironment>& Membership::started_by_others() const { return state_->fixed; }
+
 int Membership::local_rank() const {
   return state_->fixed ? state_->fixed->local_rank : number_of_member("LOCAL_RANK");
 }

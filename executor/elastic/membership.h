@@ -34,6 +34,8 @@ class Membership {
   static std::unique_ptr<Membership> join(const std::string& interface = "");
   /// Says that all went well; the launcher no longer expects a heartbeat.
   ~Membership();
+  /// Who this rank is, where another launcher than ours has started it.
+  const std::optional<RankEnvironment>& started_by_others() const;
   /// Number of this process on its machine: which GPU it takes.
   int local_rank() const;
   /// The next rendezvous round; waits for it. Nothing if this process is a spare that was not needed.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "executor/communication/arrival.h"
 #include "executor/communication/hosts.h"
 #include "executor/data/data_shards.h"
 #include "executor/elastic/logical_ranks.h"
@@ -17,9 +18,11 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   const TrainOptions& options = run_.options;
   const RankEnvironment& self = info.self;
   if (info.generation == 0 && self.world_size != options.plan.world_size) {
-    throw InvalidInput(options.plan_source + ": world_size",
-                       fmt::format("must equal the number of ranks started ({})", self.world_size),
-                       std::to_string(options.plan.world_size));
+    const InvalidInput wrong(options.plan_source + ": world_size",
+                             fmt::format("must equal the number of ranks started ({})", self.world_size),
+                             std::to_string(options.plan.world_size));
+    if (self.watched_by_launcher) throw wrong;
+    meet_in_trouble(self, wrong.what());
   }
   communicator_ = Communicator::connect(self, *run_.device);
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())

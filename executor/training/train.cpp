@@ -2,6 +2,7 @@
 #include <numeric>
 #include <utility>
 
+#include "executor/communication/arrival.h"
 #include "executor/training/freeze_controller.h"
 #include "executor/training/policy/largest_file.h"
 #include "executor/training/policy/run_clock.h"
@@ -57,6 +58,12 @@ std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, con
 }
 
 bool executor_is_linked() { return true; }
+
+void fail_on_all_ranks(const Membership& membership, const std::string& trouble) {
+  const std::optional<RankEnvironment>& self = membership.started_by_others();
+  if (!self) throw InvalidInput(trouble);
+  meet_in_trouble(*self, trouble);
+}
 
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {

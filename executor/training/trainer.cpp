@@ -7,6 +7,7 @@
 
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
+#include "executor/training/policy/run_inputs.h"
 #include "executor/training/run_results.h"
 #include "profiles/error.h"
 
@@ -56,6 +57,8 @@ void Trainer::join(const RendezvousInfo& info) {
   if (!batches_) {
     batches_.emplace(run_.options, run_.dataset, round_.num_nodes());
     state_.settings = settings_of(run_, batches_->num_shards());
+    if (!info.self.watched_by_launcher && !info.self.is_on_one_host)
+      require_equal_inputs(round_.communicator().gather(to_text(run_inputs(run_.options, state_.settings))));
   }
   round_.open(batches_->shards());
   state_.recorder.join(round_.communicator(), round_.logical_ranks());

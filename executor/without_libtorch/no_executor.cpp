@@ -26,6 +26,8 @@ std::vector<std::int64_t> largest_micro_batches(const TrainOptions&, const Input
 
 std::vector<std::string> check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
 
+void fail_on_all_ranks(const Membership&, const std::string&) { left_out("train"); }
+
 void train(Membership&, const TrainOptions&, const InputsFound&, const TrainCallbacks&) { left_out("train"); }
 
 MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {

@@ -50,11 +50,13 @@ class TorchrunTest(FaultTest):
 
     def test_a_world_of_another_size(self):
         arguments = self.train_arguments("static.json", "run")
-        rank = self.start(*arguments, RANK=0, LOCAL_RANK=0, WORLD_SIZE=3, MASTER_ADDR="127.0.0.1",
-                          MASTER_PORT=free_port())
-        self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
-        self.assertRegex(rank.stderr, "frostpipe: static.json: world_size: must equal the number of ranks started "
-                                      r"\(3\), is 2")
+        port = free_port()
+        ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=3,
+                            LOCAL_WORLD_SIZE=3, MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in range(3)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
+            self.assertEqual(rank.stderr, "frostpipe: static.json: world_size: must equal the number of ranks started "
+                                          "(3), is 2\n")
 
     def test_variables_that_are_no_numbers_or_missing(self):
         good = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}

@@ -1,5 +1,6 @@
 """Ranks on two hosts that share nothing but a cable. Oracle: the same plan on one host."""
 
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -89,6 +90,60 @@ class TwoHostsTest(TwoHostsBase):
         doors = listening_sockets(processes_naming(self.folder))
         self.assertIn((self.hosts[0].address, MASTER_PORT), {door.address for door in doors})
         self.assertEqual({door.address[0] for door in doors}, {host.address for host in self.hosts})
+
+
+class OwnFilesTest(TwoHostsBase):
+    """What a host lacks or has otherwise ends all ranks in time, with the same sentence. Oracle: the test's change."""
+
+    def start_with(self, change, options_of_second=()):
+        """Both ranks, on hosts whose files `change` has been at."""
+        arguments = self.train_arguments("static.json", "run", *LONG)
+        self.hosts = make_hosts(self, 2)
+        change(*self.hosts)
+        return [self.start_rank(rank, *arguments, *more) for rank, more in enumerate(((), options_of_second))]
+
+    def assert_all_say(self, ranks, pattern):
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(LIMIT_SECONDS), 1, rank.stderr)
+            self.assert_clean(rank)
+            self.assertRegex(rank.stderr, rf"(?m)^frostpipe: {pattern}")
+        self.assertEqual(ranks[0].stderr, ranks[1].stderr)
+
+    def test_data_that_one_lacks(self):
+        for number, name in enumerate("ab"):
+            with self.subTest(name):
+                ranks = self.start_with(lambda *hosts: hosts[number].path("data.tsv").unlink())
+                self.assert_all_say(ranks, f"host {name}: data.tsv: ")
+
+    def test_a_plan_that_one_lacks(self):
+        ranks = self.start_with(lambda a, b: b.path("static.json").unlink())
+        self.assert_all_say(ranks, "host b: static.json: ")
+
+    def test_data_of_another_content(self):
+        def change(_, b):
+            path = b.path("data.tsv")
+            path.write_text(path.read_text().replace(" the", " tha", 1))
+        self.assert_all_say(self.start_with(change),
+                            r"host b: data.tsv: must be the same as on host a \(\w{16}\), is \w{16}")
+
+    def test_weights_of_another_model(self):
+        def change(_, b):
+            path = b.path("model/model.safetensors")
+            content = bytearray(path.read_bytes())
+            content[-1] ^= 1
+            path.write_bytes(content)
+        self.assert_all_say(self.start_with(change), "host b: model/model.safetensors: must be the same as on host a ")
+
+    def test_another_plan(self):
+        def change(_, b):
+            plan = json.loads(b.path("static.json").read_text())
+            plan["phases"][0]["predicted"]["iteration_ns"] += 1
+            b.path("static.json").write_text(json.dumps(plan))
+        self.assert_all_say(self.start_with(change), "host b: static.json: must be the same as on host a ")
+
+    def test_other_options(self):
+        ranks = self.start_with(lambda *hosts: None, ("--seed", 7))
+        self.assert_all_say(ranks, r"host b: seed: must be the same as on host a \(1\), is 7")
 
 
 class UnreachableTest(TwoHostsBase):

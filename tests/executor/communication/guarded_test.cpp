@@ -37,6 +37,7 @@ TEST(Guarded, WhatC10dThrowsIsALostPeerInOneLine) {
 
 TEST(Guarded, ARanksOwnFailuresGoOnAsTheyAre) {
   EXPECT_EQ(text_of<RuntimeFailure>(RuntimeFailure("rank 2: out of memory\nin 1F0")), "rank 2: out of memory\nin 1F0");
+  EXPECT_EQ(text_of<InvalidInput>(InvalidInput("host b: lacks x")), "host b: lacks x");
   EXPECT_EQ(text_of<InternalError>(InternalError("a bug")), "a bug");
   EXPECT_EQ(text_of<std::bad_alloc>(std::bad_alloc()), std::bad_alloc().what());
   const std::system_error no_thread(std::make_error_code(std::errc::resource_unavailable_try_again));

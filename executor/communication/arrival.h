@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+
+#include "executor/elastic/job_environment.h"
+
+namespace c10d {
+class TCPStore;
+}
+
+namespace frostpipe {
+
+// Ranks that our launcher did not start, on one host or several, tell each other at the store that they are there. One
+// that cannot take part, because something is wrong with what it was given, says so there: the others would wait for it
+// for minutes.
+
+/// What a rank says when it comes.
+struct Arrival {
+  bool shares_device = false;  // with another rank
+  std::string trouble;         // why it cannot take part, a sentence; "" if it can
+};
+
+/// Called by all ranks, each with its own; waits for all of them, some of which may have much to load. Whether any
+/// shares its device. Throws InvalidInput with the trouble of the lowest rank that has any, on all ranks alike.
+bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own);
+
+/// In place of connecting: tells `trouble` to the other ranks, with the name of this host where there may be several,
+/// and throws InvalidInput as they do; where they have not come within a minute, with this rank's own.
+[[noreturn]] void meet_in_trouble(const RankEnvironment& self, const std::string& trouble);
+
+}  // namespace frostpipe

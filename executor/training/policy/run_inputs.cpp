@@ -1,0 +1,102 @@
+#include "executor/training/policy/run_inputs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "executor/elastic/addresses.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/hash.h"
+#include "profiles/system_reason.h"
+
+namespace frostpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string digits_of(const StreamHash& hash) { return fmt::format("{:016x}", hash.value()); }
+
+std::string hash_of_file(const fs::path& path) {
+  const Descriptor file = open_regular_file(path);
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  StreamHash hash;
+  for (;;) {
+    const ssize_t count = read(file.number(), buffer.data(), buffer.size());
+    if (count == 0) return digits_of(hash);
+    if (count > 0)
+      hash.add(std::span(buffer).first(static_cast<std::size_t>(count)));
+    else if (errno != EINTR)
+      throw InvalidInput(fmt::format("{}: {}", path.string(), system_reason(errno)));
+  }
+}
+
+/// Pictures are many: their names and sizes.
+std::string hash_of_folder(const fs::path& folder) {
+  std::vector<std::string> entries;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      entries.push_back(fmt::format("{} {}\n", fs::relative(entry.path(), folder).string(), entry.file_size()));
+  }
+  std::sort(entries.begin(), entries.end());
+  StreamHash hash;
+  for (const std::string& entry : entries) hash.add(std::as_bytes(std::span(entry)));
+  return digits_of(hash);
+}
+
+void add_file(const std::string& what, const fs::path& path, RunInputs& inputs) {
+  inputs.values[what] = fs::is_directory(path) ? hash_of_folder(path) : hash_of_file(path);
+  inputs.paths[what] = path.string();
+}
+
+void add_model(const fs::path& folder, RunInputs& inputs) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string kind = entry.path().extension();
+    if (entry.is_regular_file() && (kind == ".json" || kind == ".txt" || kind == ".safetensors"))
+      add_file("--model, " + entry.path().filename().string(), entry.path(), inputs);
+  }
+}
+
+RunInputs inputs_from_text(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  return {.host = json.at(0), .values = json.at(1), .paths = json.at(2)};
+}
+
+}  // namespace
+
+RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
+  RunInputs inputs{.host = host_name(), .values = values_by_name(settings), .paths = {}};
+  // These follow from the files and the other settings, which say more.
+  inputs.values.erase("model_fingerprint");
+  inputs.values.erase("data_fingerprint");
+  inputs.values["--freeze"] = to_string(options.freeze.rule);
+  inputs.values["PLAN"] = fingerprint(to_json(options.plan));
+  inputs.paths["PLAN"] = options.plan_source;
+  if (options.cluster) inputs.values["--cluster"] = fingerprint(to_json(*options.cluster));
+  if (!options.data.empty()) add_file("--data", options.data, inputs);
+  if (!options.test_data.empty()) add_file("--test-data", options.test_data, inputs);
+  if (!options.model.empty()) add_model(options.model, inputs);
+  return inputs;
+}
+
+std::string to_text(const RunInputs& inputs) { return nlohmann::json{inputs.host, inputs.values, inputs.paths}.dump(); }
+
+void require_equal_inputs(const std::vector<std::string>& texts) {
+  const RunInputs first = inputs_from_text(texts.front());
+  for (const std::string& text : texts) {
+    RunInputs inputs = inputs_from_text(text);
+    const auto difference = first_difference(first.values, inputs.values);
+    if (!difference) continue;
+    inputs.paths.insert(first.paths.begin(), first.paths.end());
+    const auto path = inputs.paths.find(difference->name);
+    throw InvalidInput(
+        fmt::format("host {}: {}", inputs.host, path == inputs.paths.end() ? difference->name : path->second),
+        fmt::format("must be the same as on host {} ({})", first.host, difference->one), difference->other);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,65 @@
+// Oracle: what each rank was given to say.
+#include "executor/communication/arrival.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <vector>
+
+#include "executor/communication/heartbeat.h"
+#include "executor/elastic/addresses.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// What comes of ranks that say these, each in a thread of its own: "shares", "" or the trouble that is thrown.
+std::vector<std::string> meet(const std::vector<Arrival>& arrivals) {
+  RankEnvironment first{.world_size = static_cast<int>(arrivals.size()), .is_on_one_host = true};
+  const auto hosted = connect_store(first, /*may_host=*/true);
+  first.master_port = hosted->getPort();
+  std::vector<std::future<std::string>> ranks;
+  for (int rank = 0; rank < first.world_size; ++rank) {
+    RankEnvironment self = first;
+    self.rank = rank;
+    ranks.push_back(std::async(std::launch::async, [self, &own = arrivals[rank]]() -> std::string {
+      const auto store = connect_store(self, /*may_host=*/false);
+      try {
+        return meet_at_store(self, *store, own) ? "shares" : "";
+      } catch (const InvalidInput& error) {
+        return error.what();
+      }
+    }));
+  }
+  std::vector<std::string> said;
+  for (auto& rank : ranks) said.push_back(rank.get());
+  return said;
+}
+
+using Said = std::vector<std::string>;
+
+TEST(MeetAtStore, AllHearWhetherSomebodySharesADevice) {
+  EXPECT_EQ(meet({{}, {}, {}}), Said(3, ""));
+  EXPECT_EQ(meet({{}, {.shares_device = true}, {}}), Said(3, "shares"));
+}
+
+TEST(MeetAtStore, AllFailWithTheTroubleOfTheLowestRank) {
+  EXPECT_EQ(meet({{}, {.trouble = "host b: lacks x"}, {.trouble = "host c: lacks x"}}), Said(3, "host b: lacks x"));
+  EXPECT_EQ(meet({{.trouble = "host a: lacks x"}, {}}), Said(2, "host a: lacks x"));
+}
+
+TEST(MeetInTrouble, ARankAloneSaysItAtOnce) {
+  const auto said = [](const RankEnvironment& self) -> std::string {
+    try {
+      meet_in_trouble(self, "lacks x");
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(said({.world_size = 1, .is_on_one_host = true}), "lacks x");
+  EXPECT_EQ(said({.world_size = 1}), "host " + host_name() + ": lacks x");
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,96 @@
+// Oracle: folders that differ in what the test has changed.
+#include "executor/training/policy/run_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class RunInputsTest : public test::ScratchFolderTest {
+ protected:
+  /// A host's options, of files in a folder of its own.
+  TrainOptions on(const std::string& host) const {
+    TrainOptions options{.plan_source = "plan.json"};
+    options.data = file(host + "/my.tsv", "text\tlabel\nred\t1\n");
+    file(host + "/model/config.json", "{}");
+    options.model = file(host + "/model/model.safetensors", "weights").parent_path();
+    return options;
+  }
+  std::string text_of(const std::string& host, const TrainOptions& options, const RunSettings& settings = {}) const {
+    RunInputs inputs = run_inputs(options, settings);
+    inputs.host = host;
+    return to_text(inputs);
+  }
+  /// What is said where host b, of the third rank, has these.
+  std::string said_of(const TrainOptions& options, const RunSettings& settings = {}) const {
+    const std::string a = text_of("a", on("a"));
+    try {
+      require_equal_inputs({a, a, text_of("b", options, settings)});
+      return "";
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+  }
+};
+
+TEST_F(RunInputsTest, EqualFilesMayLieElsewhere) {
+  EXPECT_EQ(said_of(on("b")), "");
+  file("b/model/notes.md", "not read");
+  EXPECT_EQ(said_of(on("b")), "");
+}
+
+TEST_F(RunInputsTest, AFileThatDiffersIsNamedWithItsHost) {
+  const TrainOptions other = on("b");
+  file("b/my.tsv", "text\tlabel\nred\t2\n");
+  EXPECT_THAT(said_of(other), AllOf(StartsWith("host b: " + other.data.string() + ": must be the same as on host a ("),
+                                    HasSubstr("), is ")));
+}
+
+TEST_F(RunInputsTest, WeightsAndConfigurationCount) {
+  TrainOptions other = on("b");
+  const auto weights = file("b/model/model.safetensors", "Weights");
+  EXPECT_THAT(said_of(other), StartsWith("host b: " + weights.string() + ": must be the same as on host a ("));
+  other = on("b");
+  const auto config = file("b/model/config.json", "{ }");
+  EXPECT_THAT(said_of(other), StartsWith("host b: " + config.string()));
+}
+
+TEST_F(RunInputsTest, AFileThatOneHostLacksIsNamed) {
+  file("a/model/vocab.txt", "[PAD]");
+  EXPECT_THAT(said_of(on("b")),
+              AllOf(StartsWith("host b: " + (folder_ / "a/model/vocab.txt").string()), HasSubstr("is none")));
+}
+
+TEST_F(RunInputsTest, FoldersOfPicturesAreComparedByNamesAndSizes) {
+  TrainOptions one = on("a"), other = on("b");
+  one.data = file("a/pictures/cat/1.png", "12").parent_path().parent_path();
+  other.data = file("b/pictures/cat/1.png", "21").parent_path().parent_path();
+  const auto are_equal = [&] { return run_inputs(one, {}).values == run_inputs(other, {}).values; };
+  EXPECT_TRUE(are_equal());
+  file("b/pictures/cat/1.png", "123");
+  EXPECT_FALSE(are_equal());
+  file("b/pictures/cat/1.png", "12");
+  file("b/pictures/dog/1.png", "12");
+  EXPECT_FALSE(are_equal());
+}
+
+TEST_F(RunInputsTest, SettingsCount) {
+  EXPECT_EQ(said_of(on("b"), {.seed = 4}), "host b: seed: must be the same as on host a (0), is 4");
+}
+
+TEST_F(RunInputsTest, ThePlanCounts) {
+  TrainOptions other = on("b");
+  other.plan.world_size = 2;
+  EXPECT_THAT(said_of(other), StartsWith("host b: plan.json: must be the same as on host a ("));
+}
+
+}  // namespace
+}  // namespace frostpipe
