@@ -4,9 +4,9 @@
 
 #include "cli/commands.h"
 #include "cli/installation/diagnosis.h"
+#include "cli/installation/version.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
-#include "cli/version.h"
 
 namespace frostpipe {
 namespace {

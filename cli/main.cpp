@@ -14,9 +14,9 @@
 
 #include "cli/commands.h"
 #include "cli/installation/hand_over.h"
+#include "cli/installation/version.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
-#include "cli/version.h"
 #include "executor/elastic/end_process.h"
 #include "executor/elastic/membership.h"
 #include "executor/elastic/process_limits.h"

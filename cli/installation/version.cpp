@@ -1,4 +1,4 @@
-#include "cli/version.h"
+#include "cli/installation/version.h"
 
 #include "commit.h"
 
