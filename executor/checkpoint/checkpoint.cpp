@@ -42,6 +42,7 @@ void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
   archive("name", file.name);
   archive("bytes", file.bytes, json::at_least(0));
   archive("hash", file.hash);
+  archive("host", file.host, json::Otherwise<std::string>{""});
 }
 
 namespace {
@@ -88,14 +89,6 @@ CheckpointFile file_of(std::string_view name, std::string_view text) {
   return {std::string(name), static_cast<Bytes>(text.size()), hash_of(text)};
 }
 
-const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name) {
-  for (const CheckpointFile& file : checkpoint.files) {
-    if (file.name == name) return file;
-  }
-  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name),
-                     "missing");
-}
-
 void remove_checkpoint(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(folder, ignored)) {
@@ -120,6 +113,14 @@ std::string read_listed(const Checkpoint& checkpoint, std::string_view name) {
 }
 
 }  // namespace
+
+const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name) {
+  for (const CheckpointFile& file : checkpoint.files) {
+    if (file.name == name) return file;
+  }
+  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name),
+                     "missing");
+}
 
 std::map<std::string, std::string> values_by_name(const RunSettings& settings) {
   json::Writer writer;
@@ -223,6 +224,8 @@ int num_layers(const Checkpoint& checkpoint) { return static_cast<int>(checkpoin
 SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer) {
   const std::filesystem::path path = checkpoint.folder / layer_file_name(layer);
   const CheckpointFile& listed = entry_of(checkpoint, layer_file_name(layer));
+  if (!listed.host.empty() && !std::filesystem::exists(path))
+    throw InvalidInput(path.string(), fmt::format("must be here; host {} wrote it", listed.host), "missing");
   SafetensorsFile file(path);
   if (static_cast<Bytes>(file.content().size()) != listed.bytes ||
       fmt::format("{:016x}", hash_bytes(file.content())) != listed.hash)

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/checkpoint/safetensors.h"
@@ -53,7 +54,8 @@ std::optional<std::string> first_difference(const RunSettings& saved, const RunS
 struct CheckpointFile {
   std::string name;
   Bytes bytes = 0;
-  std::string hash;  // hash_bytes of its content, 16 hex digits
+  std::string hash;       // hash_bytes of its content, 16 hex digits; "" where another host has it
+  std::string host = {};  // that wrote it, where hosts do not share the folder; else ""
   bool operator==(const CheckpointFile&) const = default;
 };
 
@@ -101,6 +103,9 @@ Checkpoint checkpoint_from_text(const std::string& text);
 
 /// Number of layers that the checkpoint holds.
 int num_layers(const Checkpoint& checkpoint);
+
+/// A file that the checkpoint lists. Throws InvalidInput if it lists none of that name.
+const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name);
 
 /// A layer's file, after its size and hash have been compared. Throws InvalidInput.
 SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer);

@@ -113,7 +113,7 @@ struct CheckpointWriter::State {
     }
     write_file_atomically(folder / fmt::format("rank-{}.written", rank), listing_of(files));
     if (!part.manifest) return;
-    const auto layers = wait_for_layers(folder, part.num_layers);
+    auto layers = wait_for_layers(folder, part.num_layers);
     if (!layers) {
       const std::lock_guard lock(mutex);
       throw RuntimeFailure(why_given_up);
@@ -121,6 +121,8 @@ struct CheckpointWriter::State {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".written") std::filesystem::remove(entry.path());
     }
+    for (CheckpointFile& layer : *layers) layer.host = part.host;
+    layers->insert(layers->end(), part.elsewhere.begin(), part.elsewhere.end());
     const CheckpointTexts texts = to_texts(*part.manifest, *layers);
     write_file_atomically(folder / "plan.json", texts.plan);
     write_file_atomically(folder / "run.json", texts.run);

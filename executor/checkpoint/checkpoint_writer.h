@@ -31,14 +31,18 @@ struct CheckpointPart {
   int step = 0;
   std::string attempt;  // equal on all ranks, and no earlier attempt's
   std::vector<LayerImage> layers;
-  /// On one rank: what it completes the checkpoint with when all `num_layers` layers are there.
+  /// On one rank of those that share the folder: what it completes the checkpoint with when all `num_layers` layers
+  /// that they write are there.
   std::optional<Checkpoint> manifest;
   int num_layers = 0;
+  std::string host = {};                       // where hosts do not share the folder: this one
+  std::vector<CheckpointFile> elsewhere = {};  // layers that the others write
 };
 
-/// Writes checkpoints in a thread of its own, one at a time. The ranks share the folder and meet in it: each writes its
-/// layers, the one with the manifest waits for them, and renames the folder when all of it has reached the disk. A
-/// frozen layer's file is written once and then linked.
+/// Writes checkpoints in a thread of its own, one at a time. The ranks that share the folder meet in it: each writes
+/// its layers, the one with the manifest waits for them, and renames the folder when all of it has reached the disk. A
+/// frozen layer's file is written once and then linked. Hosts that do not share it each have a part of the checkpoint
+/// (scattered_checkpoint.h), and do not wait for each other.
 ///
 /// What goes wrong (a full disk, a folder that vanished) costs this checkpoint and nothing else: take_note() says what
 /// it was.

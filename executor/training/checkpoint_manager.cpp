@@ -13,43 +13,46 @@ namespace {
 
 constexpr int kLongestWaitSeconds = 120;
 
-/// Layers that this rank writes: trainable ones are spread over the replicas, frozen ones are with the first rank that
-/// has offloaded their moments, else spread as well.
-std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communicator& communicator) {
+/// Who writes a layer.
+struct Writer {
+  int rank = 0;
+  bool is_offloaded = false;  // there
+};
+
+/// Of every layer: trainable ones are spread over the replicas, frozen ones are with the first rank that has offloaded
+/// their moments, else spread as well.
+std::vector<Writer> writers_of_layers(RankSession& session, int num_layers, Communicator& communicator) {
   const auto world = static_cast<std::size_t>(communicator.world_size());
   const int self = communicator.rank();
   std::vector<double> offloaded(world * num_layers, 0.0);
   for (const auto& [layer, moments] : session.offloaded()) offloaded[self * num_layers + layer] = 1;
   offloaded = communicator.sum(std::move(offloaded));
   const Phase& phase = session.phase();
-  std::vector<LayerImage> images;
+  std::vector<Writer> writers;
   for (int layer = 0; layer < num_layers; ++layer) {
     const std::vector<int> replicas = replicas_of_layer(phase, layer);
-    int writer = replicas[layer % replicas.size()];
-    bool is_offloaded = false;
+    Writer writer{.rank = replicas[layer % replicas.size()]};
     for (std::size_t rank = world; layer < phase.first_trainable_layer && rank-- > 0;) {
-      if (offloaded[rank * num_layers + layer] == 0) continue;
-      writer = static_cast<int>(rank);
-      is_offloaded = true;
+      if (offloaded[rank * num_layers + layer] > 0) writer = {.rank = static_cast<int>(rank), .is_offloaded = true};
     }
-    if (writer != self) continue;
-    images.push_back(is_offloaded ? image_of(layer, session.offloaded().at(layer))
-                                  : image_of(layer, session.layers().at(layer)));
+    writers.push_back(writer);
   }
-  return images;
+  return writers;
 }
 
 }  // namespace
 
-CheckpointManager::CheckpointManager(const CheckpointPolicy& policy, const std::filesystem::path& root, int round,
+CheckpointManager::CheckpointManager(const CheckpointPolicy& policy, CheckpointFolder folder, int round,
                                      Communicator& communicator, std::function<void(const std::string&)> note,
                                      std::unique_ptr<CheckpointManager> before)
-    : root_(root),
+    : folder_(std::move(folder)),
       round_(round),
       communicator_(communicator),
       note_(std::move(note)),
       schedule_(policy, steady_now_ns()),
-      writer_(std::make_unique<CheckpointWriter>(root, communicator.rank(), policy.keep)),
+      // Hosts do not wait for each other: when one has the newest, another may still be at the one before.
+      writer_(std::make_unique<CheckpointWriter>(folder_.root, communicator.rank(),
+                                                 folder_.is_shared() ? policy.keep : std::max(2, policy.keep))),
       is_clean_(round == 0) {
   if (!before) return;
   earlier_writers_ = std::move(before->earlier_writers_);
@@ -66,7 +69,7 @@ void CheckpointManager::forget_earlier_rounds() {
   if (is_clean_) return;
   is_clean_ = true;
   earlier_writers_.clear();
-  if (communicator_.rank() == 0) remove_attempts_before(root_, round_);
+  if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
 bool CheckpointManager::is_due(int step) {
@@ -89,10 +92,23 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
   const int num_layers = static_cast<int>(session.phase().partition.back().end);
   CheckpointPart part{.step = snapshot.step,
                       .attempt = attempt_name(round_, num_written_++),
-                      .layers = own_layers(session, num_layers, communicator_),
+                      .layers = {},
                       .manifest = std::nullopt,
-                      .num_layers = num_layers};
-  if (communicator_.rank() == 0) part.manifest = snapshot;
+                      .num_layers = 0};
+  const std::vector<Writer> writers = writers_of_layers(session, num_layers, communicator_);
+  const int self = communicator_.rank();
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const Writer& writer = writers[layer];
+    if (writer.rank == self)
+      part.layers.push_back(writer.is_offloaded ? image_of(layer, session.offloaded().at(layer))
+                                                : image_of(layer, session.layers().at(layer)));
+    if (folder_.places[writer.rank] == folder_.places[self])
+      ++part.num_layers;
+    else
+      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer.rank]});
+  }
+  if (!folder_.is_shared()) part.host = folder_.hosts[self];
+  if (folder_.is_first_of_its_place(communicator_.rank())) part.manifest = snapshot;
   writer_->start(std::move(part));
   schedule_.record_written(steady_now_ns());
 }
@@ -105,7 +121,7 @@ void CheckpointManager::write_and_hold(const Checkpoint& snapshot, RankSession& 
 
 void CheckpointManager::finish() {
   const WithoutVirtualTime on_the_host(communicator_.control_group());
-  const bool completes = communicator_.rank() == 0;
+  const bool completes = folder_.is_first_of_its_place(communicator_.rank());
   if (!completes) writer_->finish(kLongestWaitSeconds);
   if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0)
     writer_->give_up("a rank could not write its part");
@@ -113,7 +129,7 @@ void CheckpointManager::finish() {
   earlier_writers_.clear();  // each ends before it is gone
   communicator_.control_group().barrier();
   is_clean_ = true;
-  if (completes) remove_attempts_before(root_, round_ + 1);
+  if (completes) remove_attempts_before(folder_.root, round_ + 1);
   report();
 }
 

@@ -10,6 +10,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/execute.h"
 #include "executor/runtime/rank_session.h"
+#include "executor/training/checkpoint_folder.h"
 #include "executor/training/policy/checkpoint_schedule.h"
 
 namespace frostpipe {
@@ -18,12 +19,11 @@ namespace frostpipe {
 /// each function at the same point, unless it says otherwise. In a rehearsal all of it takes no virtual time.
 class CheckpointManager {
  public:
-  /// `root`: the folder of the checkpoints. `round`: its number. `note` gets sentences for people, on any rank.
+  /// `folder`: where checkpoints are. `round`: its number. `note` gets sentences for people, on any rank.
   /// `before`: the manager of the round before, given up, or null. A slow disk may still hold up what it writes: nobody
   /// waits for that, and what is left of it is removed once no rank writes any more.
-  CheckpointManager(const CheckpointPolicy& policy, const std::filesystem::path& root, int round,
-                    Communicator& communicator, std::function<void(const std::string&)> note,
-                    std::unique_ptr<CheckpointManager> before = nullptr);
+  CheckpointManager(const CheckpointPolicy& policy, CheckpointFolder folder, int round, Communicator& communicator,
+                    std::function<void(const std::string&)> note, std::unique_ptr<CheckpointManager> before = nullptr);
 
   /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at
   /// the steps where it may be, at most every few seconds.
@@ -46,17 +46,17 @@ class CheckpointManager {
   void report();
 
   // Of the folder; whoever wants to know asks alone.
-  std::filesystem::path path_of(int step) const { return checkpoint_path(root_, step); }
+  std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
   /// Why the checkpoint of that step cannot be restored; empty if every byte is as it was written.
   std::string defect_of(int step) const;
   /// The run has gone back to `step`: removes those after it.
-  void go_back_to(int step) const { remove_checkpoints_after(root_, step); }
+  void go_back_to(int step) const { remove_checkpoints_after(folder_.root, step); }
 
  private:
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();
 
-  std::filesystem::path root_;
+  CheckpointFolder folder_;
   int round_;
   Communicator& communicator_;
   std::function<void(const std::string&)> note_;

@@ -15,8 +15,14 @@ namespace frostpipe {
 void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Nanoseconds connected = steady_now_ns();
   Communicator& communicator = round_.communicator();
+  const CheckpointFolder& place = round_.checkpoint_folder();
+  if (!place.is_shared()) {
+    const std::string root = communicator.broadcast(folder_to_resume(run_.options).string(), 0);
+    if (!root.empty()) bring_checkpoint_together(place, root, communicator);
+  }
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
+  follow_first_rank(place, snapshot, communicator.rank());
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();

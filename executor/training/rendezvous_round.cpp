@@ -32,6 +32,9 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   nodes_ = options.num_nodes > 0
                ? nodes_of_logical_ranks(info.logical_ranks, options.plan.world_size, options.num_nodes)
                : hosts_of_ranks(*communicator_);
+  const std::filesystem::path root = checkpoints_folder(options);
+  checkpoint_folder_ = self.watched_by_launcher ? shared_checkpoint_folder(root, self.world_size)
+                                                : checkpoint_folder_of(root, *communicator_);
 }
 
 int RendezvousRound::num_nodes() const {
@@ -52,8 +55,8 @@ void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
   factory_ = run_.training_task->make_factory(*run_.device, compute, cache_ ? &cache_->view() : nullptr, logical_rank);
   renew_session();
   checkpoints_ =
-      std::make_unique<CheckpointManager>(options.checkpoints, checkpoints_folder(options), info_.generation,
-                                          *communicator_, run_.callbacks.note, std::move(given_up_checkpoints_));
+      std::make_unique<CheckpointManager>(options.checkpoints, checkpoint_folder_, info_.generation, *communicator_,
+                                          run_.callbacks.note, std::move(given_up_checkpoints_));
 }
 
 void RendezvousRound::renew_session() {

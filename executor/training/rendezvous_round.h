@@ -43,6 +43,7 @@ class RendezvousRound {
   bool has_session() const { return session_.has_value(); }
   RankSession& session() { return *session_; }
   CheckpointManager& checkpoints() { return *checkpoints_; }
+  const CheckpointFolder& checkpoint_folder() const { return checkpoint_folder_; }
   /// Null if no phase uses one.
   NodeCache* cache() { return cache_.get(); }
   /// What this rank has found in the cache so far.
@@ -62,6 +63,7 @@ class RendezvousRound {
   RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<int> nodes_;  // by rank
+  CheckpointFolder checkpoint_folder_;
   std::unique_ptr<NodeCache> cache_;
   std::unique_ptr<StageFactory> factory_;
   std::optional<RankSession> session_;

@@ -1,6 +1,10 @@
 """Ranks on two hosts that share nothing but a cable. Oracle: the same plan on one host."""
 
 import json
+import os
+import re
+import shutil
+import signal
 import sys
 import unittest
 from pathlib import Path
@@ -144,6 +148,66 @@ class OwnFilesTest(TwoHostsBase):
     def test_other_options(self):
         ranks = self.start_with(lambda *hosts: None, ("--seed", 7))
         self.assert_all_say(ranks, r"host b: seed: must be the same as on host a \(1\), is 7")
+
+
+class OwnCheckpointsTest(TwoHostsBase):
+    """Each host keeps what its ranks have written. Oracle: the same plan on one host, without a break."""
+
+    STEPS = 600
+
+    def files_of(self, host):
+        """{step: names} of its checkpoints."""
+        folder = host.path("run/checkpoints")
+        return {int(path.name[5:]): {file.name for file in path.iterdir()} for path in sorted(folder.glob("step-*"))
+                if re.fullmatch(r"step-\d+", path.name)}
+
+    def interrupted(self):
+        """Hosts whose ranks were killed after some checkpoints; the arguments with which they were started."""
+        self.of_length("static.json", self.STEPS)
+        arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20)
+        self.hosts = make_hosts(self, 2)
+        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        self.wait_until(lambda: all(max(self.files_of(host), default=0) >= 40 for host in self.hosts)
+                        or ranks[0].ended_within(0) is not None, HANG_SECONDS, lambda: ranks[0].stderr)
+        for rank in ranks:
+            os.killpg(rank.pid, signal.SIGKILL)
+            rank.process.wait()
+        return arguments
+
+    def trained_on(self, *ranks):
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+            self.assert_clean(rank)
+        self.assertRegex(ranks[0].stderr, r"goes on with step \d+ of 600, from ")
+
+    def test_each_host_has_the_layers_of_its_ranks_and_the_run_goes_on_from_them(self):
+        arguments = self.interrupted()
+        for (_, first), (_, second) in zip(self.files_of(self.hosts[0]).items(), self.files_of(self.hosts[1]).items()):
+            layers = [{name for name in files if name.startswith("layer-")} for files in (first, second)]
+            self.assertFalse(layers[0] & layers[1])
+            self.assertTrue(all(layers))
+        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
+
+    def test_ranks_may_change_hosts(self):
+        arguments = self.interrupted()
+        self.hosts.reverse()
+        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        last = self.losses(self.read(self.hosts[0].path("run/summary.json")))[-1]
+        self.assertEqual(last, self.losses(on_one_host)[-1])
+
+    def test_layers_that_no_host_has_any_more_are_named(self):
+        arguments = self.interrupted()
+        lost = min(name for files in self.files_of(self.hosts[1]).values() for name in files
+                   if name.startswith("layer"))
+        shutil.rmtree(self.hosts[1].path("run/checkpoints"))
+        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(LIMIT_SECONDS), 1, rank.stderr)
+            self.assertRegex(rank.stderr, rf"frostpipe: checkpoint of step \d+: no host has {lost}, .* whole, which "
+                                          "host b wrote. Start the run on the hosts that wrote it")
 
 
 class UnreachableTest(TwoHostsBase):

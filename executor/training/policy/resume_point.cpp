@@ -16,18 +16,20 @@ NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
   return newest;
 }
 
+std::filesystem::path folder_to_resume(const TrainOptions& options) {
+  if (options.resume != "auto") return options.resume == "no" ? "" : options.resume;
+  const bool has_ended = std::filesystem::exists(options.output / "summary.json");
+  return has_ended ? "" : checkpoints_folder(options);
+}
+
 std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
                                                const std::function<void(const std::string&)>& note) {
   remove_unfinished_checkpoints(checkpoints_folder(options));
   for (const std::filesystem::path& folder : {options.output, options.output / "model"})
     remove_unfinished_files(folder);
-  if (options.resume == "no") return std::nullopt;
+  const std::filesystem::path from = folder_to_resume(options);
+  if (from.empty()) return std::nullopt;
   std::optional<Checkpoint> found;
-  std::filesystem::path from = options.resume;
-  if (options.resume == "auto") {
-    if (std::filesystem::exists(options.output / "summary.json")) return std::nullopt;  // that run has ended
-    from = checkpoints_folder(options);
-  }
   if (std::filesystem::exists(from / "checkpoint.json")) {
     found = read_checkpoint(from);
   } else {

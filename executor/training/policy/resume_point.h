@@ -11,6 +11,10 @@ namespace frostpipe {
 /// Where a run's folder has its checkpoints.
 std::filesystem::path checkpoints_folder(const TrainOptions& options);
 
+/// Where a run which is started looks for that, as TrainOptions::resume says: a checkpoint, or a folder of them; "" if
+/// it begins at step 0.
+std::filesystem::path folder_to_resume(const TrainOptions& options);
+
 /// The checkpoint that a run which is started goes on from, as TrainOptions::resume says; none if it begins at step 0.
 /// Removes what interrupted writers have left in the run's folder. `note` is told which checkpoints are passed over.
 /// Throws InvalidInput if what `resume` names has no whole checkpoint, if the folder holds a run that has not ended and

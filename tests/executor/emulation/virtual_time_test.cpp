@@ -223,7 +223,7 @@ RANK_TEST(VirtualTime, CheckpointsTakeNone, 2) {
   session.start(small_phase(2, 1, 2, "1F1B", 0), 0, [](int, LayerState&, std::map<int, OffloadedMoments>&) {});
   const std::filesystem::path root = communicator.broadcast(
       (std::filesystem::temp_directory_path() / fmt::format("frostpipe_virtual_{}", getpid())).string(), 0);
-  CheckpointManager checkpoints({.every_steps = 1}, root, 0, communicator,
+  CheckpointManager checkpoints({.every_steps = 1}, shared_checkpoint_folder(root, self.world_size), 0, communicator,
                                 [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
   if (self.rank == 1) clock.pass(1'000 * kUnit);
   const Nanoseconds before = clock.now();

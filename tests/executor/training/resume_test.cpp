@@ -75,8 +75,8 @@ class Job {
     }
   }
   void save(RankSession& session, int step) {
-    CheckpointManager manager({.keep = 5}, root_, num_saved_++, *communicator_,
-                              [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
+    CheckpointManager manager({.keep = 5}, shared_checkpoint_folder(root_, communicator_->world_size()), num_saved_++,
+                              *communicator_, [](const std::string& note) { fail_rank(__FILE__, __LINE__, note); });
     Checkpoint snapshot{.step = step};
     snapshot.plan.phases = {session.phase()};
     snapshot.plan.world_size = communicator_->world_size();

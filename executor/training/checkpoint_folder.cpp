@@ -1,0 +1,120 @@
+#include "executor/training/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "executor/checkpoint/scattered_checkpoint.h"
+#include "executor/communication/hosts.h"
+#include "executor/elastic/addresses.h"
+#include "executor/training/policy/resume_point.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+/// What the ranks know of each other's parts.
+struct Parts {
+  GatheredCheckpoint checkpoint;
+  std::vector<std::optional<std::set<std::string>>> layers;  // by rank: names; none where the checkpoint is not there
+};
+
+std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::filesystem::path& root,
+                                 Communicator& communicator) {
+  const bool looks = folder.is_first_of_its_place(communicator.rank());
+  std::vector<std::vector<CheckpointShare>> shares;
+  for (const std::string& text : communicator.gather(to_text(looks ? shares_in(root) : std::vector<CheckpointShare>())))
+    shares.push_back(shares_from_text(text));
+  std::optional<GatheredCheckpoint> newest = newest_gathered(shares);
+  if (!newest) return std::nullopt;
+  Parts parts{.checkpoint = std::move(*newest), .layers = {}};
+  for (const std::vector<CheckpointShare>& of_rank : shares) {
+    auto& layers = parts.layers.emplace_back();
+    for (const CheckpointShare& share : of_rank) {
+      if (share.step != parts.checkpoint.step || share.run != parts.checkpoint.run) continue;
+      layers.emplace();
+      for (const CheckpointFile& file : share.whole) layers->insert(file.name);
+    }
+  }
+  return parts;
+}
+
+/// A file of rank `from`, to those that take it.
+void pass_on(const std::filesystem::path& file, int from, bool takes, Communicator& communicator) {
+  const bool gives = communicator.rank() == from;
+  const std::string content = communicator.broadcast(gives ? read_text_file(file, kAnySize) : "", from);
+  if (takes) write_file_atomically(file, content);
+}
+
+}  // namespace
+
+CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size) {
+  return {.root = root, .places = std::vector<int>(world_size, 0), .hosts = {}};
+}
+
+CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator) {
+  const int self = communicator.rank();
+  CheckpointFolder folder{.root = root, .places = hosts_of_ranks(communicator), .hosts = {}};
+  const std::vector<int> hosts = folder.places;
+  const std::string token =
+      communicator.broadcast(std::to_string(std::chrono::system_clock::now().time_since_epoch().count()), 0);
+  const auto mark_of = [&](int host) { return root / fmt::format("host-{}-{}", token, host); };
+  std::error_code ignored;
+  const bool marks = folder.is_first_of_its_place(self);
+  try {
+    if (marks) write_file_atomically(mark_of(hosts[self]), "");
+  } catch (const RuntimeFailure&) {  // no checkpoint will be written there, and a sentence then says why
+  }
+  communicator.control_group().barrier();
+  std::vector<double> places(hosts.size(), 0.0);
+  for (places[self] = 0; places[self] < hosts[self]; ++places[self])
+    if (std::filesystem::exists(mark_of(static_cast<int>(places[self])), ignored)) break;
+  places = communicator.sum(std::move(places));
+  if (marks) std::filesystem::remove(mark_of(hosts[self]), ignored);
+  folder.places.assign(places.begin(), places.end());
+  if (std::any_of(folder.places.begin(), folder.places.end(), [](int place) { return place != 0; }))
+    folder.hosts = communicator.gather(host_name());
+  return folder;
+}
+
+void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& root,
+                               Communicator& communicator) {
+  const std::optional<Parts> parts = known_parts(folder, root, communicator);
+  if (!parts) return;
+  const GatheredCheckpoint& checkpoint = parts->checkpoint;
+  const std::filesystem::path path = checkpoint_path(root, checkpoint.step);
+  const auto lacks = [&](int rank, const std::string& name) {
+    if (!folder.is_first_of_its_place(rank)) return false;
+    const auto& layers = parts->layers[rank];
+    return !layers || (!name.empty() && !layers->contains(name));
+  };
+  const auto bring = [&](const std::string& file, int from, const std::string& layer) {
+    for (int rank = 0; rank < communicator.world_size(); ++rank) {
+      if (!lacks(rank, layer)) continue;
+      return pass_on(path / file, from, lacks(communicator.rank(), layer), communicator);
+    }
+  };
+  std::error_code ignored;
+  if (lacks(communicator.rank(), "")) std::filesystem::remove_all(path, ignored);  // of another run
+  for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) bring(name, checkpoint.manifest_rank, "");
+  std::vector<CheckpointFile> layers;
+  bool lacked_any = false;
+  for (const GatheredCheckpoint::Source& source : checkpoint.layers) {
+    bring(source.file.name, source.rank, source.file.name);
+    lacked_any = lacked_any || lacks(communicator.rank(), source.file.name);
+    layers.push_back(source.file);
+  }
+  if (lacked_any) complete_manifest(path, layers);
+}
+
+void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {
+  if (rank == 0 || !folder.is_first_of_its_place(rank)) return;
+  remove_unfinished_checkpoints(folder.root);
+  keep_checkpoints_up_to(chosen.folder.empty() ? std::nullopt : std::optional(chosen), folder.root);
+}
+
+}  // namespace frostpipe
