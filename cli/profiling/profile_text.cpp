@@ -77,14 +77,21 @@ std::string updates_text(const Profile& profile) {
   return table.to_string();
 }
 
+std::string text_of(const char* where, const LinkClass& links) {
+  const bool unsteady = is_unsteady(links.point_to_point) || is_unsteady(links.collective);
+  return fmt::format("; between two {}:\n  messages     {}\n  collectives  {}\n{}", where,
+                     to_text(links.point_to_point), to_text(links.collective),
+                     unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor "
+                                "of 2; measure again when the machine is quiet\n"
+                              : "");
+}
+
 std::string links_text(const Cluster& cluster) {
-  const bool unsteady = is_unsteady(cluster.intra_node.point_to_point) || is_unsteady(cluster.intra_node.collective);
-  return fmt::format("{} ranks; between two of one node:\n  messages     {}\n  collectives  {}\n",
-                     cluster.devices.size(), to_text(cluster.intra_node.point_to_point),
-                     to_text(cluster.intra_node.collective)) +
-         (unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor of 2; "
-                     "measure again when the machine is quiet\n"
-                   : "");
+  const int ranks = static_cast<int>(cluster.devices.size()), nodes = num_nodes(cluster);
+  std::string text;
+  if (nodes == 1 || ranks > nodes) text += fmt::format("{} ranks{}", ranks, text_of("of one node", cluster.intra_node));
+  if (nodes > 1) text += fmt::format("{} nodes{}", nodes, text_of("of different nodes", cluster.inter_node));
+  return text;
 }
 
 }  // namespace

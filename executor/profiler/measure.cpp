@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/communication/communicator.h"
+#include "executor/communication/hosts.h"
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/models/folder/model_folder.h"
@@ -69,14 +70,25 @@ void add_to(Profile& profile, const TransformerConfig& config, const std::string
   }
 }
 
-/// Threads per rank, ascending; with several, that many ranks' cores are one rank's.
-std::vector<int> threads_to_measure(const MeasureOptions& options, int world_size) {
+/// Threads per rank, ascending; with several, that many ranks' cores are one rank's, on the node that they share.
+std::vector<int> threads_to_measure(const MeasureOptions& options, const std::vector<int>& nodes) {
   if (options.threads_per_rank > 0) return {options.threads_per_rank};
+  int common = 0;  // divisor of all nodes' numbers of ranks
+  for (const int node : nodes) common = std::gcd(common, static_cast<int>(std::ranges::count(nodes, node)));
   std::vector<int> counts;
-  for (int threads = 1; threads <= (options.device == "cpu" ? world_size : 1); ++threads) {
-    if (world_size % threads == 0) counts.push_back(threads);
+  for (int threads = 1; threads <= (options.device == "cpu" ? common : 1); ++threads) {
+    if (common % threads == 0) counts.push_back(threads);
   }
   return counts;
+}
+
+/// As a cluster lists them. Throws InvalidInput unless they are numbered host by host.
+std::vector<int> nodes_of_ranks(Communicator& communicator) {
+  std::vector<int> nodes = hosts_of_ranks(communicator);
+  if (!std::is_sorted(nodes.begin(), nodes.end()))
+    throw InvalidInput("ranks", "must be numbered host by host (mpirun --map-by slot, srun --distribution=block)",
+                       fmt::format("on hosts {}", fmt::join(nodes, ", ")));
+  return nodes;
 }
 
 /// Small micro-batches are quick to measure and most disturbed by what else the machine does.
@@ -200,7 +212,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
                                               ComputeDevice& device, Communicator& communicator,
                                               const Progress& progress) {
   const int num_rounds = options.quick ? 1 : 3;
-  const std::vector<int> thread_counts = threads_to_measure(options, communicator.world_size());
+  const std::vector<int> thread_counts = threads_to_measure(options, hosts_of_ranks(communicator));
   const std::vector<Shape> all = shapes.all();
   const auto work_of = [](const Shape& shape) {
     return static_cast<double>(shape.samples) * shape.tokens * passes_of(shape.samples);
@@ -284,7 +296,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.frozen_dtype = options.frozen_dtype;
   profile.workload = shapes.workload;
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
-  result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick);
+  result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick,
+                                 nodes_of_ranks(*communicator));
   if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator, *device);
   const int entry_tokens =
       shapes.workload ? static_cast<int>(std::ceil(shapes.workload->tokens)) : shapes.tokens.front();

@@ -2,6 +2,7 @@
 #include <ATen/core/TensorBody.h>
 
 #include <optional>
+#include <vector>
 
 #include "executor/communication/communicator.h"
 #include "executor/device/device.h"
@@ -9,10 +10,15 @@
 
 namespace frostpipe {
 
-/// The ranks as a cluster of one node, with the links between them as measured now. Called by all ranks; the same on
-/// all. `quick`: fewer rounds. Throws RuntimeFailure where the measured times make no sense.
+/// The ranks as a cluster, with the links between them as measured now. `nodes`: by rank, as hosts_of_ranks() numbers
+/// them. Called by all ranks; the same on all. `quick`: fewer rounds. Throws RuntimeFailure where the measured times
+/// make no sense.
+///
+/// Within a node: messages between two ranks and all-reduces over all of the first node that has several. Between
+/// nodes: messages between the first ranks of every two, of which the slowest pair counts, since a plan has one class
+/// of link between nodes; all-reduces over the first ranks of all. A class that no two ranks have is as the other one.
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
-                      const std::optional<Bytes>& memory_limit_bytes, bool quick);
+                      const std::optional<Bytes>& memory_limit_bytes, bool quick, const std::vector<int>& nodes);
 
 /// Median time to build the groups of a pipeline over all ranks, and of replicas, as reconfigurations do. Called by all
 /// ranks; the same on all.

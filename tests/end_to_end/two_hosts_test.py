@@ -210,6 +210,27 @@ class OwnCheckpointsTest(TwoHostsBase):
                                           "host b wrote. Start the run on the hosts that wrote it")
 
 
+class SlowCableTest(TwoHostsBase):
+    """Oracle: the rate that the hosts' cards are held to."""
+
+    MEGABITS = 100
+
+    def test_profile_measures_the_links_between_hosts(self):
+        self.hosts = make_hosts(self, 2)
+        for host in self.hosts:
+            host.slow_down(self.MEGABITS)
+        arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--micro-batch-sizes",
+                     4, "--quick", "--cluster", "two.json", "-o", self.folder / "two-profile.json")
+        ranks = [self.start_rank(rank, *arguments) for rank in range(2)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        cluster = self.read(self.hosts[0].path("two.json"))
+        self.assertEqual([device["node"] for device in cluster["devices"]], [0, 1])
+        for use in ("point_to_point", "collective"):
+            self.assertAlmostEqual(cluster["inter_node"][use]["bandwidth_bytes_per_second"] * 8 / 1e6, self.MEGABITS,
+                                   delta=self.MEGABITS / 10, msg=use)
+
+
 class UnreachableTest(TwoHostsBase):
     """Rank 1 cannot reach rank 0: a sentence in time says which port, and of whom."""
 

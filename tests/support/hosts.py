@@ -19,7 +19,7 @@ def reason_without_hosts():
     """Why there can be none here; None where there can."""
     if os.geteuid() != 0:
         return "needs root"
-    for tool in ("ip", "nsenter", "setpriv", "unshare"):
+    for tool in ("ip", "nsenter", "setpriv", "tc", "unshare"):
         if not shutil.which(tool):
             return f"needs {tool}"
     done = subprocess.run(["unshare", "--net", "--uts", "--mount", "sh", "-c",
@@ -80,6 +80,11 @@ class Host:
     def block_high_ports(self):
         """As many a firewall does: what goes to ports that systems give out by themselves is dropped."""
         self.run("ip", "rule", "add", "ipproto", "tcp", "dport", "32768-60999", "blackhole")
+
+    def slow_down(self, megabits):
+        """What this host sends goes at this rate."""
+        self.run("tc", "qdisc", "add", "dev", CARD, "root", "tbf", "rate", f"{megabits}mbit", "burst", "64kb",
+                 "latency", "50ms")
 
     def pull_the_cable(self):
         """Nothing is closed: what was connected waits."""

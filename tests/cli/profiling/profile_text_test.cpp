@@ -64,5 +64,17 @@ TEST(ProfileText, SaysWhetherLinksWereKeptAndAreToBeTrusted) {
   EXPECT_THAT(profile_text(millisecond_profile(), cluster), HasSubstr("the links are unsteady"));
 }
 
+TEST(ProfileText, ShowsTheLinksThatAnyTwoRanksHave) {
+  const auto shown = [](const std::vector<int>& nodes) {
+    Cluster cluster = test::free_cluster(static_cast<int>(nodes.size()));
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
+    const std::string text = profile_text(millisecond_profile(), cluster);
+    return std::pair(text.find("of one node") != std::string::npos, text.find("2 nodes; ") != std::string::npos);
+  };
+  EXPECT_EQ(shown({0, 0}), std::pair(true, false));
+  EXPECT_EQ(shown({0, 1}), std::pair(false, true));
+  EXPECT_EQ(shown({0, 0, 1}), std::pair(true, true));
+}
+
 }  // namespace
 }  // namespace frostpipe

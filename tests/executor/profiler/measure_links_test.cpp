@@ -37,8 +37,8 @@ RANK_TEST(MeasureLinks, FindsTheLinksThatThereAre, 3) {
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   const Link message{2 * kMillisecond, 400'000'000}, sum{4 * kMillisecond, 600'000'000};
   communicator->emulate_links(slow_cluster(3, message, sum), /*shrink=*/1);
-  const Cluster found =
-      measure_links(*communicator, *device, at::TensorOptions(), /*memory_limit_bytes=*/12345, /*quick=*/true);
+  const Cluster found = measure_links(*communicator, *device, at::TensorOptions(), /*memory_limit_bytes=*/12345,
+                                      /*quick=*/true, {0, 0, 0});
   check_link(found.intra_node.point_to_point, message);
   check_link(found.intra_node.collective, sum);
   CHECK_RANK(found.inter_node == found.intra_node, "one node");
@@ -48,10 +48,43 @@ RANK_TEST(MeasureLinks, FindsTheLinksThatThereAre, 3) {
     CHECK_RANK(text == to_json(found), "the same on all ranks");
 }
 
+/// Three ranks on two nodes: a sum over two of them passes a link once.
+RANK_TEST(MeasureLinks, TellsLinksWithinANodeFromThoseBetween, 3) {
+  const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  Cluster cluster = slow_cluster(3, {1 * kMillisecond, 400'000'000}, {3 * kMillisecond, 600'000'000});
+  cluster.devices[2].node = 1;
+  cluster.inter_node = {.point_to_point = {5 * kMillisecond, 200'000'000},
+                        .collective = {7 * kMillisecond, 300'000'000}};
+  communicator->emulate_links(cluster, /*shrink=*/1);
+  const Cluster found =
+      measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true, {0, 0, 1});
+  check_link(found.intra_node.point_to_point, cluster.intra_node.point_to_point);
+  check_link(found.intra_node.collective, cluster.intra_node.collective);
+  check_link(found.inter_node.point_to_point, cluster.inter_node.point_to_point);
+  check_link(found.inter_node.collective, cluster.inter_node.collective);
+  CHECK_RANK(found.devices[1].node == 0 && found.devices[2].node == 1, found.name);
+}
+
+RANK_TEST(MeasureLinks, NodesOfOneRankHaveLinksBetweenThemAlone, 2) {
+  const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  Cluster cluster = slow_cluster(2, {}, {});
+  cluster.devices[1].node = 1;
+  cluster.inter_node = {.point_to_point = {5 * kMillisecond, 200'000'000},
+                        .collective = {7 * kMillisecond, 300'000'000}};
+  communicator->emulate_links(cluster, /*shrink=*/1);
+  const Cluster found =
+      measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true, {0, 1});
+  check_link(found.inter_node.point_to_point, cluster.inter_node.point_to_point);
+  check_link(found.inter_node.collective, cluster.inter_node.collective);
+  CHECK_RANK(found.intra_node == found.inter_node, "there is none");
+}
+
 TEST(MeasureLinks, ARankAloneHasNone) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", 0);
   const std::unique_ptr<Communicator> communicator = Communicator::connect({}, *device);
-  const Cluster found = measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true);
+  const Cluster found = measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true, {0});
   EXPECT_EQ(found.devices.size(), 1U);
   EXPECT_EQ(found.intra_node, LinkClass{});
 }
