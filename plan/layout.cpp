@@ -1,6 +1,7 @@
 #include "plan/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiles/error.h"
 
@@ -64,6 +65,14 @@ std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank) {
 TensorSlice slice_of(int tensor, int tensor_parallel_size) {
   FROSTPIPE_CHECK(tensor >= 0 && tensor < tensor_parallel_size, "every tensor rank has a part");
   return {tensor, tensor + 1, tensor_parallel_size};
+}
+
+std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other) {
+  const int of = std::lcm(one.of, other.of);
+  const int begin = std::max(one.begin * (of / one.of), other.begin * (of / other.of));
+  const int end = std::min(one.end * (of / one.of), other.end * (of / other.of));
+  if (begin >= end) return std::nullopt;
+  return TensorSlice{begin, end, of};
 }
 
 }  // namespace frostpipe

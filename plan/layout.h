@@ -49,5 +49,7 @@ struct TensorSlice {
 };
 /// The part of one of `tensor_parallel_size` tensor ranks.
 TensorSlice slice_of(int tensor, int tensor_parallel_size);
+/// The part that two slices have in common, of the least common multiple of their `of`; none where they only meet.
+std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other);
 
 }  // namespace frostpipe
