@@ -75,4 +75,18 @@ std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice
   return TensorSlice{begin, end, of};
 }
 
+std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held) {
+  std::vector<LayerPart> parts;
+  for (TensorSlice whole = {0, 0, 1}; whole.end < whole.of;) {
+    const auto begins_here = [&](const LayerPart& part) {
+      return part.slice.begin < part.slice.end && part.slice.begin * whole.of == whole.end * part.slice.of;
+    };
+    const auto next = std::find_if(held.begin(), held.end(), begins_here);
+    if (next == held.end()) return {};
+    parts.push_back(*next);
+    whole = next->slice;
+  }
+  return parts;
+}
+
 }  // namespace frostpipe

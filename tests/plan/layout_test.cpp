@@ -103,5 +103,17 @@ TEST(TensorSlice, TwoHaveInCommonWhatIsInBothRanges) {
         }
 }
 
+/// Oracle: covers written out.
+TEST(WholeFrom, TakesTheFirstPartsThatMeet) {
+  const LayerPart first{5, slice_of(0, 2)}, again{1, slice_of(0, 2)}, second{3, slice_of(1, 2)},
+      quarter{4, slice_of(2, 4)}, last{2, slice_of(3, 4)};
+  EXPECT_EQ(whole_from({{7, {}}}), (std::vector<LayerPart>{{7, {}}}));
+  EXPECT_EQ(whole_from({second, first, again}), (std::vector<LayerPart>{first, second}));
+  EXPECT_EQ(whole_from({last, again, quarter}), (std::vector<LayerPart>{again, quarter, last}));
+  EXPECT_TRUE(whole_from({first, last}).empty()) << "[2/4, 3/4) is nowhere";
+  EXPECT_TRUE(whole_from({second}).empty());
+  EXPECT_TRUE(whole_from({}).empty());
+}
+
 }  // namespace
 }  // namespace frostpipe
