@@ -78,7 +78,8 @@ LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std:
       frozen_type_(types.frozen) {
   for (const auto& [layer, state] : layers_) {
     frozen_[layer].weights = state.weights;
-    compute_in(frozen_[layer], parameters_of(config_, layer), frozen_type_);
+    frozen_[layer].whole = state.whole;
+    compute_in(frozen_[layer], frozen_type_);
   }
 }
 

@@ -31,8 +31,9 @@ class TrainingTask {
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
   /// Writes the trained model, if there is one; called by all ranks. `embeddings_are_tied`: they were never untied.
-  virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
-                    Communicator& communicator, const std::filesystem::path& folder) const = 0;
+  virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,
+                    const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
+                    const std::filesystem::path& folder) const = 0;
 };
 
 /// The model of options.model on what options.data holds; or, with options.emulation, its profile's model on samples of

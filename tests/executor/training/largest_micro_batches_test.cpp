@@ -29,7 +29,7 @@ class Texts final : public TrainingTask {
     return nullptr;
   }
   void fill(int, LayerState&) const override {}
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+  void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 
  private:

@@ -39,7 +39,7 @@ class SmallTask final : public TrainingTask {
                                .num_moments = optimizer_moments(Optimizer::kAdamW)});
   }
   void fill(int layer, LayerState& state) const override { randomise_layer(config_, layer, 5, state); }
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+  void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 
  private:
