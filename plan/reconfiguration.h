@@ -34,9 +34,9 @@ struct Reconfiguration {
 /// ranks share, and all of what every tensor rank has. A rank keeps what it held in `before`, and gets no more than the
 /// rest, each piece from a rank that held it in `before`, and what every tensor rank has with the first piece if it
 /// held nothing of the layer. Slices for t tensor ranks before and t' after meet at lcm(t, t')-ths, so a piece is a
-/// TensorSlice too, and there is at most one from a rank to another per layer. Ranks that no longer need a part just
-/// drop it. Bytes count a layer's parameters as Model does; where these are not whole units, their slices are rounded
-/// as TensorSlice says.
+/// TensorSlice too, and there is at most one from a rank to another per layer. A layer of which `model` says that
+/// tensor ranks share nothing moves only to ranks that held nothing of it. Ranks that no longer need a part just drop
+/// it. Bytes count all that tensor ranks share of a layer as one row of parameters, rounded as TensorSlice says.
 Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, Optimizer optimizer, DType dtype);
 
 /// Whether updates that are delayed go on from `before` to `after` with both versions of the weights: the same layers

@@ -211,6 +211,22 @@ TEST(ReconfigurationNs, TensorRanksMoveTheirPartsSideBySide) {
   EXPECT_EQ(price(whole, two), 4 * (1000 + 400 + 800 + 30) + 2 * 4);
 }
 
+/// Oracle: bytes over the card's bandwidth: two tensor ranks of a node send to another node at 1 byte a nanosecond
+/// each, and both pass a card of 1 byte a nanosecond, in order.
+TEST(ReconfigurationNs, MovesOverASharedLinkFollowEachOther) {
+  Cluster cluster = free_cluster(4);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  cluster.inter_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
+  const Reconfiguration change{
+      .moves = {{.layer = 0, .from_rank = 0, .to_rank = 2, .bytes = 10, .slice = slice_of(0, 2)},
+                {.layer = 0, .from_rank = 1, .to_rank = 3, .bytes = 20, .slice = slice_of(1, 2)}}};
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 20 + 5);
+  cluster.shared_links = {{"card", 1, 1'000'000'000}};
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 10 + 20 + 5);
+  cluster.shared_links.front().bandwidth_bytes_per_second /= 10;
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 100 + 200 + 5);
+}
+
 TEST(ReconfigurationNs, NothingToDoTakesNoTime) { EXPECT_EQ(reconfiguration_ns({}, free_cluster(1)), 0); }
 
 TEST(PredictedRunNs, SumsPhasesAndReconfigurations) {
