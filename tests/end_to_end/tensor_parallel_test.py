@@ -37,6 +37,10 @@ class TensorParallelCase(recovery.RecoveryCase):
         options = self.plan(f"{name}.json", *phases, cache=cache)
         return self.train(f"{name}.json", output or name, *options, *more)
 
+    def evaluation(self, run):
+        done = self.run_tool("evaluate", "--model", f"{run}/model", "--data", "data.tsv", "--format", "json")
+        return {key: value for key, value in json.loads(done.stdout).items() if key != "samples_per_second"}
+
 
 class TensorParallelTest(TensorParallelCase):
     def test_layouts_with_tensor_ranks_train_as_one_process(self):
@@ -46,10 +50,7 @@ class TensorParallelTest(TensorParallelCase):
             self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
             self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
             self.assertEqual(run["test_accuracy"], one["test_accuracy"])
-            saved = self.run_tool("evaluate", "--model", f"p{p}d{d}t{t}/model", "--data", "data.tsv", "--format", "json")
-            expected = self.run_tool("evaluate", "--model", "one/model", "--data", "data.tsv", "--format", "json")
-            self.assertEqual(*({key: value for key, value in eval_of(done).items() if key != "samples_per_second"}
-                               for done in (saved, expected)))
+            self.assertEqual(self.evaluation(f"p{p}d{d}t{t}"), self.evaluation("one"))
 
     def test_frozen_layers_and_the_cache_are_shared(self):
         phases = [(0, 0), (8, 5)]
@@ -71,6 +72,24 @@ class TensorParallelTest(TensorParallelCase):
             other = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases], more=resume,
                                 output=f"other-{step}")
             self.assert_losses_equal(other, one, NUM_STEPS, ROUNDING)
+
+    def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
+        profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
+                   "--cluster", "two.json", "-o", "two-profile.json"]
+        self.run_tool(*profile, "--tensor-parallel", 2)
+        keys = [measurement["key"] for measurement in self.read("two-profile.json")["measurements"]]
+        of = {t: [{**key, "tensor_parallel_size": 1} for key in keys if key["tensor_parallel_size"] == t
+                  and key["device_type"] == "cpu"] for t in (1, 2)}
+        self.assertTrue(of[2])
+        self.assertEqual(of[2], of[1], "the same layers and sizes")
+        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
+                      "--method", "static", "--tp", 2, "--steps", NUM_STEPS, "-o", "two.plan.json")
+        run = self.train("two.plan.json", "two")
+        self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
+        for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
+            self.assert_refused(*profile, "--tensor-parallel", wrong, says=["--tensor-parallel", says])
+        self.assert_refused(*profile, "--tensor-parallel", 4, "--nproc-per-node", 4,
+                            says=["--tensor-parallel", "at most 2, the model's attention heads", "is 4"])
 
     def test_more_tensor_ranks_than_heads_are_refused(self):
         options = self.plan("many.json", (0, 0, 1, 1, 3))
@@ -104,10 +123,6 @@ class LostTensorRankTest(TensorParallelCase):
         run, reference = self.lose_a_rank("parts", (2, 1, 2), "--spares", 1, "--checkpoint-steps", 20)
         self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
         self.assertEqual(self.losses(run), self.losses(reference))
-
-
-def eval_of(done):
-    return json.loads(done.stdout)
 
 
 if __name__ == "__main__":
