@@ -296,6 +296,10 @@ class EmulatedStage final : public StageCompute {
 
 }  // namespace
 
+std::int64_t shrunk_tied_values(const Model& model, int shrink) {
+  return model.tied_parameter_count > 0 ? model.vocab_size * shrunk_table_row(model, shrink) : 0;
+}
+
 int shrunk_hidden_size(const Model& model, int shrink) {
   return std::max(1, (model.hidden_size + shrink - 1) / shrink);
 }
@@ -307,7 +311,9 @@ EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStage
 LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
   const Layer& described = profile_.model.layers.at(layer);
   const std::int64_t values = std::max<std::int64_t>(1, described.parameter_count / options_.shrink);
-  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, options_.shrink) : 0,
+  const bool is_tied =
+      profile_.model.tied_parameter_count > 0 && layer + 1 == static_cast<int>(profile_.model.layers.size());
+  const std::int64_t row = layer == 0 || is_tied ? shrunk_table_row(profile_.model, options_.shrink) : 0,
                      of_table = profile_.model.vocab_size * row,
                      whole = std::min(values - of_table, described.whole_parameter_count / options_.shrink);
   std::vector<ParameterSpec> specs;

@@ -202,8 +202,7 @@ void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& s
 
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
   RankSession& session = round_.session();
-  const int shrink = run_.options.emulation ? run_.options.emulation->shrink : 1;
-  session.tie_embeddings(state_.embeddings_are_tied ? run_.model.tied_parameter_count / shrink : 0);
+  session.tie_embeddings(state_.embeddings_are_tied ? run_.training_task->tied_values() : 0);
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
     // Not before: a further loss leaves them whole for the next round as long as the session does not have them.

@@ -32,6 +32,7 @@ class TransformerTask final : public TrainingTask {
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
+  std::int64_t tied_values() const override { return model_.tied_parameter_count; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions& compute, ActivationCache* cache,
                                              int) const override {
@@ -85,6 +86,7 @@ class EmulatedTask final : public TrainingTask {
   const Model& model() const override { return emulation_.profile.model; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
+  std::int64_t tied_values() const override { return shrunk_tied_values(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
                                              ActivationCache* cache, int logical_rank) const override {

@@ -22,6 +22,8 @@ class TrainingTask {
   virtual const Dataset& dataset() const = 0;
   /// Of activations as this run holds them.
   virtual std::int64_t hidden_size() const = 0;
+  /// See RankSession::tie_embeddings.
+  virtual std::int64_t tied_values() const = 0;
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
   /// `cache` may be null: no phase may use one then. The task, device and cache must outlive the factory.
