@@ -64,6 +64,23 @@ class GpuCheckTest(unittest.TestCase):
         for name in checks:
             self.assertIn(name, text)
 
+    def test_a_test_program_that_lists_no_tests_is_a_failure(self):
+        listing = "#!/bin/sh\necho '%s.'; echo '  IsThere'\n"
+        for script, options, note in (
+                ("#!/bin/sh\necho 'no such library' >&2\nexit 127\n", [], "ended with 127: no such library"),
+                ("#!/bin/sh\nexit 0\n", [], r"has no tests On/Devices\.\*/cpu; is it frostpipe_executor_tests\?"),
+                (listing % "RanksOnDevice", ["--only-tests", "None"], "--only-tests None: matches none of 3 tests, "
+                                                                      r"such as RanksOnDevice\.IsThere")):
+            program = self.folder / "tests"
+            program.write_text(script)
+            program.chmod(0o755)
+            done = self.run_script("--device", "cpu", "--size", "small", "--sections", "tests", "--tests", program,
+                                   *options)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            check, = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
+            self.assertEqual((check["name"], check["status"]), ("beginning of the tests", "failed"))
+            self.assertRegex(check["note"], note)
+
     def test_what_does_not_fit_into_the_time_is_left_out(self):
         self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
