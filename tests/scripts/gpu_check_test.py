@@ -5,7 +5,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/gpu"))
@@ -13,6 +15,7 @@ sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts
 import inputs
 import order
+import programs
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
 
 BROKEN_TOOL = "#!/bin/sh\necho 'frostpipe: profile: it is broken' >&2\nexit 1\n"
@@ -82,9 +85,22 @@ class GpuCheckTest(unittest.TestCase):
             self.assertRegex(check["note"], note)
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
-        self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        self.assertEqual(done.returncode, 1)
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
+
+
+class ProgramsTest(unittest.TestCase):
+    def test_a_program_that_hangs_has_failed_whichever_limit_comes_first(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        (pathlib.Path(folder.name) / "logs").mkdir()
+        for left, most, limit in ((1, 600, "what was left of --minutes"), (600, 1, "its limit")):
+            runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + left)
+            with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
+                    programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
+                runner.run(["sleep", 1000], most_seconds=most)
 
 
 class ResultsTest(unittest.TestCase):
@@ -111,11 +127,16 @@ class ResultsTest(unittest.TestCase):
     def test_skipped_checks_are_good_and_failed_ones_are_not(self):
         results = self.results(True)
         results.add(Check("tests", "a", SKIPPED, note="why"))
-        results.add(Check("tests", "b", LEFT_OUT))
         self.assertTrue(results.is_good())
-        results.add(Check("tests", "c", FAILED))
+        results.add(Check("tests", "b", FAILED))
         self.assertFalse(results.is_good())
-        self.assertEqual(results.verdict(), "1 failed, 1 skipped, 1 left out")
+        self.assertEqual(results.verdict(), "1 failed, 1 skipped")
+
+    def test_what_was_left_out_is_not_good(self):
+        results = self.results(True)
+        results.add(Check("tests", "a", LEFT_OUT))
+        self.assertFalse(results.is_good())
+        self.assertEqual(results.verdict(), "1 left out")
 
 
 class InputsTest(unittest.TestCase):
