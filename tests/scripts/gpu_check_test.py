@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts
 import inputs
+import measurements
 import order
 import programs
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
@@ -101,6 +102,25 @@ class ProgramsTest(unittest.TestCase):
             with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
                     programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
                 runner.run(["sleep", 1000], most_seconds=most)
+
+
+class WaitsTest(unittest.TestCase):
+    def waits(self, per_step):
+        """What is made of a run that waits so often in a step, and thrice at its beginning and end."""
+        steps = []
+
+        def frostpipe(command, *words, **_):
+            if command == "plan":
+                steps.append(words[words.index("--steps") + 1])
+            return mock.Mock(stderr=f"{measurements.WAITED}\n" * (3 + per_step * steps[-1]))
+
+        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, frostpipe=frostpipe, on_device=lambda: ())
+        return measurements.waits_of_the_host(runner)
+
+    def test_two_in_an_iteration_are_well_and_more_are_not(self):
+        for per_step in (1, 2, 3):
+            figures, (target,) = self.waits(per_step)
+            self.assertEqual((figures, target.is_met), ({"waits per iteration": per_step}, per_step <= 2))
 
 
 class ResultsTest(unittest.TestCase):
