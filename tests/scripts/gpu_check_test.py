@@ -91,6 +91,11 @@ class GpuCheckTest(unittest.TestCase):
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
 
+    def test_the_diagnosis_is_kept_where_something_is_missing(self):
+        problem = {"missing": "LibTorch", "to_do": "install it"}
+        self.tool.write_text(f"#!/bin/sh\necho '{json.dumps({'problems': [problem]})}'\nexit 1\n")
+        self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], {"problems": [problem]})
+
 
 class ProgramsTest(unittest.TestCase):
     def test_a_program_that_hangs_has_failed_whichever_limit_comes_first(self):
