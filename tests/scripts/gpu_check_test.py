@@ -2,6 +2,7 @@
 The whole of it runs in tests/end_to_end/gpu_check_test.py."""
 import json
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,20 @@ class GpuCheckTest(unittest.TestCase):
             check, = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
             self.assertEqual((check["name"], check["status"]), ("beginning of the tests", "failed"))
             self.assertRegex(check["note"], note)
+
+    def test_no_mistake_in_a_check_or_in_a_list_of_checks_ends_the_script(self):
+        script = runpy.run_path(str(ROOT / "scripts/gpu-check"))
+
+        def divide(_=None):
+            return 1 / 0
+
+        results = Results(self.folder, {}, judges=True)
+        script["perform"](Check("roads", "one"), divide, results)
+        script["SECTIONS"]["roads"] = mock.Mock(checks=divide)
+        self.assertEqual(list(script["checks_of"]("roads", None, results)), [])
+        self.assertEqual([(check.name, check.status, check.note) for check in results.checks],
+                         [(name, FAILED, "ZeroDivisionError: division by zero")
+                          for name in ("one", "beginning of the roads")])
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
         done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
