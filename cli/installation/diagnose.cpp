@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -33,10 +32,7 @@ std::string fault_of(const ExecutorProgram& executor, const ChildOutput& child) 
 
 void ask_executor(Diagnosis& diagnosis) {
   std::map<std::string, std::string> variables;
-  if (diagnosis.torch) {
-    const char* const present = std::getenv("LD_LIBRARY_PATH");
-    variables["LD_LIBRARY_PATH"] = library_path(*diagnosis.executor, *diagnosis.torch, present ? present : "");
-  }
+  if (diagnosis.torch) variables["LD_LIBRARY_PATH"] = library_path(*diagnosis.executor, *diagnosis.torch);
   const ChildOutput child =
       output_of({diagnosis.executor->file.string(), "doctor", "--libtorch-facts"}, variables, kStartLimit);
   try {

@@ -26,8 +26,7 @@ void lead_to_torch(const ExecutorProgram& executor) {
   const TorchPlaces places = torch_places(executor.prefix);
   const TorchSearch search = find_torch(places, FROSTPIPE_LIBTORCH_VERSION);
   if (!search.found) throw RuntimeFailure(not_found_text(search, places, FROSTPIPE_LIBTORCH_VERSION));
-  const char* const present = std::getenv("LD_LIBRARY_PATH");
-  setenv("LD_LIBRARY_PATH", library_path(executor, *search.found, present ? present : "").c_str(), /*overwrite=*/1);
+  setenv("LD_LIBRARY_PATH", library_path(executor, *search.found).c_str(), /*overwrite=*/1);
 }
 
 }  // namespace
