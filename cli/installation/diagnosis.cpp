@@ -83,10 +83,14 @@ std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
   if (facts.cuda_version == 0)
     return Problem{facts.cuda_fault, fmt::format("install torch=={} with all its dependencies where LibTorch is ({})",
                                                  torch_release(diagnosis.libtorch_version), facts.folder)};
-  return Problem{facts.cuda_fault,
-                 fmt::format("the driver serves CUDA {} and LibTorch needs {}: have a newer driver installed, or train "
-                             "with --device cpu",
-                             cuda_version_text(diagnosis.driver.cuda_version), cuda_version_text(facts.cuda_version))};
+  const std::string versions =
+      fmt::format("the driver serves CUDA {} and LibTorch needs {}", cuda_version_text(diagnosis.driver.cuda_version),
+                  cuda_version_text(facts.cuda_version));
+  if (diagnosis.driver.cuda_version < facts.cuda_version)
+    return Problem{facts.cuda_fault, versions + ": have a newer driver installed, or train with --device cpu"};
+  return Problem{facts.cuda_fault, versions +
+                                       ", which suffices: see what nvidia-smi says of the GPU (its mode, what "
+                                       "uses it, services that are missing), or train with --device cpu"};
 }
 
 std::string verdict(const Diagnosis& diagnosis, const std::vector<Problem>& problems) {

@@ -87,6 +87,13 @@ TEST(DiagnosisTest, AGpuThatCannotBeUsedIsSaidWithWhatToDo) {
               ElementsAre(Problem{"device cuda: CUDA's runtime says: the driver is too old",
                                   "the driver serves CUDA 12.8 and LibTorch needs 13.0: have a newer driver installed, "
                                   "or train with --device cpu"}));
+  diagnosis.driver.cuda_version = 13000;
+  diagnosis.libtorch->cuda_fault = "device cuda: CUDA's runtime says: system not yet initialized";
+  EXPECT_THAT(problems_of(diagnosis),
+              ElementsAre(Problem{"device cuda: CUDA's runtime says: system not yet initialized",
+                                  "the driver serves CUDA 13.0 and LibTorch needs 13.0, which suffices: see what "
+                                  "nvidia-smi says of the GPU (its mode, what uses it, services that are missing), or "
+                                  "train with --device cpu"}));
   diagnosis.libtorch->cuda_version = 0;
   diagnosis.libtorch->cuda_fault = "device cuda: libcudnn.so.9: cannot open shared object file";
   EXPECT_THAT(problems_of(diagnosis),
