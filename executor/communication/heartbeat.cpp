@@ -44,7 +44,7 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
   options.port = static_cast<std::uint16_t>(self.master_port);
   options.isServer = may_host && is_host;
   options.waitWorkers = false;
-  const std::string host = is_host ? own_address(self) : store_address(self);
+  const std::string host = store_address(self);
   if (options.isServer) {  // c10d itself would listen on every interface
     options.masterListenFd = bound_socket(host, self.master_port).release();
   } else {

@@ -131,6 +131,19 @@ std::string near_end_of_route(const SocketAddress& far_end) {
   return in_numbers(own);
 }
 
+/// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
+std::string address_towards_master(const RankEnvironment& self) {
+  const Resolved master = resolve(self.master_address, self.master_port);
+  for (const SocketAddress& address : master.addresses) {
+    const std::string own = near_end_of_route(address);
+    if (!own.empty()) return own;
+  }
+  throw RuntimeFailure(fmt::format(
+      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host that this host knows a way to",
+      self.rank, host_name(), self.master_address,
+      master.addresses.empty() ? fmt::format("is not known here ({})", master.failure) : "is nowhere on this network"));
+}
+
 /// 0 once connected, else the error; ETIMEDOUT where nothing has come back until then.
 int error_of_connecting(const SocketAddress& address, Clock::time_point until) {
   const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -172,23 +185,16 @@ std::string seconds_of(std::chrono::milliseconds time) {
 }  // namespace
 
 std::string own_address(const RankEnvironment& self) {
-  if (self.interface.empty() && self.is_on_one_host) return kLoopback;
+  if (self.interface.empty()) return self.is_on_one_host ? kLoopback : address_towards_master(self);
   const Resolved master = resolve(self.master_address, self.master_port);
-  if (!self.interface.empty())
-    return address_of_interface(self.interface,
-                                master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
-  for (const SocketAddress& address : master.addresses) {
-    const std::string own = near_end_of_route(address);
-    if (!own.empty()) return own;
-  }
-  throw RuntimeFailure(fmt::format(
-      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host that this host knows a way to",
-      self.rank, host_name(), self.master_address,
-      master.addresses.empty() ? fmt::format("is not known here ({})", master.failure) : "is nowhere on this network"));
+  return address_of_interface(self.interface,
+                              master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
 }
 
 std::string store_address(const RankEnvironment& self) {
-  return self.is_on_one_host && self.interface.empty() && !self.store_is_external ? kLoopback : self.master_address;
+  if (self.store_is_external) return self.master_address;
+  if (self.is_on_one_host) return kLoopback;
+  return self.rank == 0 ? address_towards_master(self) : self.master_address;
 }
 
 Descriptor bound_socket(const std::string& address, int port) {

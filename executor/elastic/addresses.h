@@ -7,13 +7,15 @@
 
 namespace frostpipe {
 
-/// The address of this host, in numbers, to which a rank's sockets are bound: that of the interface that was asked for;
-/// loopback in a job of one host; else the local end of the route to the master's address. Throws InvalidInput where
-/// the interface that was asked for is none of this host's, and RuntimeFailure where the master's address is not known.
+/// The address of this host, in numbers, to which a rank's sockets for messages are bound: that of the interface that
+/// was asked for; loopback in a job of one host; else the local end of the route to the master's address. Throws
+/// InvalidInput where the interface that was asked for is none of this host's, and RuntimeFailure where the master's
+/// address is not known.
 std::string own_address(const RankEnvironment& self);
 
-/// Where rank 0 hosts the store, and where all look for it: the master's address, but loopback in a job of one host
-/// that nobody has asked to use another interface.
+/// Where rank 0 hosts the store (in numbers), and where the others look for it, whatever interface was asked for: at
+/// the master's address, of which rank 0 has the local end of the route; on loopback in a job of one host. A store that
+/// somebody else hosts is at the master's address. Throws RuntimeFailure as own_address() does.
 std::string store_address(const RankEnvironment& self);
 
 /// A socket bound to an address of this host (in numbers), which does not listen yet. Port 0: any that is free. Throws

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, LONG, FaultTest
-from hosts import CARD, MASTER_PORT, make_hosts
+from hosts import CARD, MASTER_PORT, SECOND_CARD, make_hosts
 from listening_sockets import listening_sockets
 
 PYTHON_WITH_TORCHRUN = Path(__file__).resolve().parent.parent.parent / ".deps/peers/bin/python"
@@ -89,6 +89,17 @@ class TwoHostsTest(TwoHostsBase):
         doors = listening_sockets(processes_naming(self.folder))
         self.assertIn((self.hosts[0].address, MASTER_PORT), {door.address for door in doors})
         self.assertEqual({door.address[0] for door in doors}, {host.address for host in self.hosts})
+
+    def test_messages_go_by_a_second_card_and_the_ranks_meet_at_the_first(self):
+        arguments = self.train_arguments("static.json", "run", *LONG, "--interface", SECOND_CARD)
+        self.hosts = make_hosts(self, 2)
+        second_cards = {host.add_second_card() for host in self.hosts}
+        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: ranks[0].stderr)
+        doors = {door.address for door in listening_sockets(processes_naming(self.folder))}
+        self.assertIn((self.hosts[0].address, MASTER_PORT), doors)
+        self.assertEqual({address for address, port in doors if port != MASTER_PORT}, second_cards)
 
 
 class UnreachableTest(TwoHostsBase):

@@ -76,11 +76,22 @@ TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
 }
 
 TEST(StoreAddress, IsLoopbackInAJobOfOneHost) {
-  EXPECT_EQ(store_address({.master_address = "n7"}), "n7");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true}), "127.0.0.1");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true, .interface = "eth0"}), "n7");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true, .store_is_external = true}), "n7")
-      << "the agent listens where it wants";
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true}), "127.0.0.1");
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true, .interface = "127.0.0.3"}),
+              "127.0.0.1");
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true, .store_is_external = true}),
+              "n7")
+        << "the agent listens where it wants";
+  }
+}
+
+TEST(StoreAddress, IsTheMastersWhateverTheInterface) {
+  for (const std::string interface : {"", "127.0.0.3"}) {
+    EXPECT_EQ(store_address({.rank = 0, .master_address = "127.0.0.2", .interface = interface}), "127.0.0.2");
+    EXPECT_EQ(store_address({.rank = 1, .master_address = "127.0.0.2", .interface = interface}), "127.0.0.2");
+  }
+  EXPECT_EQ(store_address({.rank = 1, .master_address = "n7"}), "n7") << "a rank that hosts none need not know it yet";
 }
 
 TEST(BoundSocket, IsAtThatAddressAlone) {
