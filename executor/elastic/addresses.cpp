@@ -131,17 +131,29 @@ std::string near_end_of_route(const SocketAddress& far_end) {
   return in_numbers(own);
 }
 
+/// Not of a name that this host's own files may give to itself, as "127.0.1.1 vm" of Debian's /etc/hosts does.
+bool may_mean_loopback(const std::string& master_address) {
+  return master_address == "localhost" || !resolve(master_address, 0, AI_NUMERICHOST).addresses.empty();
+}
+
 /// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
 std::string address_towards_master(const RankEnvironment& self) {
   const Resolved master = resolve(self.master_address, self.master_port);
+  const bool any_will_do = may_mean_loopback(self.master_address);
+  std::string reason = fmt::format("is not known here ({})", master.failure);
   for (const SocketAddress& address : master.addresses) {
+    if (is_loopback(address) && !any_will_do) {
+      reason = fmt::format("is {} here (see /etc/hosts), where no other host finds this one", in_numbers(address));
+      continue;
+    }
     const std::string own = near_end_of_route(address);
     if (!own.empty()) return own;
+    reason = "is nowhere on this network";
   }
   throw RuntimeFailure(fmt::format(
-      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host that this host knows a way to",
-      self.rank, host_name(), self.master_address,
-      master.addresses.empty() ? fmt::format("is not known here ({})", master.failure) : "is nowhere on this network"));
+      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host, in numbers, that this host "
+      "knows a way to",
+      self.rank, host_name(), self.master_address, reason));
 }
 
 /// 0 once connected, else the error; ETIMEDOUT where nothing has come back until then.

@@ -10,7 +10,7 @@ namespace frostpipe {
 /// The address of this host, in numbers, to which a rank's sockets for messages are bound: that of the interface that
 /// was asked for; loopback in a job of one host; else the local end of the route to the master's address. Throws
 /// InvalidInput where the interface that was asked for is none of this host's, and RuntimeFailure where the master's
-/// address is not known.
+/// address is not known, or is a name that stands for loopback here and for rank 0's host elsewhere.
 std::string own_address(const RankEnvironment& self);
 
 /// Where rank 0 hosts the store (in numbers), and where the others look for it, whatever interface was asked for: at

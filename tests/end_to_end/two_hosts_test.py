@@ -148,6 +148,13 @@ class UnreachableTest(TwoHostsBase):
     def test_a_name_that_nobody_knows(self):
         self.ended_with(self.start_alone(MASTER_ADDR="a"), "rank 1 on host b: MASTER_ADDR: a is not known here (")
 
+    def test_a_name_that_is_loopback_on_its_own_host(self):
+        arguments = self.train_arguments("static.json", "run")
+        self.hosts = make_hosts(self, 2)
+        self.hosts[0].call_by_name("a", "127.0.1.1")
+        self.ended_with(self.start_rank(0, *arguments, MASTER_ADDR="a"),
+                        "rank 0 on host a: MASTER_ADDR: a is 127.0.1.1 here (see /etc/hosts)")
+
     def test_an_interface_that_is_not_there(self):
         self.ended_with(self.start_alone("--interface", "ib0"),
                         "--interface (or GLOO_SOCKET_IFNAME): must be an interface of host b",

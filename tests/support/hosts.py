@@ -84,6 +84,12 @@ class Host:
         self.add_card(SECOND_CARD, address)
         return address
 
+    def call_by_name(self, name, *addresses):
+        """From now on this host's /etc/hosts has this name, and no other."""
+        file = f"{self.folder}/hosts"
+        self.path("hosts").write_text("".join(f"{address} {name}\n" for address in addresses))
+        self.run("mount", "--bind", file, "/etc/hosts")
+
     def answers_nobody(self, address):
         """Whatever this host sends there is lost."""
         self.run("ip", "route", "add", "blackhole", f"{address}/32")

@@ -59,6 +59,7 @@ TEST(OwnAddress, IsThatOfTheWayToTheMaster) {
   EXPECT_EQ(own_address({.master_address = "10.77.0.1", .is_on_one_host = true}), "127.0.0.1")
       << "a job of one host is nobody else's business";
   EXPECT_EQ(own_address({.master_address = "127.0.0.2"}), "127.0.0.2");
+  EXPECT_EQ(own_address({.master_address = "localhost"}), "127.0.0.1") << "whoever says so means it";
 }
 
 TEST(OwnAddress, IsThatOfTheInterfaceThatWasAskedFor) {

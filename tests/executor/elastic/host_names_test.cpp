@@ -1,0 +1,70 @@
+// Oracle: a hosts file of the test's own in the place of /etc/hosts, in a process of its own; that takes root.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "executor/elastic/addresses.h"
+#include "tests/support/child_process.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::HasSubstr;
+
+class HostNamesTest : public test::ScratchFolderTest {
+ protected:
+  /// From now on names are looked up in hosts() alone. False where that needs more rights.
+  bool takes_names_from_hosts() const {
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount(hosts().c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0 &&
+           mount(file("switch", "hosts: files\n").c_str(), "/etc/nsswitch.conf", nullptr, MS_BIND, nullptr) == 0;
+  }
+  std::filesystem::path hosts() const { return folder_ / "hosts"; }
+
+  void SetUp() override {
+    file("hosts");
+    if (!test::holds_in_a_child([&] { return takes_names_from_hosts(); }))
+      GTEST_SKIP() << "needs root, for an /etc/hosts of its own";
+  }
+
+  /// A matcher's word on what `action` returns, or on the sentence that it throws, in a process that knows these names.
+  void expect_with_names(const std::string& names, const auto& action, const testing::Matcher<std::string>& expected) {
+    file("hosts", names);
+    EXPECT_TRUE(test::holds_in_a_child([&] {
+      if (!takes_names_from_hosts()) return false;
+      std::string result;
+      try {
+        result = action();
+      } catch (const std::runtime_error& error) {
+        result = error.what();
+      }
+      if (!expected.Matches(result)) std::cerr << "it is: " << result << std::endl;
+      return expected.Matches(result);
+    }));
+  }
+};
+
+TEST_F(HostNamesTest, AMasterWhoseNameIsLoopbackHereIsRefused) {
+  for (const int rank : {0, 1}) {
+    expect_with_names(
+        "127.0.1.1 vm7\n", [&] { return own_address({.rank = rank, .master_address = "vm7"}); },
+        HasSubstr("rank " + std::to_string(rank) + " on host " + host_name() +
+                  ": MASTER_ADDR: vm7 is 127.0.1.1 here (see /etc/hosts), where no other host finds this one; give an "
+                  "address of rank 0's host, in numbers"));
+  }
+  expect_with_names(
+      "127.0.1.1 vm7\n", [] { return store_address({.master_address = "vm7", .interface = "127.0.0.3"}); },
+      HasSubstr("MASTER_ADDR: vm7 is 127.0.1.1 here"));
+  expect_with_names(
+      "127.0.1.1 vm7\n", [] { return own_address({.master_address = "vm7", .is_on_one_host = true}); },
+      testing::Eq("127.0.0.1"));
+}
+
+}  // namespace
+}  // namespace frostpipe
