@@ -56,7 +56,8 @@ bool is_loopback(const SocketAddress& address) {
   return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-/// Where a host is, in the order in which its addresses are to be tried, or what the system says why it is not known.
+/// Where a host is, or what the system says why it is not known. IPv4 first, and sorted: all ranks then take the same
+/// address of several, in whatever order a name server gives them.
 struct Resolved {
   std::vector<SocketAddress> addresses;
   std::string failure;
@@ -77,6 +78,11 @@ Resolved resolve(const std::string& host, int port, int flags = 0) {
     resolved.addresses.push_back(address);
   }
   freeaddrinfo(found);
+  static_assert(AF_INET < AF_INET6);
+  std::sort(resolved.addresses.begin(), resolved.addresses.end(), [](const SocketAddress& a, const SocketAddress& b) {
+    if (a.storage.ss_family != b.storage.ss_family) return a.storage.ss_family < b.storage.ss_family;
+    return std::memcmp(&a.storage, &b.storage, sizeof a.storage) < 0;
+  });
   return resolved;
 }
 
@@ -156,36 +162,49 @@ std::string address_towards_master(const RankEnvironment& self) {
       self.rank, host_name(), self.master_address, reason));
 }
 
-/// 0 once connected, else the error; ETIMEDOUT where nothing has come back until then.
-int error_of_connecting(const SocketAddress& address, Clock::time_point until) {
-  const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return errno;
-  if (connect(socket.number(), address.get(), address.size) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  pollfd waiting{.fd = socket.number(), .events = POLLOUT, .revents = 0};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-  if (poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 1))) <= 0) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
-}
-
-/// What came of trying all addresses of a host once. No reason: somebody listens.
+/// What came of trying all addresses of a host once.
 struct Attempt {
-  std::string reason;
+  std::string address;      // where somebody listens, in numbers; "" if there is none
+  std::string reason;       // why there is none
   bool is_refused = false;  // the host has answered
+
+  void add_error(int error) {
+    is_refused = is_refused || error == ECONNREFUSED;
+    if (reason.empty() || error == ECONNREFUSED) reason = error == ETIMEDOUT ? "no answer" : system_reason(error);
+  }
 };
 
+/// All at the same time: one that is silent holds up no other. Once one is refused, the others get a second at most.
 Attempt try_once(const std::string& host, int port, Clock::time_point until) {
   const Resolved resolved = resolve(host, port);
   Attempt attempt{.reason = resolved.failure};
+  std::vector<Descriptor> sockets;
+  std::vector<pollfd> waiting;  // by address; poll passes over negative numbers
   for (const SocketAddress& address : resolved.addresses) {
-    const int error = error_of_connecting(address, until);
-    if (error == 0) return {};
-    attempt.is_refused = attempt.is_refused || error == ECONNREFUSED;
-    if (attempt.reason.empty() || error == ECONNREFUSED)
-      attempt.reason = error == ETIMEDOUT ? "no answer" : system_reason(error);
+    Descriptor& socket =
+        sockets.emplace_back(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const bool has_begun =
+        socket.is_open() && (connect(socket.number(), address.get(), address.size) == 0 || errno == EINPROGRESS);
+    if (!has_begun) attempt.add_error(errno);
+    waiting.push_back({.fd = has_begun ? socket.number() : -1, .events = POLLOUT, .revents = 0});
+  }
+  const auto goes_on = [](const pollfd& entry) { return entry.fd >= 0; };
+  while (std::any_of(waiting.begin(), waiting.end(), goes_on)) {
+    if (attempt.is_refused) until = std::min(until, Clock::now() + 1s);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(std::max<std::int64_t>(left, 1))) <= 0) {
+      attempt.add_error(ETIMEDOUT);
+      return attempt;
+    }
+    for (std::size_t index = 0; index < waiting.size(); ++index) {
+      if (waiting[index].revents == 0) continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      getsockopt(waiting[index].fd, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error == 0) return {.address = in_numbers(resolved.addresses[index])};
+      attempt.add_error(error);
+      waiting[index].fd = -1;
+    }
   }
   return attempt;
 }
@@ -235,14 +254,14 @@ std::string with_port(const std::string& address, int port) {
   return is_ipv6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
 }
 
-void wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits) {
+std::string wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits) {
   const Clock::time_point begin = Clock::now();
   const std::string place = fmt::format("rank {} on host {} cannot reach {}, {}", rank, host_name(),
                                         with_port(listener.host, listener.port), listener.what);
   for (bool is_said = false;; std::this_thread::sleep_for(100ms)) {
     const Attempt attempt =
         try_once(listener.host, listener.port, std::max(Clock::now() + 1s, begin + limits.unanswered));
-    if (attempt.reason.empty()) return;
+    if (!attempt.address.empty()) return attempt.address;
     const Clock::duration waited = Clock::now() - begin;
     const std::chrono::milliseconds limit = attempt.is_refused ? limits.refused : limits.unanswered;
     if (waited >= limit) {

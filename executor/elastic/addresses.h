@@ -41,9 +41,10 @@ struct Listener {
   std::string if_refused;  // what to do then
 };
 
-/// Returns when somebody listens there. Of a port that is refused for longer than `unanswered` a line on stderr says
-/// so. Throws RuntimeFailure after the limits; both sentences name this rank and host, the port, and what to do.
-void wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits = {});
+/// Waits until somebody listens at one of the host's addresses, and returns that address in numbers. Of a port that is
+/// refused for longer than `unanswered` a line on stderr says so. Throws RuntimeFailure after the limits; both
+/// sentences name this rank and host, the port, and what to do.
+std::string wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits = {});
 
 /// Two processes have the same where they share a host. `address` is own_address(): loopback addresses other than
 /// 127.0.0.1 stand for hosts of their own, which tests use.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 
+#include <chrono>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -15,6 +17,7 @@
 namespace frostpipe {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 class HostNamesTest : public test::ScratchFolderTest {
@@ -64,6 +67,35 @@ TEST_F(HostNamesTest, AMasterWhoseNameIsLoopbackHereIsRefused) {
   expect_with_names(
       "127.0.1.1 vm7\n", [] { return own_address({.master_address = "vm7", .is_on_one_host = true}); },
       testing::Eq("127.0.0.1"));
+}
+
+TEST_F(HostNamesTest, OfSeveralAddressesAllRanksTakeTheSame) {
+  const Descriptor one = bound_socket("127.0.0.2", 0), other = bound_socket("127.0.0.3", port_of(one));
+  for (const Descriptor* const socket : {&one, &other}) listen(socket->number(), 8);
+  for (const std::string names : {"127.0.0.2 n7\n127.0.0.3 n7\n", "127.0.0.3 n7\n127.0.0.2 n7\n"}) {
+    expect_with_names(
+        names,
+        [&] {
+          return wait_for_listener(1, {"n7", port_of(one), "where rank 0 listens", ""});
+        },
+        testing::Eq("127.0.0.2"));
+  }
+}
+
+/// The first one's queue is full: the system drops whoever knocks.
+TEST_F(HostNamesTest, AnAddressThatIsSilentHoldsUpNoOther) {
+  const Descriptor silent = bound_socket("127.0.0.2", 0);
+  listen(silent.number(), 0);
+  const Listener first{"127.0.0.2", port_of(silent), "where rank 0 listens", ""}, both{"n7", first.port, "", ""};
+  EXPECT_EQ(wait_for_listener(1, first), "127.0.0.2") << "this one fills the queue";
+  const Descriptor second = bound_socket("127.0.0.3", first.port);
+  listen(second.number(), 8);
+  const ConnectLimits as_long_as_the_test{.unanswered = 2min};
+  const auto begin = std::chrono::steady_clock::now();
+  expect_with_names(
+      "127.0.0.2 n7\n127.0.0.3 n7\n", [&] { return wait_for_listener(1, both, as_long_as_the_test); },
+      testing::Eq("127.0.0.3"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1min) << "it has waited for the silent one";
 }
 
 }  // namespace
