@@ -86,6 +86,17 @@ Resolved resolve(const std::string& host, int port, int flags = 0) {
   return resolved;
 }
 
+/// Waits for a name that is not known yet: that of a pod may come some seconds after it.
+Resolved resolve_in_time(const std::string& host, int port, const ConnectLimits& limits) {
+  const Clock::time_point until = Clock::now() + limits.unanswered;
+  Resolved resolved = resolve(host, port);
+  while (resolved.addresses.empty() && Clock::now() < until) {
+    std::this_thread::sleep_for(100ms);
+    resolved = resolve(host, port);
+  }
+  return resolved;
+}
+
 /// Name and address of every interface that is up.
 std::vector<std::pair<std::string, SocketAddress>> interface_addresses() {
   std::vector<std::pair<std::string, SocketAddress>> all;
@@ -143,8 +154,8 @@ bool may_mean_loopback(const std::string& master_address) {
 }
 
 /// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
-std::string address_towards_master(const RankEnvironment& self) {
-  const Resolved master = resolve(self.master_address, self.master_port);
+std::string address_towards_master(const RankEnvironment& self, const ConnectLimits& limits) {
+  const Resolved master = resolve_in_time(self.master_address, self.master_port, limits);
   const bool any_will_do = may_mean_loopback(self.master_address);
   std::string reason = fmt::format("is not known here ({})", master.failure);
   for (const SocketAddress& address : master.addresses) {
@@ -215,8 +226,8 @@ std::string seconds_of(std::chrono::milliseconds time) {
 
 }  // namespace
 
-std::string own_address(const RankEnvironment& self) {
-  if (self.interface.empty()) return self.is_on_one_host ? kLoopback : address_towards_master(self);
+std::string own_address(const RankEnvironment& self, const ConnectLimits& limits) {
+  if (self.interface.empty()) return self.is_on_one_host ? kLoopback : address_towards_master(self, limits);
   const Resolved master = resolve(self.master_address, self.master_port);
   return address_of_interface(self.interface,
                               master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
@@ -225,7 +236,7 @@ std::string own_address(const RankEnvironment& self) {
 std::string store_address(const RankEnvironment& self) {
   if (self.store_is_external) return self.master_address;
   if (self.is_on_one_host) return kLoopback;
-  return self.rank == 0 ? address_towards_master(self) : self.master_address;
+  return self.rank == 0 ? address_towards_master(self, ConnectLimits{}) : self.master_address;
 }
 
 Descriptor bound_socket(const std::string& address, int port) {

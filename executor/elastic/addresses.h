@@ -7,11 +7,18 @@
 
 namespace frostpipe {
 
+/// How long a rank waits for a name that is to be known, and for a port that others are to open.
+struct ConnectLimits {
+  std::chrono::milliseconds unanswered = std::chrono::seconds(10);  // no name, no answer, or no way leads there
+  std::chrono::milliseconds refused = std::chrono::minutes(5);  // the host is there, but who is to listen is not yet
+};
+
 /// The address of this host, in numbers, to which a rank's sockets for messages are bound: that of the interface that
 /// was asked for; loopback in a job of one host; else the local end of the route to the master's address. Throws
 /// InvalidInput where the interface that was asked for is none of this host's, and RuntimeFailure where the master's
-/// address is not known, or is a name that stands for loopback here and for rank 0's host elsewhere.
-std::string own_address(const RankEnvironment& self);
+/// address is not known within `limits.unanswered`, or is a name that stands for loopback here and for rank 0's host
+/// elsewhere.
+std::string own_address(const RankEnvironment& self, const ConnectLimits& limits = {});
 
 /// Where rank 0 hosts the store (in numbers), and where the others look for it, whatever interface was asked for: at
 /// the master's address, of which rank 0 has the local end of the route; on loopback in a job of one host. A store that
@@ -26,12 +33,6 @@ int port_of(const Descriptor& socket);
 
 /// "10.0.0.7:29500", "[fd00::7]:29500".
 std::string with_port(const std::string& address, int port);
-
-/// How long a rank waits for a port that others are to open.
-struct ConnectLimits {
-  std::chrono::milliseconds unanswered = std::chrono::seconds(10);  // nothing comes back, or no way leads there
-  std::chrono::milliseconds refused = std::chrono::minutes(5);  // the host is there, but who is to listen is not yet
-};
 
 /// A port of another host, or of this one, that somebody is to open.
 struct Listener {

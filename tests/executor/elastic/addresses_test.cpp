@@ -72,7 +72,7 @@ TEST(OwnAddress, IsThatOfTheInterfaceThatWasAskedFor) {
 }
 
 TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
-  EXPECT_THAT(failure_of([] { own_address({.rank = 3, .master_address = "no-such-host.invalid"}); }),
+  EXPECT_THAT(failure_of([] { own_address({.rank = 3, .master_address = "no-such-host.invalid"}, kShort); }),
               HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
 }
 

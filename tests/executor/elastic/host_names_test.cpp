@@ -9,6 +9,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "executor/elastic/addresses.h"
 #include "tests/support/child_process.h"
@@ -67,6 +68,19 @@ TEST_F(HostNamesTest, AMasterWhoseNameIsLoopbackHereIsRefused) {
   expect_with_names(
       "127.0.1.1 vm7\n", [] { return own_address({.master_address = "vm7", .is_on_one_host = true}); },
       testing::Eq("127.0.0.1"));
+}
+
+TEST_F(HostNamesTest, ANameThatIsNotKnownYetIsWaitedFor) {
+  expect_with_names(
+      "127.0.0.2 other\n",
+      [&] {
+        const std::jthread late([&] {
+          std::this_thread::sleep_for(300ms);
+          file("hosts", "127.0.0.2 localhost\n");
+        });
+        return own_address({.master_address = "localhost"}, {.unanswered = 2min});
+      },
+      testing::Eq("127.0.0.2"));
 }
 
 TEST_F(HostNamesTest, OfSeveralAddressesAllRanksTakeTheSame) {
