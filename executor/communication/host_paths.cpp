@@ -61,6 +61,16 @@ std::string trouble_on_the_way(const RankEnvironment& self, const std::vector<Do
   return "";
 }
 
+/// Rank 0 may host the store, which ends with it: it lets the others read first.
+void let_all_hear(const RankEnvironment& self, c10d::TCPStore& store) {
+  put_text(self, store, "heard", "");
+  if (self.rank != 0) return;
+  try {
+    texts_of_all(self, store, "heard", std::chrono::seconds(10));
+  } catch (const RuntimeFailure&) {  // who has not read by then has ended
+  }
+}
+
 }  // namespace
 
 void require_paths_between_hosts(const RankEnvironment& self, const std::string& address, c10d::TCPStore& store) {
@@ -71,8 +81,11 @@ void require_paths_between_hosts(const RankEnvironment& self, const std::string&
       {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(door)});
   // The door stays open until all have looked.
   put_text(self, store, "way", trouble_on_the_way(self, doors));
-  for (const std::string& trouble : texts_of_all(self, store, "way"))
-    if (!trouble.empty()) throw RuntimeFailure(trouble);
+  for (const std::string& trouble : texts_of_all(self, store, "way")) {
+    if (trouble.empty()) continue;
+    let_all_hear(self, store);
+    throw RuntimeFailure(trouble);
+  }
 }
 
 }  // namespace frostpipe
