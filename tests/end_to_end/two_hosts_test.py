@@ -56,6 +56,18 @@ class TwoHostsTest(TwoHostsBase):
     def test_replicas(self):
         self.train_on_hosts("data-parallel.json")
 
+    def test_a_name_with_addresses_that_lead_nowhere(self):
+        self.of_length("static.json", SOME_STEPS)
+        arguments = self.train_arguments("static.json", "run")
+        self.hosts = make_hosts(self, 2)
+        self.hosts[0].call_by_name("a", "127.0.1.1", self.hosts[0].address)
+        self.hosts[1].call_by_name("a", "10.77.0.3", self.hosts[0].address)
+        self.hosts[1].sends_in_vain_to("10.77.0.3")
+        for rank in [self.start_rank(number, *arguments, MASTER_ADDR="a") for number in (0, 1)]:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+            self.assert_clean(rank)
+        self.assert_same_losses_as_on_one_host("static.json")
+
     def test_torchruns_agents(self):
         if not PYTHON_WITH_TORCHRUN.exists():
             print(f"\nSKIPPED LOUDLY: there is no {PYTHON_WITH_TORCHRUN} (scripts/setup-peers)", file=sys.stderr)

@@ -94,6 +94,10 @@ class Host:
         """Whatever this host sends there is lost."""
         self.run("ip", "route", "add", "blackhole", f"{address}/32")
 
+    def sends_in_vain_to(self, address):
+        """Nobody has the card that this host takes for its: no answer comes, not even that there is none."""
+        self.run("ip", "neighbour", "add", address, "lladdr", "02:00:00:00:00:01", "dev", CARD, "nud", "permanent")
+
     def block_high_ports(self):
         """As many a firewall does: what goes to ports that systems give out by themselves is dropped."""
         self.run("ip", "rule", "add", "ipproto", "tcp", "dport", "32768-60999", "blackhole")
