@@ -5,9 +5,14 @@ import json
 import os
 import shutil
 import signal
+import sys
 import unittest
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import recovery
+from end_to_end import HANG_SECONDS
+from faults import free_port
 
 NUM_STEPS = 20
 ROUNDING = 1e-5  # relative, of losses over NUM_STEPS steps
@@ -72,6 +77,18 @@ class TensorParallelTest(TensorParallelCase):
             other = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases], more=resume,
                                 output=f"other-{step}")
             self.assert_losses_equal(other, one, NUM_STEPS, ROUNDING)
+
+    def test_under_another_launcher_the_bits_are_the_same(self):
+        """Four ranks, whose sums differ from order to order."""
+        options = self.plan("four.json", (0, 0, 1, 2, 2))
+        ours = self.train("four.json", "ours", *options)
+        port = free_port()
+        ranks = [self.start(*self.train_arguments("four.json", "theirs", *options), name=f"rank{rank}", RANK=rank,
+                            LOCAL_RANK=rank, WORLD_SIZE=4, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+                 for rank in range(4)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        self.assertEqual(self.losses(self.read("theirs/summary.json")), self.losses(ours))
 
     def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
         profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
