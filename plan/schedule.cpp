@@ -96,6 +96,11 @@ Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
 
 bool is_built_in(std::string_view name) { return find_builder(name) != nullptr; }
 
+std::string canonical_schedule_name(std::string_view name) {
+  const Builder* builder = find_builder(name);
+  return std::string(builder != nullptr ? builder->name : name);
+}
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const auto& builder : kBuilders) names.emplace_back(builder.name);

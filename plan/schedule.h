@@ -123,6 +123,8 @@ Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
 /// Whether build_schedule knows the name, in upper or lower case.
 bool is_built_in(std::string_view name);
+/// The name as schedule_names() has it ("GPipe" for "gpipe"); one that build_schedule does not know stays as it is.
+std::string canonical_schedule_name(std::string_view name);
 /// Those that plans may use, simulate and train.
 std::vector<std::string> plan_schedule_names();
 
