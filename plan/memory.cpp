@@ -314,7 +314,7 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
 std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(memory.size()); ++pipeline_rank) {
     const RankMemory& need = memory[pipeline_rank];
-    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(

@@ -19,7 +19,7 @@ constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted tog
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
       const auto& limit = cluster.devices.at(rank).memory_limit_bytes;
       if (limit) missing += std::max<Bytes>(0, memory[pipeline_rank].total() - *limit);
     }
@@ -241,7 +241,7 @@ const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int 
 std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_rank) const {
   std::optional<Bytes> least;
   if (problem_.options.ignore_memory_limit) return least;
-  for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+  for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
     const auto& limit = problem_.cluster.devices.at(rank).memory_limit_bytes;
     if (limit && (!least || *limit < *least)) least = limit;
   }

@@ -30,7 +30,7 @@ class CandidateMaker::LoopedPrices {
       ranks_[k].stages = stages_on(unpartitioned, k);
       ranks_[k].layers = maker.layers_on(unpartitioned, k);
       if (maker.problem_.options.ignore_memory_limit) continue;
-      for (const int rank : replicas_of(unpartitioned.layout, k))
+      for (const int rank : all_ranks_of(unpartitioned.layout, k))
         if (const auto& limit = maker.problem_.cluster.devices.at(rank).memory_limit_bytes)
           ranks_[k].limits.push_back(*limit);
     }

@@ -313,6 +313,9 @@ TEST(Memory, EveryReplicaMustFit) {
   Cluster cluster = cluster_of(4);
   cluster.devices[3].memory_limit_bytes = 1;
   EXPECT_THAT(what_does_not_fit(phase, memory(two_stages()), cluster), testing::EndsWith("rank 3 has 1 B"));
+  phase.layout.data_parallel_size = 1;
+  phase.layout.tensor_parallel_size = 2;
+  EXPECT_THAT(what_does_not_fit(phase, memory(two_stages()), cluster), testing::EndsWith("rank 3 has 1 B"));
 }
 
 }  // namespace
