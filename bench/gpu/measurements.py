@@ -4,6 +4,7 @@ import json
 import statistics
 from pathlib import Path
 
+import device_tests
 import roads
 from programs import NotDone, Trouble, last_line
 from results import Check, Target
@@ -130,13 +131,17 @@ def sanitizer(programs):
         raise NotDone("compute-sanitizer is not installed")
     if not programs.options.tests:
         raise NotDone("frostpipe_executor_tests is not beside the tool")
+    report = programs.folder / "logs" / f"{programs.num_started + 1:03}.json"
     done = programs.run([programs.sanitizer, "--tool", "memcheck", "--error-exitcode", 9, programs.options.tests,
-                         "--gtest_filter=On/Devices.*Limit*/cuda:On/Devices.*Group*/cuda:On/ModelsOnDevices.*/cuda"],
-                        most_seconds=300, **programs.libraries)
+                         "--gtest_filter=On/Devices.*Limit*/cuda:On/Devices.*Group*/cuda:On/ModelsOnDevices.*/cuda",
+                         f"--gtest_output=json:{report}"], most_seconds=300, **programs.libraries)
     summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
     if done.returncode != 0 or not summary:
         raise Trouble(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
-    return {"said": summary[-1].strip("= ")}, []
+    ran = [test for test in device_tests.tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
+    if not ran:
+        raise Trouble("it watched no test: the test program has none of these, or skipped them all")
+    return {"said": summary[-1].strip("= "), "tests": len(ran)}, []
 
 
 def cuda_graphs(_):

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -12,7 +14,9 @@ sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts
 import inputs
+import measurements
 import order
+from programs import Programs, Trouble
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
 
 BROKEN_TOOL = "#!/bin/sh\necho 'frostpipe: profile: it is broken' >&2\nexit 1\n"
@@ -68,6 +72,30 @@ class GpuCheckTest(unittest.TestCase):
         self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
+
+
+class SanitizerTest(unittest.TestCase):
+    """By a program that says that there are no errors, and of the tests it ran what `results` has."""
+
+    def watch(self, *results):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        folder = pathlib.Path(folder.name)
+        (folder / "logs").mkdir()
+        report = json.dumps({"testsuites": [{"testsuite": [{"result": result} for result in results]}]})
+        fake = folder / "compute-sanitizer"
+        fake.write_text(f"#!/bin/sh\necho '========= ERROR SUMMARY: 0 errors'\n"
+                        f"for last; do :; done\necho '{report}' > ${{last#--gtest_output=json:}}\n")
+        fake.chmod(0o755)
+        programs = Programs(types.SimpleNamespace(tests=folder / "tests"), folder, "cuda", time.monotonic() + 60)
+        programs.sanitizer, programs.libraries = fake, {}
+        return measurements.sanitizer(programs)[0]
+
+    def test_it_has_watched_a_test(self):
+        self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
+        for results in ([], ["SKIPPED", "SKIPPED"]):
+            with self.assertRaisesRegex(Trouble, "it watched no test"):
+                self.watch(*results)
 
 
 class ResultsTest(unittest.TestCase):
