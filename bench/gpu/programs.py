@@ -83,7 +83,7 @@ class Programs:
         done = self.run([self.options.frostpipe, *words], **more)
         if done.returncode != code:
             raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
-                          f"{last_line(done.stderr)} (logs/{self.num_started:03}.err)")
+                          f"{last_line(done.stderr)} ({self.folder.name}/logs/{self.num_started:03}.err)")
         return done
 
     def on_device(self):

@@ -62,11 +62,20 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
         self.assertEqual(broken["status"], "failed")
-        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(logs/001\.err\)")
+        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(work/logs/001\.err\)")
         self.assertEqual(checks["a checkpoint is gone on from"]["status"], "failed")  # there is none
         self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
         for name in checks:
             self.assertIn(name, text)
+
+    def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
+        (self.folder / "out/work").mkdir(parents=True)
+        for name in ("work/gpt2-two.plan.json", "notes.txt"):
+            (self.folder / "out" / name).write_text("{}")
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "roads")
+        self.assertFalse((self.folder / "out/work/gpt2-two.plan.json").exists())
+        self.assertTrue((self.folder / "out/work/logs/001.err").exists())
+        self.assertTrue((self.folder / "out/notes.txt").exists())
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
         self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
