@@ -135,6 +135,7 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 /// What is known of a schedule without building it.
 struct ScheduleTraits {
   bool is_for_plans = false;
+  bool starts_all_forwards = false;                       // of a stage, before its first backward
   bool splits_backward = false;                           // has I and W in place of B
   bool has_slices = false;                                // may cut micro-batches into token slices
   int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank

@@ -254,8 +254,9 @@ Candidate CandidateMaker::with_memory(Phase phase) {
   std::vector<RankMemory> memory;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
     std::vector<RankMemory> stages;
-    for (const LayerRange& stage : frostpipe::layers_on(phase, pipeline_rank))
-      stages.push_back(price.of(stage, layers_on(phase, pipeline_rank)));
+    for (const int stage : stages_on(phase, pipeline_rank))
+      stages.push_back(
+          price.of(phase.partition[stage], layers_on(phase, pipeline_rank), hands_on_at_once(phase, stage)));
     memory.push_back(together(stages, moments[pipeline_rank]));
   }
   const Bytes missing = problem_.options.ignore_memory_limit ? 0 : missing_bytes(phase, memory, problem_.cluster);

@@ -82,7 +82,8 @@ class CandidateMaker::LoopedPrices {
   }
 
   RankMemory need_of(const Partition& partition, int stage) const {
-    return memory_.of(partition[stage], ranks_[pipeline_rank_of(unpartitioned_, stage)].layers);
+    return memory_.of(partition[stage], ranks_[pipeline_rank_of(unpartitioned_, stage)].layers,
+                      hands_on_at_once(unpartitioned_, stage));
   }
 
   Bytes missing_on(int k, const Partition& partition, int first_to_train) {
