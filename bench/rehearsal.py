@@ -94,16 +94,32 @@ class Cases:
         try:
             figures = function(*arguments)
         except Trouble as trouble:
-            self.missing.append(name)
-            print(f"{name}: no figures: {trouble}", flush=True)
+            self.lack([name], trouble)
             return None
         self.figures.append(figures)
         return figures
 
-    def exit_code(self, path):
-        """Writes what there is; 1 where a case is missing."""
+    def begin(self, names, function, *arguments):
+        """Whether what these cases need first is done; they have no figures, and the reason is printed, where not."""
+        try:
+            function(*arguments)
+        except Trouble as trouble:
+            self.lack(names, trouble)
+            return False
+        return True
+
+    def lack(self, names, trouble):
+        self.missing += names
+        print(f"{', '.join(names)}: no figures: {trouble}", flush=True)
+
+    def write(self, path):
+        """What there is so far."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         content = {"frostpipe": self.version, "missing": self.missing, "cases": self.figures}
         path.write_text(json.dumps(content, indent=1) + "\n")
+
+    def exit_code(self):
+        """1, with a sentence on stderr, where a case is missing."""
         if not self.missing:
             return 0
         print(f"{Path(sys.argv[0]).name}: {len(self.missing)} of {len(self.missing) + len(self.figures)} cases have no "
