@@ -75,7 +75,11 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
   const bool ends_are_on_one_rank = pipeline_rank_of(phase, 0) == pipeline_rank_of(phase, num_stages(phase) - 1);
   if (ends_are_on_one_rank || phase.first_trainable_layer > 0) return 0;
-  return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
+  const Layer& embedding = model.layers.front();
+  const Bytes bytes = kept_bytes_per_value(dtype);
+  const std::int64_t tied = model.tied_parameter_count, others = embedding.parameter_count - tied,
+                     whole = std::clamp<std::int64_t>(embedding.whole_parameter_count - others, 0, tied);
+  return of_tensor_rank(tied * bytes, whole * bytes, phase.layout.tensor_parallel_size);
 }
 
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype) {

@@ -114,7 +114,8 @@ class StageMemory {
 };
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
-/// untied; 0 without tied embeddings, or where both ends are on one rank.
+/// untied; 0 without tied embeddings, or where both ends are on one rank. Of a table that every tensor rank has whole,
+/// all of it: where more of the embedding is whole than what is not tied.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
 /// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks
