@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from running import sentence_of
+
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
 
 
@@ -52,15 +54,14 @@ def read_json(path):
 
 
 def frostpipe(program, *words):
-    """What the command prints. Throws Trouble with its last sentence where it fails."""
+    """What the command prints. Raises Trouble with its sentence where it fails."""
     try:
         done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
     except OSError as error:
         raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
                       ) from error
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        raise Trouble(f"{lines[-1]} (from {program} {' '.join(map(str, words))})")
+        raise Trouble(f"{sentence_of(done.stderr)} (status {done.returncode} of {program} {' '.join(map(str, words))})")
     return done.stdout
 
 

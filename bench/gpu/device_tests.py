@@ -4,8 +4,9 @@ live change, cache, checkpoint and resume."""
 import json
 import re
 
-from programs import NotDone, Trouble, last_line
+from programs import NotDone, Trouble
 from results import Check
+from running import last_line
 
 ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
 RANKS = "RanksOnDevice.*"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import device_tests
 import roads
-from programs import NotDone, Trouble, last_line
+from programs import NotDone, Trouble
 from results import Check, Target
+from running import last_line
 
 PEER = Path(__file__).resolve().parent.parent / "peers" / "one_device.py"
 ROUNDS = {"full": 2, "small": 1}  # of ours and theirs, in turn

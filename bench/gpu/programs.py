@@ -6,6 +6,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+from running import sentence_of
+
 # Variables that would make a program think it is one rank of somebody's job, or compute on another device.
 NOT_PASSED_ON = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_TEST_DEVICE",
                  "FROSTPIPE_CUDA_REPORT_WAITS")
@@ -30,11 +32,6 @@ class Done:
     stdout: str
     stderr: str
     seconds: float
-
-
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
 
 
 class Programs:
@@ -83,7 +80,7 @@ class Programs:
         done = self.run([self.options.frostpipe, *words], **more)
         if done.returncode != code:
             raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
-                          f"{last_line(done.stderr)} ({self.folder.name}/logs/{self.num_started:03}.err)")
+                          f"{sentence_of(done.stderr)} ({self.folder.name}/logs/{self.num_started:03}.err)")
         return done
 
     def on_device(self):

@@ -10,6 +10,7 @@ import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts

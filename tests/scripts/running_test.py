@@ -1,0 +1,48 @@
+"""bench/running.py, and that the scripts tell by it why frostpipe failed."""
+import pathlib
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu")]
+import programs
+import rehearsal
+import running
+
+SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
+ADVICE = "try more stages, or --recompute layers"
+
+
+class RunningTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-running-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.tool = self.folder / "frostpipe"
+
+    def tool_does(self, script):
+        self.tool.write_text(f"#!/bin/sh\n{script}\n")
+        self.tool.chmod(0o755)
+
+    def programs(self):
+        (self.folder / "logs").mkdir()
+        return programs.Programs(types.SimpleNamespace(frostpipe=self.tool), self.folder, "cpu",
+                                 time.monotonic() + 60)
+
+    def test_the_sentence_is_told_and_not_the_advice_behind_it(self):
+        self.assertEqual(running.sentence_of(f"frostpipe: a note\n{SENTENCE}\n{ADVICE}\n"), SENTENCE)
+        self.assertEqual(running.sentence_of("Killed\n\n"), "Killed")
+        self.assertEqual(running.sentence_of("\n"), "it said nothing")
+        self.tool_does(f"printf '%s\\n' '{SENTENCE}' '{ADVICE}' >&2; exit 1")
+        for run in (lambda: rehearsal.frostpipe(self.tool, "plan"), lambda: self.programs().frostpipe("plan")):
+            with self.assertRaises((rehearsal.Trouble, programs.Trouble)) as raised:
+                run()
+            self.assertIn(SENTENCE, str(raised.exception))
+            self.assertNotIn(ADVICE, str(raised.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
