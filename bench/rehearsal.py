@@ -5,13 +5,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from running import sentence_of
+from running import Trouble, sentence_of
 
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
-
-
-class Trouble(Exception):
-    """Why there are no figures; its text is the sentence to show."""
 
 
 class Span(NamedTuple):

@@ -6,16 +6,12 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from running import sentence_of
+from running import Trouble, sentence_of
 
 # Variables that would make a program think it is one rank of somebody's job, or compute on another device.
 NOT_PASSED_ON = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_TEST_DEVICE",
                  "FROSTPIPE_CUDA_REPORT_WAITS")
 LEAST_SECONDS = 5  # left for a program; with less none is started
-
-
-class Trouble(Exception):
-    """A check has failed; its text is the sentence to show."""
 
 
 class NotDone(Exception):

@@ -1,4 +1,4 @@
-"""bench/running.py, and that the scripts tell by it why frostpipe failed."""
+"""bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
 import pathlib
 import sys
 import tempfile
@@ -8,6 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu")]
+import byte_alphabet
 import programs
 import rehearsal
 import running
@@ -38,10 +39,18 @@ class RunningTest(unittest.TestCase):
         self.assertEqual(running.sentence_of("\n"), "it said nothing")
         self.tool_does(f"printf '%s\\n' '{SENTENCE}' '{ADVICE}' >&2; exit 1")
         for run in (lambda: rehearsal.frostpipe(self.tool, "plan"), lambda: self.programs().frostpipe("plan")):
-            with self.assertRaises((rehearsal.Trouble, programs.Trouble)) as raised:
+            with self.assertRaises(running.Trouble) as raised:
                 run()
             self.assertIn(SENTENCE, str(raised.exception))
             self.assertNotIn(ADVICE, str(raised.exception))
+
+
+class ByteAlphabetTest(unittest.TestCase):
+    def test_it_is_that_of_gpt2(self):
+        """Oracle: what its published vocabulary has for a blank, a line's end, a letter and the last byte."""
+        symbols = byte_alphabet.symbols_of_bytes()
+        self.assertEqual(len(set(symbols)), 256)
+        self.assertEqual([symbols[byte] for byte in (0x20, 0x0A, 0x41, 0xAD, 0xFF)], ["Ġ", "Ċ", "A", "Ń", "ÿ"])
 
 
 if __name__ == "__main__":
