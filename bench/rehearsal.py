@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from running import Trouble, sentence_of
+from running import Trouble, environment_without_job, sentence_of
 
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
 
@@ -52,7 +52,8 @@ def read_json(path):
 def frostpipe(program, *words):
     """What the command prints. Raises Trouble with its sentence where it fails."""
     try:
-        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False,
+                              env=environment_without_job())
     except OSError as error:
         raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
                       ) from error

@@ -6,11 +6,9 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from running import Trouble, sentence_of
+from running import Trouble, environment_without_job, sentence_of
 
-# Variables that would make a program think it is one rank of somebody's job, or compute on another device.
-NOT_PASSED_ON = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_TEST_DEVICE",
-                 "FROSTPIPE_CUDA_REPORT_WAITS")
+NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # but where a check sets them
 LEAST_SECONDS = 5  # left for a program; with less none is started
 
 
@@ -36,7 +34,7 @@ class Programs:
         self.num_started = 0
 
     def environment(self, more):
-        environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+        environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
         environment.update({name: str(value) for name, value in more.items()})

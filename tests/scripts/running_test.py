@@ -1,10 +1,12 @@
 """bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
+import os
 import pathlib
 import sys
 import tempfile
 import time
 import types
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu")]
@@ -43,6 +45,16 @@ class RunningTest(unittest.TestCase):
                 run()
             self.assertIn(SENTENCE, str(raised.exception))
             self.assertNotIn(ADVICE, str(raised.exception))
+
+    def test_no_program_takes_itself_for_a_rank_of_the_job_around_it(self):
+        self.tool_does("env")
+        job = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "SLURM_PROCID": "1", "OMPI_COMM_WORLD_RANK": "1",
+               "PMI_RANK": "1", "MPI_LOCALRANKID": "1"}
+        with mock.patch.dict(os.environ, {**job, "FROSTPIPE_LEFT_ALONE": "1"}):
+            for said in (rehearsal.frostpipe(self.tool), self.programs().frostpipe("train").stdout):
+                names = {line.partition("=")[0] for line in said.splitlines()}
+                self.assertEqual(names & set(job), set())
+                self.assertIn("FROSTPIPE_LEFT_ALONE", names)
 
 
 class ByteAlphabetTest(unittest.TestCase):
