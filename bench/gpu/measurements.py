@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 import device_tests
-import roads
+import workflow
 from programs import NotDone, Trouble
 from results import Check, Target
 from running import last_line
@@ -42,8 +42,8 @@ def run_peer(programs, job, model, dtype):
 
 def step_beside_pytorch(programs, job, dtype):
     name = f"{job.name}-{dtype}"
-    roads.profile(programs, job, name, 1, "--dtype", dtype)
-    roads.plan(programs, job, name, "--method", "static", "--pp", 1, "--fix", "m=1", "--steps", job.steps)
+    workflow.profile(programs, job, name, 1, "--dtype", dtype)
+    workflow.plan(programs, job, name, "--method", "static", "--pp", 1, "--fix", "m=1", "--steps", job.steps)
     model = initial_weights(programs, job, f"{name}.plan.json")
     ours, theirs = [], []
     for _ in range(ROUNDS[programs.options.size]):
@@ -57,7 +57,7 @@ def step_beside_pytorch(programs, job, dtype):
         raise Trouble(f"ours and PyTorch's losses are apart by {apart:.1e} of their value: not the same job")
     step, peer_step = min(map(median, ours)), min(map(median, theirs))
     run = programs.compared(f"{name}.plan.json", f"{name}-run")
-    times, memory = roads.prediction_errors(run)
+    times, memory = workflow.prediction_errors(run)
     figures = {"ours [ms]": step * 1e3, "PyTorch eager [ms]": peer_step * 1e3, "times as long": step / peer_step,
                "losses apart by": apart,
                "ours, peak [MiB]": max(run["phases"][0]["measured_peak_memory_bytes"]) / 2**20,
@@ -65,8 +65,8 @@ def step_beside_pytorch(programs, job, dtype):
     if peer["peak_bytes"]:
         figures["PyTorch, peak [MiB]"] = peer["peak_bytes"] / 2**20
     return figures, [Target(f"{name}: step, times PyTorch eager's", step / peer_step, 1.05),
-                     Target(f"{name}: profile predicts the step, off by", times[0], roads.STEP_ERROR),
-                     Target(f"{name}: memory, off by", memory[0], roads.MEMORY_ERROR)]
+                     Target(f"{name}: profile predicts the step, off by", times[0], workflow.STEP_ERROR),
+                     Target(f"{name}: memory, off by", memory[0], workflow.MEMORY_ERROR)]
 
 
 def waits_of_the_host(programs):
@@ -91,8 +91,8 @@ def waits_of_the_host(programs):
 def four_ranks(programs):
     """On one device, through host memory, and on the CPU."""
     job = programs.jobs["four_ranks"]
-    roads.profile(programs, job, "four", 4)
-    roads.plan(programs, job, "four", "--method", "static", "--pp", 4, "--schedule", "1F1B", "--fix", "m=4",
+    workflow.profile(programs, job, "four", 4)
+    workflow.plan(programs, job, "four", "--method", "static", "--pp", 4, "--schedule", "1F1B", "--fix", "m=4",
                "--steps", job.steps)
     on_device = programs.train("four.plan.json", job.data, "four-run")
     programs.frostpipe("train", "four.plan.json", "--data", job.data, "-o", "four-cpu-run", "--overwrite",

@@ -58,13 +58,13 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         ["tests"] + 4 * ["roads"] + 9 * ["measurements"])
+                         ["tests"] + 4 * ["workflow"] + 9 * ["measurements"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
         self.assertEqual(broken["status"], "failed")
         self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(work/logs/001\.err\)")
-        self.assertEqual(checks["a checkpoint is gone on from"]["status"], "failed")  # there is none
+        self.assertEqual(checks["training resumes from a checkpoint"]["status"], "failed")  # there is none
         self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
         for name in checks:
             self.assertIn(name, text)
@@ -73,13 +73,13 @@ class GpuCheckTest(unittest.TestCase):
         (self.folder / "out/work").mkdir(parents=True)
         for name in ("work/gpt2-two.plan.json", "notes.txt"):
             (self.folder / "out" / name).write_text("{}")
-        self.run_script("--device", "cpu", "--size", "small", "--sections", "roads")
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
         self.assertFalse((self.folder / "out/work/gpt2-two.plan.json").exists())
         self.assertTrue((self.folder / "out/work/logs/001.err").exists())
         self.assertTrue((self.folder / "out/notes.txt").exists())
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
-        self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "workflow")
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
 
