@@ -24,6 +24,8 @@
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/host_paths.h"
 #include "executor/communication/local_group.h"
+#include "executor/communication/store_exchange.h"
+#include "executor/device/gloo_group.h"
 #include "executor/elastic/addresses.h"
 #include "executor/elastic/peer_connections.h"
 #include "plan/stages.h"
@@ -103,13 +105,10 @@ struct Communicator::State {
 
   /// For ranks that our launcher did not connect. Some may have much to load. Each says whether it shares its device.
   void meet_at_store() {
-    std::vector<std::string> arrivals;
-    for (int rank = 0; rank < self.world_size; ++rank)
-      arrivals.push_back(store_key(self, fmt::format("arrived/{}", rank)));
-    store->set(arrivals[self.rank], std::vector<std::uint8_t>{device->is_shared()});
-    store->wait(arrivals);
-    for (const std::vector<std::uint8_t>& shares : store->multiGet(arrivals))
-      host_staging = host_staging || shares.at(0) != 0;
+    const std::string is_shared = "shared", is_own = "own";
+    put_text(self, *store, "arrived", device->is_shared() ? is_shared : is_own);
+    for (const std::string& text : texts_of_all(self, *store, "arrived"))
+      host_staging = host_staging || text == is_shared;
   }
 
   /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making
