@@ -76,7 +76,7 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
                                        {"cache", "cache_bytes", &RankMemory::cache},
                                        {"sent ahead", "sent_ahead_bytes", &RankMemory::sent_ahead}};
 
-/// Of every rank that is used, phase by phase.
+/// Of every rank that is used, phase by phase. The simulator knows tensor rank 0, whose iteration is the others' too.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
                                        const Profile& profile, const Cluster& cluster) {
   std::vector<MemoryCurve> curves;
@@ -92,8 +92,9 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
            .rank = rank,
            .iteration_ns = summary.makespan_ns,
            .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[coordinate->pipeline_rank],
-                                       stages, tokens_of_slices(phase, longest_sample(phase)))});
+           .changes = memory_over_time(
+               phases[i].simulated.timeline, rank_of(phase.layout, coordinate->pipeline_rank, coordinate->replica),
+               phases[i].memory[coordinate->pipeline_rank], stages, tokens_of_slices(phase, longest_sample(phase)))});
     }
   }
   return curves;

@@ -85,7 +85,10 @@ class AutoSearch {
           least_bound_of_any_partition({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
     std::stable_sort(layouts_.begin(), layouts_.end(),
                      [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
-    for (const Layout& layout : layouts_) consider(layout);
+    for (const Layout& layout : layouts_) {
+      apart_.erase(layout.options.tensor_parallel_size);  // not in this order of the devices
+      consider(layout);
+    }
   }
 
   std::vector<Phase> found() {

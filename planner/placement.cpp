@@ -24,6 +24,13 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   return orders;
 }
 
+/// Whether every `size` neighbours of the first `devices` are of one type.
+bool have_one_type(const Cluster& cluster, int size, int devices) {
+  for (int rank = 0; rank < devices; ++rank)
+    if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
@@ -63,8 +70,9 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     std::vector<int> placement;
     for (const int kind : order)
       for (int i = 0; i < per_pipeline_rank; ++i) placement.push_back(ranks[kind][next[kind]++]);
-    placements.push_back(std::move(placement));
+    if (!std::is_sorted(placement.begin(), placement.end())) placements.push_back(std::move(placement));
   }
+  if (have_one_type(cluster, per_pipeline_rank, devices)) placements.emplace_back();
   return placements;
 }
 

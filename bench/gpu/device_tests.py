@@ -4,8 +4,9 @@ live change, cache, checkpoint and resume."""
 import json
 import re
 
-from programs import NotDone, Trouble, last_line
+from programs import NotDone, Trouble
 from results import Check
+from running import last_line
 
 ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
 RANKS = "RanksOnDevice.*"
@@ -29,6 +30,11 @@ def names(programs, pattern):
     return found
 
 
+def tests_of(report):
+    """Of --gtest_output=json."""
+    return [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
+
+
 def run_test(programs, name):
     """Figures of one process of the test program."""
     report = programs.folder / "logs" / f"{programs.num_started + 1:03}.json"
@@ -36,7 +42,7 @@ def run_test(programs, name):
                         most_seconds=300, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
     if not report.exists():
         raise Trouble(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
-    tests = [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
+    tests = tests_of(report)
     failures = [failure["failure"] for test in tests for failure in test.get("failures", [])]
     if failures or done.returncode != 0:
         # What a rank says of its failure stands on stderr, before what the launcher says.

@@ -30,7 +30,7 @@ std::string plan_answer_text(const AutoPlan& answer) {
     text +=
         fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % {}\n",
                     format_duration(answer.lower_bound_ns), 100 * std::abs(gap_of(answer)),
-                    gap_of(answer) < 0 ? "below, by a schedule that auto does not look at" : "above");
+                    gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},

@@ -138,7 +138,9 @@ class SimulateWhatIfsTest(CliTest):
         self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
         self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}),
                          2)
-        self.run_tool("simulate", "tp.json")
+        self.run_tool("simulate", "tp.json", "--memory", "memory.csv")
+        ranks = {line.split(",")[1] for line in (self.folder / "memory.csv").read_text().splitlines()[1:]}
+        self.assertEqual(ranks, {"0", "1", "2", "3"})
         self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                             "--method", "static", "--tp", 3, "--steps", 10,
                             "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")

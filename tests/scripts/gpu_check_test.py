@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts
@@ -58,16 +60,25 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         ["tests"] + 4 * ["roads"] + 9 * ["measurements"])
+                         ["tests"] + 4 * ["workflow"] + 9 * ["measurements"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
         self.assertEqual(broken["status"], "failed")
-        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(logs/001\.err\)")
-        self.assertEqual(checks["a checkpoint is gone on from"]["status"], "failed")  # there is none
+        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(work/logs/001\.err\)")
+        self.assertEqual(checks["training resumes from a checkpoint"]["status"], "failed")  # there is none
         self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
         for name in checks:
             self.assertIn(name, text)
+
+    def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
+        (self.folder / "out/work").mkdir(parents=True)
+        for name in ("work/gpt2-two.plan.json", "notes.txt"):
+            (self.folder / "out" / name).write_text("{}")
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
+        self.assertFalse((self.folder / "out/work/gpt2-two.plan.json").exists())
+        self.assertTrue((self.folder / "out/work/logs/001.err").exists())
+        self.assertTrue((self.folder / "out/notes.txt").exists())
 
     def test_a_test_program_that_lists_no_tests_is_a_failure(self):
         listing = "#!/bin/sh\necho '%s.'; echo '  IsThere'\n"
@@ -93,15 +104,15 @@ class GpuCheckTest(unittest.TestCase):
             return 1 / 0
 
         results = Results(self.folder, {}, judges=True)
-        script["perform"](Check("roads", "one"), divide, results)
-        script["SECTIONS"]["roads"] = mock.Mock(checks=divide)
-        self.assertEqual(list(script["checks_of"]("roads", None, results)), [])
+        script["perform"](Check("workflow", "one"), divide, results)
+        script["SECTIONS"]["workflow"] = mock.Mock(checks=divide)
+        self.assertEqual(list(script["checks_of"]("workflow", None, results)), [])
         self.assertEqual([(check.name, check.status, check.note) for check in results.checks],
                          [(name, FAILED, "ZeroDivisionError: division by zero")
-                          for name in ("one", "beginning of the roads")])
+                          for name in ("one", "beginning of the workflow")])
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
-        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "workflow")
         self.assertEqual(done.returncode, 1)
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
@@ -141,6 +152,30 @@ class WaitsTest(unittest.TestCase):
         for per_step in (1, 2, 3):
             figures, (target,) = self.waits(per_step)
             self.assertEqual((figures, target.is_met), ({"waits per iteration": per_step}, per_step <= 2))
+
+
+class SanitizerTest(unittest.TestCase):
+    """By a program that says that there are no errors, and of the tests it ran what `results` has."""
+
+    def watch(self, *results):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        folder = pathlib.Path(folder.name)
+        (folder / "logs").mkdir()
+        report = json.dumps({"testsuites": [{"testsuite": [{"result": result} for result in results]}]})
+        fake = folder / "compute-sanitizer"
+        fake.write_text(f"#!/bin/sh\necho '========= ERROR SUMMARY: 0 errors'\n"
+                        f"for last; do :; done\necho '{report}' > ${{last#--gtest_output=json:}}\n")
+        fake.chmod(0o755)
+        runner = programs.Programs(types.SimpleNamespace(tests=folder / "tests"), folder, "cuda", time.monotonic() + 60)
+        runner.sanitizer, runner.libraries = fake, {}
+        return measurements.sanitizer(runner)[0]
+
+    def test_it_has_watched_a_test(self):
+        self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
+        for results in ([], ["SKIPPED", "SKIPPED"]):
+            with self.assertRaisesRegex(programs.Trouble, "it watched no test"):
+                self.watch(*results)
 
 
 class ResultsTest(unittest.TestCase):
