@@ -36,4 +36,8 @@ ParameterSpec by_columns(ParameterSpec spec);
 ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec);
 ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec);
 
+/// The MLP's, by the names that BERT and ViT have in common: `block` begins them all, `norm` is that of its norm.
+std::vector<ParameterSpec> dense_mlp_specs(const TransformerConfig& config, const std::string& block,
+                                           const std::string& norm);
+
 }  // namespace frostpipe

@@ -76,6 +76,17 @@ ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec
   return spec;
 }
 
+std::vector<ParameterSpec> dense_mlp_specs(const TransformerConfig& config, const std::string& block,
+                                           const std::string& norm) {
+  const std::int64_t h = config.hidden_size, f = config.intermediate_size;
+  return {by_rows(matrix_spec({block + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({block + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({block + "intermediate.dense.bias"}, f)),
+          bias_spec({block + "output.dense.bias"}, h),
+          scale_spec(block + norm + ".weight", h),
+          bias_spec({block + norm + ".bias"}, h)};
+}
+
 const FamilyOfModels& family_of(const TransformerConfig& config) {
   switch (config.family) {
     case Family::bert:

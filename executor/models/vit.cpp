@@ -38,14 +38,7 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
-  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
-  const std::string b = block_name(block);
-  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
-          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
-          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
-          bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "layernorm_after.weight", h),
-          bias_spec({b + "layernorm_after.bias"}, h)};
+  return dense_mlp_specs(c, block_name(block), "layernorm_after");
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
