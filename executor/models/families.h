@@ -10,13 +10,13 @@ struct FamilyOfModels {
   std::vector<ParameterSpec> (*attention_parameters)(const TransformerConfig&, int block);
   std::vector<ParameterSpec> (*mlp_parameters)(const TransformerConfig&, int block);
   std::vector<ParameterSpec> (*head_parameters)(const TransformerConfig&);
-  at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&);
+  at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&, const TensorRanks&);
   at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                           const MicroBatch&, const TensorRanks&);
   at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                     const MicroBatch&, const TensorRanks&);
   at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                     const MicroBatch&);
+                     const MicroBatch&, const TensorRanks&);
 };
 
 extern const FamilyOfModels kBert, kVit, kGpt2;

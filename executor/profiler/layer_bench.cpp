@@ -121,8 +121,7 @@ Nanoseconds LayerBench::time(Call call) {
 at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
                            const MicroBatch& batch) {
   at::Tensor output = forward_layer(config_, layer, parameters, input, batch);
-  if (model_.layers[layer].kind == LayerKind::head)
-    output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+  if (model_.layers[layer].kind == LayerKind::head) output = loss_sum(config_, output, batch, /*label_smoothing=*/0);
   return output;
 }
 
