@@ -12,6 +12,7 @@
 #include "cli/report/memory_svg.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
 #include "plan/stages.h"
@@ -161,7 +162,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
   Table times({{"from step", right},
                {"steps", right},
                {"frozen", right},
-               {"stages x replicas", right},
+               {shape_heading(plan.phases), right},
                {"micro-batches", right},
                {"schedule", left},
                {"iteration [ms]", right},
@@ -178,8 +179,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
     times.add_row({std::to_string(phase.from_step), std::to_string(last_step(plan, i) - phase.from_step),
-                   std::to_string(frozen_blocks(model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size),
+                   std::to_string(frozen_blocks(model, phase.first_trainable_layer)), shape_text(phase),
                    std::to_string(phase.num_micro_batches), schedule_text(phase), in_milliseconds(summary.iteration_ns),
                    in_milliseconds(summary.makespan_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /

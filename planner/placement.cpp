@@ -1,5 +1,7 @@
 #include "planner/placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -64,6 +66,23 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     placements.push_back(std::move(placement));
   }
   return placements;
+}
+
+std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout) {
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
+    for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
+      const std::vector<int> ranks = tensor_ranks_of(layout, pipeline_rank, replica);
+      const auto node_of = [&](int rank) { return cluster.devices.at(rank).node; };
+      const auto apart =
+          std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks.front()); });
+      if (apart == ranks.end()) continue;
+      return fmt::format(
+          "t = {}: tensor ranks that share layers out would be on different nodes (rank {} on {}, rank {} on {}); try "
+          "a "
+          "size that divides the devices of every node",
+          layout.tensor_parallel_size, ranks.front(), node_of(ranks.front()), *apart, node_of(*apart));
+    }
+  return {};
 }
 
 }  // namespace frostpipe

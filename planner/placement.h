@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <vector>
 
 #include "planner/search/plan_options.h"
@@ -14,5 +15,10 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
                                             int tensor_parallel_size, int pipeline_parallel_size);
 
 constexpr std::size_t kMostOrders = 128;
+
+/// "t = 4: tensor ranks that share layers out would be on different nodes (rank 4 on 0, rank 6 on 1); ...": the first
+/// of them, and what to try; empty where those of each replica's stage are of one node, whose links their sums are
+/// priced by.
+std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout);
 
 }  // namespace frostpipe

@@ -12,15 +12,20 @@ RANKS = "RanksOnDevice.*"
 
 
 def names(programs, pattern):
-    """Of the tests, each with its suite."""
-    said = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
-                        **programs.libraries).stdout
+    """Of the tests, each with its suite. Trouble where the program does not list them, or has none of them."""
+    done = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
+                        **programs.libraries)
+    if done.returncode != 0:
+        raise Trouble(f"{programs.options.tests} --gtest_list_tests ended with {done.returncode}: "
+                      f"{last_line(done.stderr)}")
     found, suite = [], ""
-    for line in said.splitlines():
+    for line in done.stdout.splitlines():
         if re.match(r"\S+\.$", line):
             suite = line
         elif line.startswith("  "):
             found.append(suite + line.split()[0])
+    if not found:
+        raise Trouble(f"{programs.options.tests} has no tests {pattern}; is it frostpipe_executor_tests?")
     return found
 
 
@@ -51,11 +56,14 @@ def checks(programs):
     if not programs.options.tests:
         yield Check("tests", "all"), not_there
         return
-    filters = programs.options.only_tests
-    found = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
-    for name in [*found, *names(programs, RANKS)]:
-        if not filters or re.search(filters, name):
-            yield Check("tests", name), lambda name=name: run_test(programs, name)
+    patterns = [*(f"{pattern}/{programs.device}" for pattern in ALONE), RANKS]
+    found = [name for pattern in patterns for name in names(programs, pattern)]
+    wanted = [name for name in found if re.search(programs.options.only_tests or "", name)]
+    if not wanted:
+        raise Trouble(f"--only-tests {programs.options.only_tests}: matches none of {len(found)} tests, such as "
+                      f"{found[0]}")
+    for name in wanted:
+        yield Check("tests", name), lambda name=name: run_test(programs, name)
 
 
 def not_there():

@@ -21,7 +21,7 @@ class NotDone(Exception):
 
 
 class NoTime(Exception):
-    """The time that was given is over."""
+    """The time that was given does not suffice to start a program."""
 
 
 @dataclass
@@ -67,9 +67,9 @@ class Programs:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                if left <= most_seconds:
-                    raise NoTime from None
-                raise Trouble(f"{command[0]} did not end within {most_seconds} s; see {base}.err") from None
+                limit = "what was left of --minutes" if left <= most_seconds else "its limit"
+                raise Trouble(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
+                              f"killed; see {base}.err") from None
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

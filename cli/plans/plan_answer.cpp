@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
 #include "planner/method_table.h"
@@ -19,12 +20,6 @@ double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
   return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
                                    : 0;
-}
-
-std::string shape_text(const Phase& phase) {
-  std::string text = fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size);
-  if (phase.layout.tensor_parallel_size > 1) text += fmt::format(" x {}", phase.layout.tensor_parallel_size);
-  return text;
 }
 
 }  // namespace

@@ -1,19 +1,24 @@
 #include "executor/communication/tensor_parallel.h"
 
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
-#include <vector>
 
 #include "executor/communication/group.h"
+#include "executor/device/to_device.h"
 
 namespace frostpipe {
 
-TensorParallel::TensorParallel(Group& with_group)
-    : group(with_group), slice(slice_of(group.index(), static_cast<int>(group.ranks().size()))) {}
-
 void TensorParallel::sum(at::Tensor tensor) const {
   group.all_reduce_sum({std::move(tensor)}, "sum over the tensor ranks");
+}
+
+std::vector<double> TensorParallel::sum(std::vector<double> values) const {
+  const at::Tensor sums = to_device(at::tensor(values, at::kDouble), device);
+  sum(sums);
+  const at::Tensor host = sums.to(at::kCPU);
+  return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
 }
 
 at::Tensor TensorParallel::gather(const at::Tensor& own) const {

@@ -55,7 +55,8 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
+  const at::Tensor joined =
+      attend(c, layer, attention_input(c, x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
   const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch);
   return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }

@@ -77,8 +77,8 @@ at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks),
-                                   batch, /*is_causal=*/true);
+  const at::Tensor joined = attend(
+      c, layer, attention_input(c, layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks), batch, /*is_causal=*/true);
   return needed.spread(needed.of(x) +
                        apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch));
 }

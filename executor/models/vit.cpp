@@ -63,8 +63,9 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks),
-                                   batch, /*is_causal=*/false);
+  const at::Tensor joined =
+      attend(c, layer, attention_input(c, layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks), batch,
+             /*is_causal=*/false);
   return needed.spread(needed.of(x) +
                        apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[2], ranks), batch));
 }

@@ -68,9 +68,7 @@ void GradientStep::reduce(int stage) {
 
 at::Tensor GradientStep::tied_gradient(int layer) const {
   const LayerState& state = parts_.layers.at(layer);
-  // The first of what tensor ranks share; stages that emulate share nothing.
-  const std::int64_t own = state.shared.empty() ? parts_.tied_values : state.shared.front().count;
-  return state.gradients.narrow(0, 0, own);
+  return state.gradients.narrow(0, 0, state.shared.front().count);  // the table's rows
 }
 
 void GradientStep::reduce_tied() {

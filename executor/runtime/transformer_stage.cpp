@@ -43,8 +43,7 @@ class TransformerStage final : public StageCompute {
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
-        LayerState& state = layers_.at(layer);
-        compute_in(state, parameters_of(config_, layer, state.slice), types_.frozen);
+        compute_in(layers_.at(layer), types_.frozen);
       } else {
         round_weights(layers_.at(layer));
       }
@@ -58,8 +57,10 @@ class TransformerStage final : public StageCompute {
     sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
-    if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end));
-    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = inputs.cache;
+    if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end), ranks);
+    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
+    if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end)
+      writes_ = inputs.cache;
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
@@ -322,10 +323,8 @@ class TransformerStage final : public StageCompute {
 }  // namespace
 
 LayerState TransformerStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
-  LayerState state = make_layer_state(parameters_of(inputs_.config, layer, slice), inputs_.types, inputs_.device,
-                                      trains, inputs_.num_moments);
-  state.slice = slice;
-  return state;
+  return make_layer_state(parameters_of(inputs_.config, layer), inputs_.types, inputs_.device, trains,
+                          inputs_.num_moments, slice);
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,

@@ -4,40 +4,13 @@
 
 #include <algorithm>
 
-#include "executor/models/layer_images.h"
+#include "executor/training/checkpoint_layers.h"
 #include "executor/training/policy/run_clock.h"
-#include "plan/stages.h"
 
 namespace frostpipe {
 namespace {
 
 constexpr int kLongestWaitSeconds = 120;
-
-/// Layers that this rank writes: trainable ones are spread over the replicas, frozen ones are with the first rank that
-/// has offloaded their moments, else spread as well.
-std::vector<LayerImage> own_layers(RankSession& session, int num_layers, Communicator& communicator) {
-  const auto world = static_cast<std::size_t>(communicator.world_size());
-  const int self = communicator.rank();
-  std::vector<double> offloaded(world * num_layers, 0.0);
-  for (const auto& [layer, moments] : session.offloaded()) offloaded[self * num_layers + layer] = 1;
-  offloaded = communicator.sum(std::move(offloaded));
-  const Phase& phase = session.phase();
-  std::vector<LayerImage> images;
-  for (int layer = 0; layer < num_layers; ++layer) {
-    const std::vector<int> replicas = replicas_of_layer(phase, layer);
-    int writer = replicas[layer % replicas.size()];
-    bool is_offloaded = false;
-    for (std::size_t rank = world; layer < phase.first_trainable_layer && rank-- > 0;) {
-      if (offloaded[rank * num_layers + layer] == 0) continue;
-      writer = static_cast<int>(rank);
-      is_offloaded = true;
-    }
-    if (writer != self) continue;
-    images.push_back(is_offloaded ? image_of(layer, session.offloaded().at(layer))
-                                  : image_of(layer, session.layers().at(layer)));
-  }
-  return images;
-}
 
 }  // namespace
 
@@ -89,7 +62,7 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
   const int num_layers = static_cast<int>(session.phase().partition.back().end);
   CheckpointPart part{.step = snapshot.step,
                       .attempt = attempt_name(round_, num_written_++),
-                      .layers = own_layers(session, num_layers, communicator_),
+                      .layers = layers_to_write(session, num_layers, communicator_),
                       .manifest = std::nullopt,
                       .num_layers = num_layers};
   if (communicator_.rank() == 0) part.manifest = snapshot;

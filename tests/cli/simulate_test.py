@@ -127,7 +127,7 @@ class SimulateWhatIfsTest(CliTest):
                              ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
             self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
 
-    def test_tensor_parallel_plans_are_simulated_but_not_trained(self):
+    def test_tensor_parallel_plans_are_simulated(self):
         self.write("gpt.json",
                    {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32,
                     "vocab_size": 100})

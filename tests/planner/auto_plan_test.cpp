@@ -144,7 +144,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
   EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // 2 3 would be apart
   const AutoPlan four = chosen({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that share layers out would be on "
-                                                              "different nodes")));
+                                                              "different nodes (rank 0 on 0, rank 4 on 1)")));
   for (const Phase& phase : four.alternatives) EXPECT_LE(phase.layout.tensor_parallel_size, 4);
 }
 

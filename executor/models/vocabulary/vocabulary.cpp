@@ -63,7 +63,7 @@ struct CrossEntropyFunction : Function<CrossEntropyFunction> {
 }  // namespace
 
 std::int64_t first_own_row(std::int64_t vocab_size, const TensorRanks& ranks) {
-  return ranks ? ranks->slice.begin_in(vocab_size) : 0;
+  return slice_of(ranks).begin_in(vocab_size);
 }
 
 OwnTokens own_tokens(const at::Tensor& tokens, std::int64_t first_row, std::int64_t num_rows) {

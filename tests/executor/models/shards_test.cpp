@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <numeric>
+#include <vector>
 
+#include "executor/communication/communicator.h"
+#include "executor/device/device.h"
+#include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe {
@@ -52,7 +57,7 @@ TEST(Shards, AttentionIsCutByHeadsAndTheMlpByColumnsAndRows) {
   for (const TransformerConfig& config : configs()) {
     const auto shapes = [&](int layer) {
       std::map<std::vector<std::int64_t>, int> shapes;
-      for (const ParameterSpec& spec : parameters_of(config, layer, slice_of(2, 4))) ++shapes[spec.shape];
+      for (const ParameterSpec& spec : cut(parameters_of(config, layer), slice_of(2, 4))) ++shapes[spec.shape];
       return shapes;
     };
     using Shapes = std::map<std::vector<std::int64_t>, int>;
@@ -66,7 +71,7 @@ TEST(Shards, AttentionIsCutByHeadsAndTheMlpByColumnsAndRows) {
 TEST(Shards, TheVocabularyIsCutByRowsButNoOtherTableOrHead) {
   for (const TransformerConfig& config : configs()) {
     for (const int layer : {0, 7})
-      for (const ParameterSpec& spec : parameters_of(config, layer, slice_of(1, 3))) {
+      for (const ParameterSpec& spec : cut(parameters_of(config, layer), slice_of(1, 3))) {
         const bool is_shared = spec.names.front() == "bert.embeddings.word_embeddings.weight" ||
                                spec.names.front() == "transformer.wte.weight" || spec.names.front() == "lm_head.weight";
         EXPECT_EQ(spec.share, is_shared ? ParameterSpec::Share::rows : ParameterSpec::Share::whole);
@@ -112,7 +117,7 @@ TEST(Shards, EverySharedValueHasOneHolderAndTheOthersAll) {
       std::vector<int> holders(values_of(layer));
       for (int tensor = 0; tensor < t; ++tensor) {
         const at::Tensor held = held_by(layer, tensor, t);
-        EXPECT_EQ(held.numel(), values_of(parameters_of(config, number, slice_of(tensor, t))));
+        EXPECT_EQ(held.numel(), values_of(cut(parameters_of(config, number), slice_of(tensor, t))));
         for (std::int64_t i = 0; i < held.numel(); ++i) ++holders[held[i].item<std::int64_t>()];
       }
       std::size_t value = 0;
@@ -156,6 +161,31 @@ TEST(Shards, PartsOfOneNumberOfTensorRanksMakeThoseOfAnother) {
         }
       }
   });
+}
+
+/// Two stacked pieces of 5 rows, 7 columns, and 3 values that everybody has: 3 tensor ranks divide none evenly.
+std::vector<ParameterSpec> uneven_layer() {
+  return {{.names = {}, .shape = {10, 2}, .share = ParameterSpec::Share::rows, .stacked = 2},
+          {.names = {}, .shape = {3, 7}, .share = ParameterSpec::Share::columns},
+          {.names = {}, .shape = {3}}};
+}
+
+/// Oracle: the whole layer that the parts were cut from.
+RANK_TEST(Shards, PartsOfThreeRanksAreTheWholeOnAnyRank, 4) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const std::vector<ParameterSpec> specs = uneven_layer();
+  const at::Tensor whole = at::arange(count_of(specs, ShardOfLayer{}), at::kDouble);
+  const std::vector<LayerPart> parts{{2, slice_of(0, 3)}, {0, slice_of(1, 3)}, {3, slice_of(2, 3)}};
+  at::Tensor own;
+  for (const LayerPart& part : parts)
+    if (part.rank == self.rank) own = taken(specs, whole, {}, {.slice = part.slice});
+  for (int to = 0; to < 4; ++to) {  // rank 1 has no part
+    const at::Tensor collected = collect({.whole = specs, .parts = parts, .to_rank = to, .tag = 0, .what = "test"}, own,
+                                         at::kDouble, communicator->control_group());
+    CHECK_RANK(collected.defined() == (self.rank == to), "on that rank alone");
+    CHECK_RANK(!collected.defined() || at::equal(collected, whole), "the whole");
+  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include "tests/executor/reference_model.h"
 #include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"
+#include "tests/executor/runtime/twin_run.h"
+#include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
 namespace {
@@ -124,6 +126,63 @@ RANK_TEST(TensorExactness, ClippedStepsOf2StagesEqualOneProcess, 4) {
 }
 RANK_TEST(TensorExactness, DelayedStepsOf2StagesEqualOneProcess, 4) {
   clipped_steps_equal_single_process(self, 2, "PipeDream-2BW");
+}
+
+/// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, is idle
+/// for a while; 3 tensor ranks share no number of heads evenly. What froze under 2 tensor ranks is moved to 3. Oracle:
+/// twin_run.h, and a change of phase leaves every layer the same to the bit.
+const std::vector<Segment> kOneTwoThree{{.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
+                                        {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
+                                        {.p = 2, .d = 1, .m = 3, .first_trainable = 1, .steps = 2, .t = 2},
+                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .t = 3},
+                                        {.p = 2, .d = 2, .m = 1, .first_trainable = 5, .steps = 1},
+                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 5, .steps = 1, .t = 4}};
+
+void run_through_numbers_of_tensor_ranks(const RankEnvironment& self, Optimizer optimizer) {
+  Job job(self);
+  TransformerConfig config = small_config();
+  config.num_attention_heads = 4;
+  job.train_now(config);
+  elastic_run_equals_single_process(job, optimizer, kOneTwoThree);
+}
+RANK_TEST(TensorExactness, SgdRunThroughNumbersOfTensorRanksEqualsOneProcess, 4) {
+  run_through_numbers_of_tensor_ranks(self, Optimizer::kSgd);
+}
+RANK_TEST(TensorExactness, AdamWRunThroughNumbersOfTensorRanksEqualsOneProcess, 4) {
+  run_through_numbers_of_tensor_ranks(self, Optimizer::kAdamW);
+}
+
+/// Oracle: twin_run.h.
+RANK_TEST(TensorExactness, RunOfEveryHeadThroughNumbersOfTensorRanksEqualsOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    elastic_run_equals_single_process(job, Optimizer::kSgd,
+                                      {{.p = 1, .d = 1, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
+                                       {.p = 2, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
+                                       {.p = 1, .d = 1, .m = 3, .first_trainable = 3, .steps = 2, .t = 2}});
+  }
+}
+
+/// PipeDream-2BW, whose versions begin equal where the number of tensor ranks changes. Oracle: twin_run.h.
+RANK_TEST(TensorExactness, DelayedUpdatesEqualOneProcess, 2) {
+  Job job(self);
+  elastic_run_equals_single_process(
+      job, Optimizer::kSgd,
+      {{.p = 1, .d = 1, .m = 3, .first_trainable = 0, .steps = 3, .schedule = "PipeDream-2BW", .t = 2},
+       {.p = 2, .d = 1, .m = 3, .first_trainable = 0, .steps = 2, .schedule = "PipeDream-2BW"},
+       {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .schedule = "PipeDream-2BW", .t = 2}});
+}
+
+/// Oracle: one process that knows neither slices nor tensor ranks (check_gradients.h).
+RANK_TEST(TensorExactness, GradientsOfTokenSlicesEqualOneProcess, 2) {
+  Job job(self);
+  job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
+  for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
+    Phase phase = tensor_phase(1, 1, 2, schedule, 0);
+    phase.token_slices = {2, 3, 1, 3};
+    check_gradients(job, phase, DType::kFloat64, 11);
+  }
 }
 
 }  // namespace

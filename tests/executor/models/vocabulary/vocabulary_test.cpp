@@ -33,7 +33,8 @@ struct Sharing {
     phase.layout.tensor_parallel_size = self.world_size;
     phase.partition = {{0, 1}};
     groups = communicator->form(phase);
-    ranks = c10::make_intrusive<TensorParallel>(groups.tensor);
+    ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(self.rank, self.world_size),
+                                                device->torch_device());
   }
   at::Tensor own(const at::Tensor& logits) const {
     const std::int64_t begin = ranks->slice.begin_in(logits.size(1)), end = ranks->slice.end_in(logits.size(1));
