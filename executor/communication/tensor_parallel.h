@@ -19,6 +19,8 @@ struct TensorParallel : torch::CustomClassHolder {
   void sum(at::Tensor tensor) const;
   /// The same of figures on the host.
   std::vector<double> sum(std::vector<double> values) const;
+  /// Everybody's tensors, which are of one shape, by tensor rank; as a sum. [..] -> [tensor ranks, ..]
+  at::Tensor gather(const at::Tensor& own) const;
 
   Group& group;       // outlives this
   TensorSlice slice;  // this rank's part of what they share

@@ -18,6 +18,7 @@
 #include "executor/data/random_numbers.h"
 #include "executor/device/to_device.h"
 #include "executor/models/products.h"
+#include "executor/models/vocabulary/vocabulary.h"
 #include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
@@ -175,6 +176,13 @@ at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
   return at::GradMode::is_enabled() && table.gradient.defined()
              ? EmbeddingFunction::apply(table.value, ids, table.gradient)
              : at::embedding(table.value, ids);
+}
+
+at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
+                          const TensorRanks& ranks) {
+  if (!ranks) return look_up(table, ids);
+  const OwnTokens own = own_tokens(ids, first_own_row(vocab_size, ranks), table.value.size(0));
+  return SumOverTensorRanks::apply(look_up(table, own.rows).masked_fill(own.elsewhere.unsqueeze(1), 0), ranks);
 }
 
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,

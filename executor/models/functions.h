@@ -25,6 +25,11 @@ at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x);
 /// Rows of a table, whose backward adds rows into the table's gradient. [..] -> [.., hidden]
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 
+/// The same of a table with a row for each of `vocab_size` tokens that tensor ranks share by rows: the sum of what each
+/// finds in its own, to which alone its backward adds. [tokens] -> [tokens, hidden]
+at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
+                          const TensorRanks& ranks);
+
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
                       const Parameter& bias);
 

@@ -126,7 +126,7 @@ at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, con
                            const MicroBatch& batch) {
   at::Tensor output = forward_layer(config_, layer, parameters, input, batch, tensor_ranks_);
   if (model_.layers[layer].kind == LayerKind::head)
-    output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+    output = loss_sum(config_, output, batch, /*label_smoothing=*/0, tensor_ranks_);
   return output;
 }
 

@@ -99,7 +99,8 @@ class TransformerStage final : public StageCompute {
     }
     if (last_) {
       at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
-      logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
+      logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
+               static_cast<double>(batch_->samples.size());
       const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
       loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
@@ -137,8 +138,12 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
-    const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
-    return tokens.empty() ? at::Tensor() : to_device(at::tensor(tokens, at::kLong), device_);
+    std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
+    if (tokens.empty()) return {};
+    const TensorSlice& slice = layers_.at(0).slice;
+    const std::int64_t begin = slice.begin_in(config_.vocab_size), end = slice.end_in(config_.vocab_size);
+    std::erase_if(tokens, [&](std::int64_t token) { return token < begin || token >= end; });
+    return to_device(at::tensor(tokens, at::kLong) - begin, device_);
   }
 
   void update(const UpdateRule& rule) override {
@@ -155,7 +160,7 @@ class TransformerStage final : public StageCompute {
     const int frozen_end = this->frozen_end();
     at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
     const at::Tensor output = run_range(frozen_end, range_.end, std::move(boundary), loaded);
-    return last_ ? answers_of(config_, output, loaded) : output;
+    return last_ ? answers_of(config_, output, loaded, tensor_ranks_) : output;
   }
 
   int answer_size() const override { return frostpipe::answer_size(config_.task); }

@@ -66,6 +66,40 @@ TEST(Shards, AttentionIsCutByHeadsAndTheMlpByColumnsAndRows) {
   }
 }
 
+/// Oracle: the shapes of Megatron's shards without its padding, by hand: of 40 tokens the second of three tensor ranks
+/// has 13 to 25.
+TEST(Shards, TheVocabularyIsCutByRowsButNoOtherTableOrHead) {
+  for (const TransformerConfig& config : configs()) {
+    for (const int layer : {0, 7})
+      for (const ParameterSpec& spec : cut(parameters_of(config, layer), slice_of(1, 3))) {
+        const bool is_shared = spec.names.front() == "bert.embeddings.word_embeddings.weight" ||
+                               spec.names.front() == "transformer.wte.weight" || spec.names.front() == "lm_head.weight";
+        EXPECT_EQ(spec.share, is_shared ? ParameterSpec::Share::rows : ParameterSpec::Share::whole);
+        EXPECT_TRUE(!is_shared || spec.shape == std::vector<std::int64_t>({13, 12})) << spec.names.front();
+      }
+  }
+  const ParameterSpec table = parameters_of(configs().front(), 0).front();
+  EXPECT_TRUE(at::equal(taken({table}, numbered({table}), {}, {.slice = slice_of(1, 3)}),
+                        at::arange(13 * 12, 26 * 12, at::kLong)));
+}
+
+/// By hand, of hidden size 12, 12 positions and 2 types: BERT's embedding has these and a norm, a block's halves a bias
+/// and a norm, a language model's head a norm.
+TEST(Shards, AModelSaysWhatAllTensorRanksHold) {
+  for (const TransformerConfig& config : configs()) {
+    const Model model = model_of(config, "small");
+    SCOPED_TRACE(test::name_of(config));
+    EXPECT_EQ(model.layers[1].whole_parameter_count, 3 * 12);
+    EXPECT_EQ(model.layers[2].whole_parameter_count, 3 * 12);
+    const Layer& embedding = model.layers[0];
+    const std::map<Family, std::int64_t> whole{
+        {Family::bert, (12 + 2 + 2) * 12}, {Family::gpt2, 12 * 12}, {Family::vit, embedding.parameter_count}};
+    EXPECT_EQ(embedding.whole_parameter_count, whole.at(config.family));
+    const bool is_causal = config.task == Task::causal_language_modeling;
+    EXPECT_EQ(model.layers[7].whole_parameter_count, is_causal ? 2 * 12 : model.layers[7].parameter_count);
+  }
+}
+
 /// Query, key and value are cut each by itself. Oracle: rows of the stacked matrix by hand: heads of 3 rows, so that
 /// tensor rank 1 of 4 has rows 3 to 5 of each.
 TEST(Shards, StackedMatricesAreCutEachByItself) {
