@@ -5,11 +5,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from running import Trouble, environment_without_job, sentence_of
+
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
-
-
-class Trouble(Exception):
-    """Why there are no figures; its text is the sentence to show."""
 
 
 class Span(NamedTuple):
@@ -52,15 +50,15 @@ def read_json(path):
 
 
 def frostpipe(program, *words):
-    """What the command prints. Throws Trouble with its last sentence where it fails."""
+    """What the command prints. Raises Trouble with its sentence where it fails."""
     try:
-        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False,
+                              env=environment_without_job())
     except OSError as error:
         raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
                       ) from error
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        raise Trouble(f"{lines[-1]} (from {program} {' '.join(map(str, words))})")
+        raise Trouble(f"{sentence_of(done.stderr)} (status {done.returncode} of {program} {' '.join(map(str, words))})")
     return done.stdout
 
 
@@ -94,16 +92,32 @@ class Cases:
         try:
             figures = function(*arguments)
         except Trouble as trouble:
-            self.missing.append(name)
-            print(f"{name}: no figures: {trouble}", flush=True)
+            self.lack([name], trouble)
             return None
         self.figures.append(figures)
         return figures
 
-    def exit_code(self, path):
-        """Writes what there is; 1 where a case is missing."""
+    def begin(self, names, function, *arguments):
+        """Whether what these cases need first is done; they have no figures, and the reason is printed, where not."""
+        try:
+            function(*arguments)
+        except Trouble as trouble:
+            self.lack(names, trouble)
+            return False
+        return True
+
+    def lack(self, names, trouble):
+        self.missing += names
+        print(f"{', '.join(names)}: no figures: {trouble}", flush=True)
+
+    def write(self, path):
+        """What there is so far."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         content = {"frostpipe": self.version, "missing": self.missing, "cases": self.figures}
         path.write_text(json.dumps(content, indent=1) + "\n")
+
+    def exit_code(self):
+        """1, with a sentence on stderr, where a case is missing."""
         if not self.missing:
             return 0
         print(f"{Path(sys.argv[0]).name}: {len(self.missing)} of {len(self.missing) + len(self.figures)} cases have no "

@@ -69,13 +69,15 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
                         checkpoint.run.evaluations.back().step);
   return fmt::format(
       "step {} of {}{}{}\n"
-      "layout: {} stage{} x {} replica{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
+      "layout: {} stage{} x {} replica{}{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
       "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
       checkpoint.step, settings.num_steps, loss, accuracy, num_stages(phase), num_stages(phase) == 1 ? "" : "s",
-      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
-      schedule_text(phase), to_string(phase.partition), phase.first_trainable_layer, settings.global_batch_size,
-      settings.seed, to_string(settings.optimizer), to_string(settings.dtype), settings.learning_rate,
-      checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
+      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s",
+      phase.layout.tensor_parallel_size == 1 ? ""
+                                             : fmt::format(" x {} tensor ranks", phase.layout.tensor_parallel_size),
+      phase.num_micro_batches, schedule_text(phase), to_string(phase.partition), phase.first_trainable_layer,
+      settings.global_batch_size, settings.seed, to_string(settings.optimizer), to_string(settings.dtype),
+      settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
 }
 
 std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {

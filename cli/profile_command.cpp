@@ -121,11 +121,12 @@ int run_profile(ProfileOptions& options) {
         "To train with ranks of one machine as virtual nodes, give --nodes to train");
   }
   options.measure.model = options.model;
+  options.measure.tensor_parallel_sizes = options.estimate.tensor_parallel_sizes;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   if (!is_rank())  // said once, before any rank is started
-    for (const std::string& note : check_inputs(options.measure)) print_note(note);
+    for (const std::string& note : check_inputs(options.measure, options.num_ranks)) print_note(note);
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .interface = options.interface,
                        .needs = {.num_ranks = options.num_ranks},

@@ -12,6 +12,7 @@
 #include "cli/report/memory_svg.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
 #include "plan/stages.h"
@@ -75,7 +76,7 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
                                        {"cache", "cache_bytes", &RankMemory::cache},
                                        {"sent ahead", "sent_ahead_bytes", &RankMemory::sent_ahead}};
 
-/// Of every rank that is used, phase by phase.
+/// Of every rank that is used, phase by phase. The simulator knows tensor rank 0, whose iteration is the others' too.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
                                        const Profile& profile, const Cluster& cluster) {
   std::vector<MemoryCurve> curves;
@@ -91,8 +92,9 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
            .rank = rank,
            .iteration_ns = summary.makespan_ns,
            .limit_bytes = plan.memory_limited ? cluster.devices.at(rank).memory_limit_bytes : std::nullopt,
-           .changes = memory_over_time(phases[i].simulated.timeline, rank, phases[i].memory[coordinate->pipeline_rank],
-                                       stages, tokens_of_slices(phase, longest_sample(phase)))});
+           .changes = memory_over_time(
+               phases[i].simulated.timeline, rank_of(phase.layout, coordinate->pipeline_rank, coordinate->replica),
+               phases[i].memory[coordinate->pipeline_rank], stages, tokens_of_slices(phase, longest_sample(phase)))});
     }
   }
   return curves;
@@ -161,7 +163,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
   Table times({{"from step", right},
                {"steps", right},
                {"frozen", right},
-               {"stages x replicas", right},
+               {shape_heading(plan.phases), right},
                {"micro-batches", right},
                {"schedule", left},
                {"iteration [ms]", right},
@@ -178,8 +180,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
     times.add_row({std::to_string(phase.from_step), std::to_string(last_step(plan, i) - phase.from_step),
-                   std::to_string(frozen_blocks(model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size),
+                   std::to_string(frozen_blocks(model, phase.first_trainable_layer)), shape_text(phase),
                    std::to_string(phase.num_micro_batches), schedule_text(phase), in_milliseconds(summary.iteration_ns),
                    in_milliseconds(summary.makespan_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /

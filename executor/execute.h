@@ -178,6 +178,9 @@ struct MeasureOptions {
   int threads_per_rank = 0;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
+  /// Numbers of ranks that share the layers, with their collectives; each divides the ranks, and there are as many
+  /// attention heads.
+  std::vector<int> tensor_parallel_sizes = {1};
   DType dtype = DType::kFloat32;
   std::optional<DType> frozen_dtype;  // as TrainingPlan's
   std::string device = "cpu";
@@ -189,8 +192,8 @@ struct MeasuredProfile {
   Cluster cluster;
 };
 
-/// As for training. Returns sentences for people.
-std::vector<std::string> check_inputs(const MeasureOptions& options);
+/// As for training, with `num_ranks` that will measure. Returns sentences for people.
+std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
 /// them. The result on rank 0.

@@ -1,6 +1,7 @@
 #include "plan/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiles/error.h"
 
@@ -64,6 +65,28 @@ std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank) {
 TensorSlice slice_of(int tensor, int tensor_parallel_size) {
   FROSTPIPE_CHECK(tensor >= 0 && tensor < tensor_parallel_size, "every tensor rank has a part");
   return {tensor, tensor + 1, tensor_parallel_size};
+}
+
+std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other) {
+  const int of = std::lcm(one.of, other.of);
+  const int begin = std::max(one.begin * (of / one.of), other.begin * (of / other.of));
+  const int end = std::min(one.end * (of / one.of), other.end * (of / other.of));
+  if (begin >= end) return std::nullopt;
+  return TensorSlice{begin, end, of};
+}
+
+std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held) {
+  std::vector<LayerPart> parts;
+  for (TensorSlice whole = {0, 0, 1}; whole.end < whole.of;) {
+    const auto begins_here = [&](const LayerPart& part) {
+      return part.slice.begin < part.slice.end && part.slice.begin * whole.of == whole.end * part.slice.of;
+    };
+    const auto next = std::find_if(held.begin(), held.end(), begins_here);
+    if (next == held.end()) return {};
+    parts.push_back(*next);
+    whole = next->slice;
+  }
+  return parts;
 }
 
 }  // namespace frostpipe

@@ -49,5 +49,18 @@ struct TensorSlice {
 };
 /// The part of one of `tensor_parallel_size` tensor ranks.
 TensorSlice slice_of(int tensor, int tensor_parallel_size);
+/// The part that two slices have in common, of the least common multiple of their `of`; none where they only meet.
+std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other);
+
+/// A rank, and the part that it holds of a layer.
+struct LayerPart {
+  int rank = 0;
+  TensorSlice slice;
+  bool operator==(const LayerPart&) const = default;
+};
+
+/// Of the parts that ranks hold, some that are the whole layer without repetition, in the order of their slices; of
+/// parts that begin at the same place the first in the list. Empty if something is missing.
+std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held);
 
 }  // namespace frostpipe

@@ -75,7 +75,11 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
   const bool ends_are_on_one_rank = pipeline_rank_of(phase, 0) == pipeline_rank_of(phase, num_stages(phase) - 1);
   if (ends_are_on_one_rank || phase.first_trainable_layer > 0) return 0;
-  return model.tied_parameter_count * kept_bytes_per_value(dtype) / phase.layout.tensor_parallel_size;
+  const Layer& embedding = model.layers.front();
+  const Bytes bytes = kept_bytes_per_value(dtype);
+  const std::int64_t tied = model.tied_parameter_count, others = embedding.parameter_count - tied,
+                     whole = std::clamp<std::int64_t>(embedding.whole_parameter_count - others, 0, tied);
+  return of_tensor_rank(tied * bytes, whole * bytes, phase.layout.tensor_parallel_size);
 }
 
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype) {
@@ -85,7 +89,7 @@ Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, 
   return of_tensor_rank(count * bytes, whole * bytes, phase.layout.tensor_parallel_size);
 }
 
-RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) const {
+RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on) const {
   RankMemory memory;
   Bytes transient = 0;
   for (int layer = stage.begin; layer < stage.end; ++layer) {
@@ -115,7 +119,8 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers) 
   memory.until_weights = saved.until_weights;
   const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
   memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
-  if (stage.end <= unpartitioned_.first_trainable_layer) memory.sent_ahead = unpartitioned_.num_micro_batches * sent;
+  if (stage.end <= unpartitioned_.first_trainable_layer && !hands_on)
+    memory.sent_ahead = unpartitioned_.num_micro_batches * sent;
   if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
   // Of the next iteration, whose forwards have begun where iterations overlap.
   if (stage.begin == 0 && keeps_older_weights_ && exchange_ > 0)
@@ -217,14 +222,12 @@ std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) 
   return most;
 }
 
-/// All but GPipe, LoopedBFS and TeraPipe have their peak before or after their steady part, which more micro-batches
+/// All but those that start all forwards have their peak before or after their steady part, which more micro-batches
 /// only lengthen.
 int enough_micro_batches(const Phase& phase) {
   const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
-  const bool starts_all_first =
-      phase.schedule == "GPipe" || phase.schedule == "LoopedBFS" || phase.schedule == "TeraPipe";
   const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
-  return starts_all_first || has_uneven_rounds ? m : std::min(m, 4 * p);
+  return schedule_traits(phase.schedule).starts_all_forwards || has_uneven_rounds ? m : std::min(m, 4 * p);
 }
 
 }  // namespace
@@ -293,7 +296,7 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
                                         .tokens = largest.tokens,
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size});
     }
-    stages.push_back(memory.of({begin, end}, layers));
+    stages.push_back(memory.of({begin, end}, layers, hands_on_at_once(phase, stage)));
   }
   return stages;
 }
@@ -314,7 +317,7 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
 std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(memory.size()); ++pipeline_rank) {
     const RankMemory& need = memory[pipeline_rank];
-    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
       return fmt::format(

@@ -21,7 +21,7 @@ struct RankMemory {
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
   Bytes exchange = 0;           // tied gradients as they come from the other end, and what is in flight then
   Bytes cache = 0;       // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  Bytes sent_ahead = 0;  // messages of one iteration, which a wholly frozen stage may be ahead of its receiver
+  Bytes sent_ahead = 0;  // outputs of one iteration, which a wholly frozen stage may be ahead of its receiver
   /// Of one stage alone, per micro-batch: what lives from F to B, or to I, and from I to W. With token slices the
   /// former is of one token of each sample.
   Bytes until_backward = 0, until_weights = 0;
@@ -88,7 +88,9 @@ class StageMemory {
   /// With token slices an action's transients are the longest slice's share. Keys and values are kept once, for the
   /// whole micro-batch: those of layers that train are key_values; the workspace has those of frozen layers, until the
   /// last slice's forward, and the gradients that later slices leave, each of one micro-batch.
-  RankMemory of(LayerRange stage, std::span<const LayerCost> layers) const;
+  ///
+  /// `hands_on`: as hands_on_at_once; then no output waits for its receiver, as it may elsewhere of a frozen stage.
+  RankMemory of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on = false) const;
 
  private:
   struct SavedActivations {
@@ -112,7 +114,8 @@ class StageMemory {
 };
 
 /// What either end of a pipeline gets from the other in an iteration: the gradients of tied parameters, until they are
-/// untied; 0 without tied embeddings, or where both ends are on one rank.
+/// untied; 0 without tied embeddings, or where both ends are on one rank. Of a table that every tensor rank has whole,
+/// all of it: where more of the embedding is whole than what is not tied.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
 /// What the replicas of a layer add in an iteration, each: rows of the embedding that no token of the mini-batch looks

@@ -335,6 +335,7 @@ TrainingPlan plan_from_json(std::string_view json, std::string_view source) {
   auto plan = json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan", kNewestVersion);
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     Phase& phase = plan.phases[i];
+    phase.schedule = canonical_schedule_name(phase.schedule);
     phase.pipeline_rank_of_stage =
         pipeline_rank_of_stages(phase.schedule_rows, fmt::format("{}: phases[{}].schedule_rows", source, i));
   }

@@ -23,8 +23,11 @@ struct Builder {
 };
 
 constexpr ScheduleTraits kOneStage{.is_for_plans = true};
+constexpr ScheduleTraits kOneStageForwardsFirst{.is_for_plans = true, .starts_all_forwards = true};
 constexpr ScheduleTraits kOneStageSplit{.is_for_plans = true, .splits_backward = true};
 constexpr ScheduleTraits kLoop{.is_for_plans = true, .most_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kLoopForwardsFirst{
+    .is_for_plans = true, .starts_all_forwards = true, .most_virtual_stages = kAnyNumber};
 constexpr ScheduleTraits kLoopSplit{.is_for_plans = true, .splits_backward = true, .most_virtual_stages = kAnyNumber};
 constexpr ScheduleTraits kV{.is_for_plans = true,
                             .splits_backward = true,
@@ -32,20 +35,21 @@ constexpr ScheduleTraits kV{.is_for_plans = true,
                             .most_virtual_stages = 2,
                             .stage_map = StageMap::v};
 constexpr ScheduleTraits kSliced{.is_for_plans = true, .has_slices = true};
+constexpr ScheduleTraits kSlicedForwardsFirst{.is_for_plans = true, .starts_all_forwards = true, .has_slices = true};
 constexpr ScheduleTraits kDelayed{.is_for_plans = true, .weight_delay = 1};
 constexpr ScheduleTraits kNotForPlans{};
 
-constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStage},
+constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStageForwardsFirst},
                                              {"1F1B", one_f_one_b, kOneStage},
                                              {"Interleaved1F1B", interleaved_one_f_one_b, kLoop},
-                                             {"LoopedBFS", looped_bfs, kLoop},
+                                             {"LoopedBFS", looped_bfs, kLoopForwardsFirst},
                                              {"ZB-H1", zero_bubble_h1, kOneStageSplit},
                                              {"ZB-H2", zero_bubble_h2, kOneStageSplit},
                                              {"InterleavedZeroBubble", interleaved_zero_bubble, kLoopSplit},
                                              {"ZBVZeroBubble", zero_bubble_v, kV},
                                              {"DualPipeV", dual_pipe_v, kV},
                                              {"PipeDream-2BW", pipedream_2bw, kDelayed},
-                                             {"TeraPipe", terapipe, kSliced},
+                                             {"TeraPipe", terapipe, kSlicedForwardsFirst},
                                              {"Seq1F1B", seq_one_f_one_b, kSliced}}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
@@ -95,6 +99,11 @@ Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
 }
 
 bool is_built_in(std::string_view name) { return find_builder(name) != nullptr; }
+
+std::string canonical_schedule_name(std::string_view name) {
+  const Builder* builder = find_builder(name);
+  return std::string(builder != nullptr ? builder->name : name);
+}
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;

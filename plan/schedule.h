@@ -123,6 +123,8 @@ Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
 /// Whether build_schedule knows the name, in upper or lower case.
 bool is_built_in(std::string_view name);
+/// The name as schedule_names() has it ("GPipe" for "gpipe"); one that build_schedule does not know stays as it is.
+std::string canonical_schedule_name(std::string_view name);
 /// Those that plans may use, simulate and train.
 std::vector<std::string> plan_schedule_names();
 
@@ -133,6 +135,7 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 /// What is known of a schedule without building it.
 struct ScheduleTraits {
   bool is_for_plans = false;
+  bool starts_all_forwards = false;                       // of a stage, before its first backward
   bool splits_backward = false;                           // has I and W in place of B
   bool has_slices = false;                                // may cut micro-batches into token slices
   int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank

@@ -87,6 +87,22 @@ bool splits_backward(const Phase& phase) {
   return splits_backward(compute_of_rows(phase, 0));
 }
 
+bool hands_on_at_once(const Phase& phase, int stage) {
+  if (stage + 1 == num_stages(phase)) return false;
+  const int pipeline_rank = pipeline_rank_of(phase, stage);
+  if (pipeline_rank_of(phase, stage + 1) != pipeline_rank) return false;
+  if (phase.schedule_rows.empty())
+    return phase.num_micro_batches == 1 || !schedule_traits(phase.schedule).starts_all_forwards;
+  int waiting = 0, most = 0;
+  const Schedule schedule = compute_of_rows(phase, 0);
+  for (const Action& action : schedule.body[pipeline_rank]) {
+    if (action.kind != ActionKind::forward) continue;
+    waiting += (action.stage == stage) - (action.stage == stage + 1);
+    most = std::max(most, waiting);
+  }
+  return most == 1;
+}
+
 std::string schedule_text(const Phase& phase) {
   if (!phase.token_slices.empty())
     return fmt::format("{}, {} token slice{}", phase.schedule, num_slices(phase), num_slices(phase) == 1 ? "" : "s");

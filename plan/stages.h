@@ -35,6 +35,9 @@ bool has_one_stage_per_rank(const Phase& phase);
 /// Whether its schedule has I and W in place of some B.
 bool splits_backward(const Phase& phase);
 
+/// Whether the next stage is on the same rank and takes up every output before there is another, as at the turn of a V.
+bool hands_on_at_once(const Phase& phase, int stage);
+
 /// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
 std::string schedule_text(const Phase& phase);
 

@@ -35,6 +35,7 @@ struct PhaseSummary {
   int first_trainable_layer = 0;
   int stages = 1;
   int replicas = 1;
+  int tensor_ranks = 1;
   int num_micro_batches = 1;
   std::string schedule;
   std::string partition;                       // "[0,5) [5,14)"

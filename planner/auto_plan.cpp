@@ -40,16 +40,6 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   return layouts;
 }
 
-/// Whether every `size` neighbours of the ranks that are used, which share out layers, are of one node. An empty
-/// placement: the ranks' own order.
-bool tensor_groups_lie_in_nodes(const Cluster& cluster, const std::vector<int>& placement, int size, int num_ranks) {
-  const auto node_of = [&](int place) { return cluster.devices[placement.empty() ? place : placement[place]].node; };
-  const std::size_t most = placement.empty() ? cluster.devices.size() : placement.size();
-  for (int place = 0; place < std::min(num_ranks, static_cast<int>(most)); ++place)
-    if (node_of(place) != node_of(place - place % size)) return false;
-  return true;
-}
-
 class AutoSearch {
  public:
   AutoSearch(const PlanningProblem& problem, bool bound_only)
@@ -58,12 +48,20 @@ class AutoSearch {
   void add(int tensor_ranks, int length) {
     PlanOptions options = problem_.options;
     options.tensor_parallel_size = tensor_ranks;
-    const int num_ranks = length * tensor_ranks * replicas_of_pipelines(problem_.cluster, options, length);
+    ParallelLayout layout{.pipeline_parallel_size = length,
+                          .data_parallel_size = replicas_of_pipelines(problem_.cluster, options, length),
+                          .tensor_parallel_size = tensor_ranks,
+                          .placement = {}};
     for (std::vector<int>& placement : placements_of(problem_.cluster, problem_.options, tensor_ranks, length)) {
-      if (tensor_groups_lie_in_nodes(problem_.cluster, placement, tensor_ranks, num_ranks))
+      layout.placement = placement;
+      const int places =
+          placement.empty() ? devices_to_use(problem_.cluster, problem_.options) : static_cast<int>(placement.size());
+      const bool has_ranks = num_ranks(layout) <= places;  // else the search says so
+      const std::string why = has_ranks ? why_tensor_ranks_are_apart(problem_.cluster, layout) : "";
+      if (why.empty())
         add(tensor_ranks, length, std::move(placement));
       else
-        across_nodes_.insert(tensor_ranks);
+        apart_.try_emplace(tensor_ranks, why);
     }
   }
 
@@ -87,7 +85,10 @@ class AutoSearch {
           least_bound_of_any_partition({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
     std::stable_sort(layouts_.begin(), layouts_.end(),
                      [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
-    for (const Layout& layout : layouts_) consider(layout);
+    for (const Layout& layout : layouts_) {
+      apart_.erase(layout.options.tensor_parallel_size);  // not in this order of the devices
+      consider(layout);
+    }
   }
 
   std::vector<Phase> found() {
@@ -98,11 +99,7 @@ class AutoSearch {
   std::vector<std::string> unfit_layouts() const {
     std::vector<std::string> reasons;
     for (const auto& [missing, reason] : unfit_layouts_) reasons.push_back(reason);
-    for (const int size : across_nodes_)
-      reasons.push_back(fmt::format(
-          "t = {}: tensor ranks that share layers out would be on different nodes; try a size that divides the devices "
-          "of every node",
-          size));
+    for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
   /// Of a layout that does not fit.
@@ -162,7 +159,7 @@ class AutoSearch {
   std::map<std::tuple<Nanoseconds, int, int>, Phase> found_;  // by time, then the shorter pipeline
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
-  std::set<int> across_nodes_;                       // tensor-parallel sizes
+  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are on several nodes
 };
 
 AutoSearch searched(const PlanningProblem& problem, bool bound_only) {

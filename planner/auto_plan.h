@@ -29,8 +29,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
 
 /// No plan with nothing frozen that keeps all devices busy as make_auto_plan's do has a shorter iteration, with this
 /// profile and this memory: the least over its layouts, ways to recompute, numbers of micro-batches and all partitions
-/// that fit of StageBound, where its proof is; nothing is simulated. What options fix is let free, but schedules are
-/// 1F1B and GPipe, and the one asked for, with its stages per rank, where it is another. 0 if nothing fits.
+/// that fit of StageBound, where its proof is; nothing is simulated. What options fix is let free: schedules are all
+/// that schedules_for gives make_auto_plan, and the one asked for, with its stages per rank. 0 if nothing fits.
 Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem);
 
 }  // namespace frostpipe

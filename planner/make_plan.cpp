@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "planner/fixed_layout.h"
 #include "planner/method_table.h"
+#include "planner/placement.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 
@@ -43,6 +45,9 @@ PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& obser
   require_possible_length(adapted.cluster, options);
   auto phases = method.plan(adapted, observe);
   if (const auto* none = std::get_if<Infeasible>(&phases)) return *none;
+  for (const Phase& phase : std::get<std::vector<Phase>>(phases))
+    if (std::string why = why_tensor_ranks_are_apart(adapted.cluster, phase.layout); !why.empty())
+      return Infeasible{std::move(why)};
   return plan_of(adapted, std::get<std::vector<Phase>>(std::move(phases)));
 }
 

@@ -1,5 +1,7 @@
 #include "planner/placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -20,6 +22,13 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
     orders.push_back(kinds);
   } while (std::next_permutation(kinds.begin(), kinds.end()));
   return orders;
+}
+
+/// Whether every `size` neighbours of the first `devices` are of one type.
+bool have_one_type(const Cluster& cluster, int size, int devices) {
+  for (int rank = 0; rank < devices; ++rank)
+    if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;
+  return true;
 }
 
 }  // namespace
@@ -61,9 +70,27 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
     std::vector<int> placement;
     for (const int kind : order)
       for (int i = 0; i < per_pipeline_rank; ++i) placement.push_back(ranks[kind][next[kind]++]);
-    placements.push_back(std::move(placement));
+    if (!std::is_sorted(placement.begin(), placement.end())) placements.push_back(std::move(placement));
   }
+  if (have_one_type(cluster, per_pipeline_rank, devices)) placements.emplace_back();
   return placements;
+}
+
+std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout) {
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
+    for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
+      const std::vector<int> ranks = tensor_ranks_of(layout, pipeline_rank, replica);
+      const auto node_of = [&](int rank) { return cluster.devices.at(rank).node; };
+      const auto apart =
+          std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks.front()); });
+      if (apart == ranks.end()) continue;
+      return fmt::format(
+          "t = {}: tensor ranks that share layers out would be on different nodes (rank {} on {}, rank {} on {}); try "
+          "a "
+          "size that divides the devices of every node",
+          layout.tensor_parallel_size, ranks.front(), node_of(ranks.front()), *apart, node_of(*apart));
+    }
+  return {};
 }
 
 }  // namespace frostpipe

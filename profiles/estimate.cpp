@@ -6,12 +6,15 @@
 namespace frostpipe {
 namespace {
 
-/// One layer's share of the work, per sample.
+/// What a layer does, keeps and sums, per sample.
 struct LayerWork {
+  bool is_shared = true;  // tensor ranks share the operations out; else each does all of them
   double flops = 0;
-  double kept_values = 0;                            // on every tensor rank
-  double shared_values = 0;                          // kept by all tensor ranks together
-  double split_values = 0, shared_split_values = 0;  // the same of what is kept from I to W
+  double output_values = 0, shared_output_values = 0;  // on every tensor rank, and of all of them together
+  double kept_values = 0, shared_kept_values = 0;
+  double split_values = 0, shared_split_values = 0;  // kept from I to W
+  /// All-reduces of tensor ranks: of an activation in forward and in input gradient, of a number per token in forward.
+  int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };
 
 constexpr Bytes kValueBytes = 4;  // float32
@@ -24,23 +27,11 @@ class Estimator {
   }
 
   Estimate run() {
-    const double t = shape_.tokens, h = shape_.hidden, f = shape_.intermediate;
     profile_.model = {.name = shape_.name, .hidden_size = shape_.hidden, .layers = {}, .edges = {}};
     profile_.machine = "an estimate from counted operations, not a measurement";
-    add("embedding", LayerKind::embedding, std::nullopt, shape_.embedding_parameters,
-        {.flops = shape_.embedding_flops, .kept_values = t * h, .split_values = t * h});
-    const auto attention = static_cast<std::int64_t>(shape_.hidden) * (4 * shape_.hidden + 6);
-    const auto mlp = static_cast<std::int64_t>(shape_.hidden) * (2 * shape_.intermediate + 3) + shape_.intermediate;
-    for (int block = 0; block < shape_.blocks; ++block) {
-      const std::string name = "block." + std::to_string(block);
-      add(name + ".attention", LayerKind::attention, block, attention,
-          {8 * t * h * h + 4 * t * t * h, 3 * t * h, 4 * t * h + 2 * shape_.heads * t * t, 2 * t * h, 4 * t * h});
-      add(name + ".mlp", LayerKind::mlp, block, mlp, {4 * t * h * f, 3 * t * h, 2 * t * f, 2 * t * h, 2 * t * f});
-    }
-    const double predictions = shape_.head_on_every_token ? t : 1;
-    add("head", LayerKind::head, std::nullopt, static_cast<std::int64_t>(shape_.outputs) * (shape_.hidden + 1),
-        {2 * predictions * h * shape_.outputs, t * h, shape_.head_on_every_token ? predictions * shape_.outputs : 0,
-         predictions * h, predictions * shape_.outputs});
+    add_embedding();
+    for (int block = 0; block < shape_.blocks; ++block) add_block(block);
+    add_head();
     profile_.workload = Workload{.name = "samples of " + std::to_string(shape_.tokens) + " tokens",
                                  .num_samples = options_.num_samples,
                                  .tokens = static_cast<double>(shape_.tokens),
@@ -51,50 +42,120 @@ class Estimator {
   }
 
  private:
-  void add(std::string name, LayerKind kind, std::optional<int> block, std::int64_t parameters, const LayerWork& work) {
+  double activation_values() const { return static_cast<double>(shape_.tokens) * shape_.hidden; }
+
+  void add_embedding() {
+    const double values = activation_values();
+    add({.name = "embedding",
+         .kind = LayerKind::embedding,
+         .parameter_count = shape_.embedding_parameters,
+         .whole_parameter_count = shape_.embedding_parameters - shape_.vocabulary * shape_.hidden},
+        {.is_shared = false,
+         .flops = shape_.embedding_flops,
+         .output_values = values,
+         .kept_values = values,
+         .split_values = values,
+         .output_sums = shape_.vocabulary > 0});
+  }
+
+  void add_block(int block) {
+    const double t = shape_.tokens, h = shape_.hidden, f = shape_.intermediate, values = activation_values();
+    const std::string name = "block." + std::to_string(block);
+    const std::int64_t bias_and_norm = 3 * std::int64_t{shape_.hidden};
+    const auto attention = static_cast<std::int64_t>(shape_.hidden) * (4 * shape_.hidden + 6);
+    const auto mlp = static_cast<std::int64_t>(shape_.hidden) * (2 * shape_.intermediate + 3) + shape_.intermediate;
+    add({.name = name + ".attention",
+         .kind = LayerKind::attention,
+         .block = block,
+         .parameter_count = attention,
+         .whole_parameter_count = bias_and_norm},
+        {.flops = 8 * t * h * h + 4 * t * t * h,
+         .output_values = values,
+         .kept_values = 3 * values,
+         .shared_kept_values = 4 * values + 2 * shape_.heads * t * t,
+         .split_values = 2 * values,
+         .shared_split_values = 4 * values,
+         .output_sums = 1,
+         .input_gradient_sums = 1});
+    add({.name = name + ".mlp",
+         .kind = LayerKind::mlp,
+         .block = block,
+         .parameter_count = mlp,
+         .whole_parameter_count = bias_and_norm},
+        {.flops = 4 * t * h * f,
+         .output_values = values,
+         .kept_values = 3 * values,
+         .shared_kept_values = 2 * t * f,
+         .split_values = 2 * values,
+         .shared_split_values = 2 * t * f,
+         .output_sums = 1,
+         .input_gradient_sums = 1});
+  }
+
+  void add_head() {
+    const bool is_vocabulary = shape_.head_on_every_token;
+    const double predictions = is_vocabulary ? shape_.tokens : 1, outputs = predictions * shape_.outputs;
+    const std::int64_t parameters = std::int64_t{shape_.outputs} * (shape_.hidden + 1);
+    add({.name = "head",
+         .kind = LayerKind::head,
+         .parameter_count = parameters,
+         .whole_parameter_count = is_vocabulary ? 0 : parameters},
+        {.is_shared = is_vocabulary,
+         .flops = 2 * shape_.hidden * outputs,
+         .output_values = is_vocabulary ? 0 : outputs,
+         .shared_output_values = is_vocabulary ? outputs : 0,
+         .kept_values = activation_values(),
+         .shared_kept_values = is_vocabulary ? outputs : 0,
+         .split_values = predictions * shape_.hidden + (is_vocabulary ? 0 : outputs),
+         .shared_split_values = is_vocabulary ? outputs : 0,
+         .input_gradient_sums = is_vocabulary,
+         .token_sums = is_vocabulary ? 3 : 0});
+  }
+
+  void add(Layer described, const LayerWork& work) {
     const int layer = static_cast<int>(profile_.model.layers.size());
     if (layer > 0) profile_.model.edges.push_back({layer - 1, layer});
-    profile_.model.layers.push_back(
-        {.name = std::move(name), .kind = kind, .block = block, .parameter_count = parameters});
+    const double update = 28.0 * static_cast<double>(described.parameter_count) / options_.rates.bytes_per_second;
+    profile_.model.layers.push_back(std::move(described));
     for (int size = 1;; size = std::min(2 * size, options_.global_batch_size)) {
-      for (const int tensor_ranks : options_.tensor_parallel_sizes)
-        add_measurement(layer, kind, size, tensor_ranks, work);
+      for (const int tensor_ranks : options_.tensor_parallel_sizes) add_measurement(layer, size, tensor_ranks, work);
       if (size == options_.global_batch_size) break;
     }
-    const double update = 28.0 * static_cast<double>(parameters) / options_.rates.bytes_per_second;
     profile_.updates.push_back({.layer = layer,
                                 .device_type = options_.device_type,
                                 .optimizer = Optimizer::kAdamW,
                                 .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
   }
 
-  void add_measurement(int layer, LayerKind kind, int size, int tensor_ranks, const LayerWork& work) {
-    const auto pass = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * size * work.flops / tensor_ranks /
-                                                                            options_.rates.flops_per_second);
-    const auto values = [&](double per_sample) { return static_cast<Bytes>(size * per_sample) * kValueBytes; };
-    const double activation = static_cast<double>(shape_.tokens) * shape_.hidden;
-    const bool in_block = kind == LayerKind::attention || kind == LayerKind::mlp;
-    const Nanoseconds reduction =
-        in_block ? all_reduce_ns(node_, tensor_ranks_of(tensor_ranks), values(activation)) : 0;
+  void add_measurement(int layer, int size, int tensor_ranks, const LayerWork& work) {
+    const double flops = size * work.flops / (work.is_shared ? tensor_ranks : 1);
+    const auto pass =
+        options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * flops / options_.rates.flops_per_second);
+    const auto bytes = [&](double whole, double shared = 0) {
+      return static_cast<Bytes>(size * (whole + shared / tensor_ranks)) * kValueBytes;
+    };
+    const auto sum_ns = [&](double values) {
+      return all_reduce_ns(node_, tensor_ranks_of(tensor_ranks), bytes(values));
+    };
+    const Nanoseconds activation_ns = sum_ns(activation_values());
+    const Nanoseconds forward = pass + work.output_sums * activation_ns + work.token_sums * sum_ns(shape_.tokens);
+    const Nanoseconds input_gradient = pass + work.input_gradient_sums * activation_ns;
     profile_.measurements.push_back(
         {.key = {.layer = layer,
                  .device_type = options_.device_type,
                  .micro_batch_size = size,
                  .tokens = shape_.tokens,
                  .tensor_parallel_size = tensor_ranks},
-         .cost = {.forward_ns = pass + reduction,
-                  .input_gradient_ns = pass + reduction,
+         .cost = {.forward_ns = forward,
+                  .input_gradient_ns = input_gradient,
                   .weight_gradient_ns = pass,
-                  .frozen_forward_ns = pass + reduction,
-                  .output_activation_bytes =
-                      values(kind == LayerKind::head ? shape_.outputs * (shape_.head_on_every_token ? shape_.tokens : 1)
-                                                     : activation),
-                  .saved_activation_bytes = values(work.kept_values + work.shared_values / tensor_ranks),
-                  .workspace_bytes = values(2 * activation),
-                  .split_backward = SplitBackward{
-                      .input_ns = pass + reduction,
-                      .weight_ns = pass,
-                      .kept_bytes = values(work.split_values + work.shared_split_values / tensor_ranks)}}});
+                  .frozen_forward_ns = forward,
+                  .output_activation_bytes = bytes(work.output_values, work.shared_output_values),
+                  .saved_activation_bytes = bytes(work.kept_values, work.shared_kept_values),
+                  .workspace_bytes = bytes(2 * activation_values()),
+                  .split_backward = SplitBackward{.input_ns = input_gradient,
+                                                  .weight_ns = pass,
+                                                  .kept_bytes = bytes(work.split_values, work.shared_split_values)}}});
   }
 
   static std::vector<int> tensor_ranks_of(int size) {
@@ -129,6 +190,7 @@ const std::vector<TransformerShape>& known_shapes() {
        .heads = 16,
        .tokens = 384,
        .embedding_parameters = (30522 + 512 + 2 + 2) * 1024,
+       .vocabulary = 30522,
        .embedding_flops = 20.0 * 384 * 1024,
        .outputs = 2},
   };

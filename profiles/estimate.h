@@ -17,9 +17,10 @@ struct TransformerShape {
   int heads = 0;
   int tokens = 0;  // per sample
   std::int64_t embedding_parameters = 0;
+  std::int64_t vocabulary = 0;       // of these, rows of h that tokens look up; 0 for images
   double embedding_flops = 0;        // of a forward, per sample
   int outputs = 0;                   // of the head
-  bool head_on_every_token = false;  // language models; else once per sample
+  bool head_on_every_token = false;  // language models, whose outputs are the vocabulary; else once per sample
 };
 
 /// "vit-b16" (197 tokens, 1000 classes), "bert-large" (384 tokens, question answering).
@@ -52,11 +53,18 @@ struct Estimate {
 
 /// A profile from counted operations, for a machine that is not here; nothing in it is measured. Forward, per sample:
 /// attention 8 t h^2 + 4 t^2 h FLOP, MLP 4 t h f, head 2 h outputs; each half of a backward as much again. Kept until
-/// backward, values per sample: attention 7 t h + 2 heads t^2, MLP 3 t h + 2 t f. Over n tensor ranks each does 1 / n
-/// of the operations and keeps 1 / n of what is not [samples, t, h] around the block (attention 4 t h + 2 heads t^2,
-/// MLP 2 t f). A split backward is two such halves; kept between them is what matrices have read and the gradients of
-/// what they gave, values per sample: attention 2 t h + 4 t h over the tensor ranks, MLP 2 t h + 2 t f, head h +
-/// outputs a prediction. Attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient.
+/// backward, values per sample: attention 7 t h + 2 heads t^2, MLP 3 t h + 2 t f. A split backward is two such halves;
+/// kept between them is what matrices have read and the gradients of what they gave, values per sample: attention
+/// 6 t h, MLP 2 t h + 2 t f, head h + outputs a prediction.
+///
+/// Over n tensor ranks, as Megatron-LM cuts a model: each does 1 / n of the operations of attention, MLP and a language
+/// model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of what is not
+/// [samples, t, h] around the layer (attention 4 t h + 2 heads t^2, or 4 t h between the halves of a backward, MLP
+/// 2 t f, head its outputs). Norms, biases behind a sum, positions, projections of images and other heads are whole on
+/// each. Attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient, a table one to
+/// its forward, a language model's head one to its input gradient and, for the loss, three of [samples, t] to its
+/// forward: the maximum, the sum of exponentials and the target's logit.
+///
 /// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
 /// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10
 /// GB/s read, 5 GB/s written.

@@ -1,19 +1,28 @@
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "simulator/simulate.h"
 
 namespace frostpipe {
 
 Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster) {
-  std::map<int, Nanoseconds> free_at;  // per rank
+  std::map<int, Nanoseconds> rank_is_free, shared_is_free;  // since when; by number of the shared link
   Nanoseconds end = 0;
   for (const TensorMove& move : reconfiguration.moves) {
     const Link& link = link_between(cluster, move.from_rank, move.to_rank).point_to_point;
-    Nanoseconds& sender = free_at[move.from_rank];
-    Nanoseconds& receiver = free_at[move.to_rank];
-    const Nanoseconds begin = std::max(sender, receiver);
-    sender = receiver = begin + transfer_occupancy_ns(link, move.bytes) + link.latency_ns;
+    const std::vector<SharedUse> shared = shared_links_between(cluster, move.from_rank, move.to_rank);
+    Nanoseconds& sender = rank_is_free[move.from_rank];
+    Nanoseconds& receiver = rank_is_free[move.to_rank];
+    Nanoseconds begin = std::max(sender, receiver), occupancy = transfer_occupancy_ns(link, move.bytes);
+    for (const SharedUse& use : shared) begin = std::max(begin, shared_is_free[use.link]);
+    for (const SharedUse& use : shared) {
+      const Nanoseconds here =
+          transfer_occupancy_ns({.bandwidth_bytes_per_second = use.bandwidth_bytes_per_second}, move.bytes);
+      shared_is_free[use.link] = begin + here;
+      occupancy = std::max(occupancy, here);
+    }
+    sender = receiver = begin + occupancy + link.latency_ns;
     end = std::max(end, sender);
   }
   return end + (reconfiguration.regroup ? cluster.regroup_ns.value_or(kRegroupNs) : 0);

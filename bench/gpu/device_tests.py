@@ -4,24 +4,35 @@ live change, cache, checkpoint and resume."""
 import json
 import re
 
-from programs import NotDone, Trouble, last_line
+from programs import NotDone, Trouble
 from results import Check
+from running import last_line
 
 ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
 RANKS = "RanksOnDevice.*"
 
 
 def names(programs, pattern):
-    """Of the tests, each with its suite."""
-    said = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
-                        **programs.libraries).stdout
+    """Of the tests, each with its suite. Trouble where the program does not list them, or has none of them."""
+    done = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
+                        **programs.libraries)
+    if done.returncode != 0:
+        raise Trouble(f"{programs.options.tests} --gtest_list_tests ended with {done.returncode}: "
+                      f"{last_line(done.stderr)}")
     found, suite = [], ""
-    for line in said.splitlines():
+    for line in done.stdout.splitlines():
         if re.match(r"\S+\.$", line):
             suite = line
         elif line.startswith("  "):
             found.append(suite + line.split()[0])
+    if not found:
+        raise Trouble(f"{programs.options.tests} has no tests {pattern}; is it frostpipe_executor_tests?")
     return found
+
+
+def tests_of(report):
+    """Of --gtest_output=json."""
+    return [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
 
 
 def run_test(programs, name):
@@ -31,7 +42,7 @@ def run_test(programs, name):
                         most_seconds=300, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
     if not report.exists():
         raise Trouble(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
-    tests = [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
+    tests = tests_of(report)
     failures = [failure["failure"] for test in tests for failure in test.get("failures", [])]
     if failures or done.returncode != 0:
         # What a rank says of its failure stands on stderr, before what the launcher says.
@@ -51,11 +62,14 @@ def checks(programs):
     if not programs.options.tests:
         yield Check("tests", "all"), not_there
         return
-    filters = programs.options.only_tests
-    found = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
-    for name in [*found, *names(programs, RANKS)]:
-        if not filters or re.search(filters, name):
-            yield Check("tests", name), lambda name=name: run_test(programs, name)
+    patterns = [*(f"{pattern}/{programs.device}" for pattern in ALONE), RANKS]
+    found = [name for pattern in patterns for name in names(programs, pattern)]
+    wanted = [name for name in found if re.search(programs.options.only_tests or "", name)]
+    if not wanted:
+        raise Trouble(f"--only-tests {programs.options.only_tests}: matches none of {len(found)} tests, such as "
+                      f"{found[0]}")
+    for name in wanted:
+        yield Check("tests", name), lambda name=name: run_test(programs, name)
 
 
 def not_there():

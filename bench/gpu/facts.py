@@ -41,15 +41,15 @@ def gpus():
     return found, "" if found else "NVIDIA's driver finds none"
 
 
-def said_by(*command, seconds=60):
-    """Its output; empty where it cannot be had."""
+def said_by(*command, seconds=60, codes=(0,)):
+    """Its output; empty where it cannot be had, or where the program ends with another exit code than these."""
     if not shutil.which(command[0]):
         return ""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return done.stdout.strip() if done.returncode in codes else ""
 
 
 def processor():
@@ -84,6 +84,6 @@ def all_facts(frostpipe, python, torch):
              "nvidia-smi": said_by("nvidia-smi", "--query-gpu=name,driver_version,pstate,clocks.sm,clocks.max.sm,"
                                    "power.limit,mig.mode.current,ecc.mode.current", "--format=csv,noheader"),
              "compute-sanitizer": said_by("compute-sanitizer", "--version").splitlines()[-1:]}
-    if said := said_by(frostpipe, "doctor", "--format", "json"):
+    if said := said_by(frostpipe, "doctor", "--format", "json", codes=(0, 1)):  # 1: something is missing
         facts["doctor"] = json.loads(said)
     return facts

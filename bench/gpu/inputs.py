@@ -4,6 +4,8 @@ import json
 import random
 from dataclasses import dataclass
 
+from byte_alphabet import symbols_of_bytes
+
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LABELS = 8
 SHARE_TO_TRAIN = 0.8
@@ -64,13 +66,6 @@ SMALL = {
     "four_ranks": Job("four-ranks", gpt2(3, 32, 300, 32), 32, 8, 6),
 }
 SIZES = {"full": FULL, "small": SMALL}
-
-
-def symbols_of_bytes():
-    """GPT-2 writes each byte as a character that can be seen: itself, or one from U+0100 on."""
-    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = iter(range(0x100, 0x200))
-    return [chr(byte if byte in seen else next(hidden)) for byte in range(256)]
 
 
 def write_model(folder, job):

@@ -6,14 +6,10 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-# Variables that would make a program think it is one rank of somebody's job, or compute on another device.
-NOT_PASSED_ON = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_TEST_DEVICE",
-                 "FROSTPIPE_CUDA_REPORT_WAITS")
+from running import Trouble, environment_without_job, sentence_of
+
+NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # but where a check sets them
 LEAST_SECONDS = 5  # left for a program; with less none is started
-
-
-class Trouble(Exception):
-    """A check has failed; its text is the sentence to show."""
 
 
 class NotDone(Exception):
@@ -21,7 +17,7 @@ class NotDone(Exception):
 
 
 class NoTime(Exception):
-    """The time that was given is over."""
+    """The time that was given does not suffice to start a program."""
 
 
 @dataclass
@@ -32,18 +28,13 @@ class Done:
     seconds: float
 
 
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
-
-
 class Programs:
     def __init__(self, options, folder, device, deadline):
         self.options, self.folder, self.device, self.deadline = options, folder, device, deadline
         self.num_started = 0
 
     def environment(self, more):
-        environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+        environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
         environment.update({name: str(value) for name, value in more.items()})
@@ -67,9 +58,9 @@ class Programs:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                if left <= most_seconds:
-                    raise NoTime from None
-                raise Trouble(f"{command[0]} did not end within {most_seconds} s; see {base}.err") from None
+                limit = "what was left of --minutes" if left <= most_seconds else "its limit"
+                raise Trouble(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
+                              f"killed; see {base}.err") from None
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -83,7 +74,7 @@ class Programs:
         done = self.run([self.options.frostpipe, *words], **more)
         if done.returncode != code:
             raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
-                          f"{last_line(done.stderr)} (logs/{self.num_started:03}.err)")
+                          f"{sentence_of(done.stderr)} ({self.folder.name}/logs/{self.num_started:03}.err)")
         return done
 
     def on_device(self):

@@ -8,12 +8,16 @@ Times on CUDA are of events on the device, else the host's. Prints one line of J
 import argparse
 import json
 import pathlib
+import sys
 import time
 
 import order
 import torch
 from optimizing import MAX_GRADIENT_NORM, learning_rate, optimizer_of
 from torch.nn import functional
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 HELD_OUT = 0.2
 TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -43,10 +47,8 @@ class Gpt2:
     @staticmethod
     def ids_of_bytes(folder):
         """Of the 256 bytes; the vocabulary has no merges."""
-        seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-        hidden = iter(range(0x100, 0x200))
         ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-        return torch.tensor([ids[chr(byte if byte in seen else next(hidden))] for byte in range(256)])
+        return torch.tensor([ids[symbol] for symbol in symbols_of_bytes()])
 
     def samples(self, data, _):
         """(inputs, labels, numbers of the samples to train on)"""

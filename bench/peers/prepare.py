@@ -12,9 +12,13 @@ import json
 import pathlib
 import random
 import shutil
+import sys
 
 import torch
 import transformers
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 WORDS_PER_TEXT = 140  # each at least a token
@@ -76,13 +80,6 @@ def write_vit(folder):
 def write_pictures(num_samples, path):
     draw = random.Random(2)
     path.write_bytes(b"".join(bytes([i % 10]) + draw.randbytes(3 * 32 * 32) for i in range(num_samples)))
-
-
-def symbols_of_bytes():
-    """GPT-2 writes each byte as a character that can be seen: itself, or one from U+0100 on."""
-    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = iter(range(0x100, 0x200))
-    return [chr(byte if byte in seen else next(hidden)) for byte in range(256)]
 
 
 def write_gpt2(folder):

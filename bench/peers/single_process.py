@@ -11,7 +11,7 @@ class Cache:
         self.bert, self.known = bert, {}
 
     def frozen(self, samples, batch, layers):
-        """Input of layer number `layers`; what is known of a sample is gone on from."""
+        """Input of layer number `layers`; a sample whose input is known starts from it."""
         ids, mask = batch["input_ids"], batch["attention_mask"]
         rows_at = {}
         for row, sample in enumerate(samples):

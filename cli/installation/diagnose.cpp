@@ -1,8 +1,6 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -15,34 +13,15 @@
 namespace frostpipe {
 namespace {
 
-/// CUDA's libraries have gigabytes, and may come from a network's file system.
-constexpr std::chrono::seconds kStartLimit{300};
-
-std::string_view last_line(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
-/// Why the program ended without its facts: the loader's words, or a signal.
-std::string fault_of(const ExecutorProgram& executor, const ChildOutput& child) {
-  if (const std::string_view said = last_line(child.errors); !said.empty()) return std::string(said);
-  if (child.exit_code > 128)
-    return fmt::format("{} was ended by signal {}", executor.file.string(), child.exit_code - 128);
-  return fmt::format("{} cannot be started (exit code {})", executor.file.string(), child.exit_code);
-}
-
 void ask_executor(Diagnosis& diagnosis) {
   std::map<std::string, std::string> variables;
-  if (diagnosis.torch) {
-    const char* const present = std::getenv("LD_LIBRARY_PATH");
-    variables["LD_LIBRARY_PATH"] = library_path(*diagnosis.executor, *diagnosis.torch, present ? present : "");
-  }
+  if (diagnosis.torch) variables["LD_LIBRARY_PATH"] = library_path(*diagnosis.executor, *diagnosis.torch);
   const ChildOutput child =
       output_of({diagnosis.executor->file.string(), "doctor", "--libtorch-facts"}, variables, kStartLimit);
   try {
-    diagnosis.libtorch = parse_libtorch_facts(last_line(child.output));
+    diagnosis.libtorch = parse_libtorch_facts(child.output);
   } catch (const InvalidInput&) {
-    diagnosis.start_fault = fault_of(*diagnosis.executor, child);
+    diagnosis.start = child;
   }
 }
 

@@ -11,6 +11,11 @@
 namespace frostpipe {
 namespace {
 
+std::string_view last_line(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
 /// "2.28.9" of 22809; 0 of what cannot be loaded.
 std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
@@ -72,6 +77,23 @@ std::string machine_lines(const Machine& machine) {
          line("C library", machine.c_library);
 }
 
+/// Of an executor that ended without its facts: the limit, the loader's words, or a signal.
+Problem start_problem(const Diagnosis& diagnosis) {
+  const ChildOutput& start = diagnosis.start;
+  const std::string program = diagnosis.executor->file.string();
+  if (start.timed_out)
+    return {fmt::format("{} had not ended after {} s, and was killed", program, kStartLimit.count()),
+            "try again: where its libraries come from a network's file system, the first start is slow; have them on a "
+            "disk of this machine if it stays so"};
+  const std::string to_do = fmt::format(
+      "install torch=={} with all its dependencies; a library that is named above and is none of LibTorch's belongs to "
+      "the system",
+      torch_release(diagnosis.libtorch_version));
+  if (const std::string_view said = last_line(start.errors); !said.empty()) return {std::string(said), to_do};
+  if (start.exit_code > 128) return {fmt::format("{} was ended by signal {}", program, start.exit_code - 128), to_do};
+  return {fmt::format("{} cannot be started (exit code {})", program, start.exit_code), to_do};
+}
+
 /// Of a GPU that the driver has: why it cannot be used.
 std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
   if (diagnosis.driver.gpus.empty() || !diagnosis.libtorch || diagnosis.libtorch->cuda_fault.empty())
@@ -83,10 +105,14 @@ std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
   if (facts.cuda_version == 0)
     return Problem{facts.cuda_fault, fmt::format("install torch=={} with all its dependencies where LibTorch is ({})",
                                                  torch_release(diagnosis.libtorch_version), facts.folder)};
-  return Problem{facts.cuda_fault,
-                 fmt::format("the driver serves CUDA {} and LibTorch needs {}: have a newer driver installed, or train "
-                             "with --device cpu",
-                             cuda_version_text(diagnosis.driver.cuda_version), cuda_version_text(facts.cuda_version))};
+  const std::string versions =
+      fmt::format("the driver serves CUDA {} and LibTorch needs {}", cuda_version_text(diagnosis.driver.cuda_version),
+                  cuda_version_text(facts.cuda_version));
+  if (diagnosis.driver.cuda_version < facts.cuda_version)
+    return Problem{facts.cuda_fault, versions + ": have a newer driver installed, or train with --device cpu"};
+  return Problem{facts.cuda_fault, versions +
+                                       ", which suffices: see what nvidia-smi says of the GPU (its mode, what "
+                                       "uses it, services that are missing), or train with --device cpu"};
 }
 
 std::string verdict(const Diagnosis& diagnosis, const std::vector<Problem>& problems) {
@@ -138,10 +164,7 @@ std::vector<Problem> problems_of(const Diagnosis& diagnosis) {
          "cannot train",
          "build the preset 'default' (scripts/setup)"});
   } else if (diagnosis.executor->prefix.empty() ? !diagnosis.libtorch : diagnosis.torch && !diagnosis.libtorch) {
-    problems.push_back({diagnosis.start_fault,
-                        fmt::format("install torch=={} with all its dependencies; a library that is named above and "
-                                    "is none of LibTorch's belongs to the system",
-                                    torch_release(diagnosis.libtorch_version))});
+    problems.push_back(start_problem(diagnosis));
   } else if (!diagnosis.torch) {
     problems.push_back({fmt::format("LibTorch {} was not found: {}", torch_release(diagnosis.libtorch_version),
                                     fmt::join(diagnosis.looked_at, "; ")),
@@ -184,7 +207,7 @@ std::string libtorch_facts_json(const LibTorchFacts& facts) { return facts_json(
 
 LibTorchFacts parse_libtorch_facts(std::string_view text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = nlohmann::json::parse(last_line(text));
     return {.folder = json.at("folder"),
             .cpu_instructions = json.at("cpu_instructions"),
             .has_cuda_module = json.at("has_cuda_module"),

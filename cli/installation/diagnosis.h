@@ -1,9 +1,11 @@
 #pragma once
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "executor/installation/child_output.h"
 #include "executor/installation/executor_program.h"
 #include "executor/installation/libtorch_facts.h"
 #include "executor/installation/machine.h"
@@ -13,6 +15,9 @@
 
 namespace frostpipe {
 
+/// For the executor's start: CUDA's libraries have gigabytes, and may come from a network's file system.
+constexpr std::chrono::seconds kStartLimit{300};
+
 struct Diagnosis {
   std::string version;           // of this program
   std::string libtorch_version;  // that it was built with; empty: without
@@ -20,7 +25,7 @@ struct Diagnosis {
   std::vector<std::string> looked_at;  // TorchSearch; an installed folder's alone
   std::optional<Torch> torch;
   std::optional<LibTorchFacts> libtorch;  // none: the executor cannot be started
-  std::string start_fault;                // why
+  ChildOutput start;                      // what it said in place of them, and how it ended
   std::string limits_fault;               // what this process may not have (ulimit)
   Machine machine;
   NvidiaDriver driver;
@@ -43,7 +48,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis);
 
 /// How the executor tells the tool its facts: on stdout, on the last line that is written there.
 std::string libtorch_facts_json(const LibTorchFacts& facts);
-/// Throws InvalidInput if the text is something else.
+/// Of all that it wrote to stdout. Throws InvalidInput if the last line is something else.
 LibTorchFacts parse_libtorch_facts(std::string_view text);
 
 }  // namespace frostpipe

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "executor/elastic/process_limits.h"
 #include "executor/execute.h"
@@ -26,16 +27,24 @@ void lead_to_torch(const ExecutorProgram& executor) {
   const TorchPlaces places = torch_places(executor.prefix);
   const TorchSearch search = find_torch(places, FROSTPIPE_LIBTORCH_VERSION);
   if (!search.found) throw RuntimeFailure(not_found_text(search, places, FROSTPIPE_LIBTORCH_VERSION));
-  const char* const present = std::getenv("LD_LIBRARY_PATH");
-  setenv("LD_LIBRARY_PATH", library_path(executor, *search.found, present ? present : "").c_str(), /*overwrite=*/1);
+  setenv("LD_LIBRARY_PATH", library_path(executor, *search.found).c_str(), /*overwrite=*/1);
+}
+
+/// Not what only shows options or estimates from counted operations, which this program does as well.
+bool computes(const std::vector<std::string_view>& words) {
+  constexpr std::array<std::string_view, 3> kComputing{"profile", "train", "evaluate"};
+  constexpr std::array<std::string_view, 4> kNeedNoTensors{"-h", "--help", "--like", "--import"};
+  const auto needs_none = [&](std::string_view word) {
+    return std::ranges::find(kNeedNoTensors, word.substr(0, word.find('='))) != kNeedNoTensors.end();
+  };
+  return !words.empty() && std::ranges::find(kComputing, words.front()) != kComputing.end() &&
+         std::ranges::none_of(words, needs_none);
 }
 
 }  // namespace
 
 void hand_over_to_executor(int argc, char** argv) {
-  constexpr std::array<std::string_view, 3> kComputing{"profile", "train", "evaluate"};
-  if (executor_is_linked() || argc < 2 || std::find(kComputing.begin(), kComputing.end(), argv[1]) == kComputing.end())
-    return;
+  if (executor_is_linked() || argc < 2 || !computes({argv + 1, argv + argc})) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;

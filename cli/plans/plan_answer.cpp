@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
 #include "planner/method_table.h"
@@ -21,12 +22,6 @@ double gap_of(const AutoPlan& answer) {
                                    : 0;
 }
 
-std::string shape_text(const Phase& phase) {
-  std::string text = fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size);
-  if (phase.layout.tensor_parallel_size > 1) text += fmt::format(" x {}", phase.layout.tensor_parallel_size);
-  return text;
-}
-
 }  // namespace
 
 std::string plan_answer_text(const AutoPlan& answer) {
@@ -35,7 +30,7 @@ std::string plan_answer_text(const AutoPlan& answer) {
     text +=
         fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % {}\n",
                     format_duration(answer.lower_bound_ns), 100 * std::abs(gap_of(answer)),
-                    gap_of(answer) < 0 ? "below, by a schedule that auto does not look at" : "above");
+                    gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},

@@ -7,6 +7,7 @@
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
 #include "planner/published/timely_freeze.h"
@@ -26,7 +27,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
   using enum Table::Align;
   Table table({{"from step", right},
                {"frozen", right},
-               {"stages x replicas", right},
+               {shape_heading(plan.phases), right},
                {"partition", left},
                {"micro-batches", right},
                {"schedule", left},
@@ -38,8 +39,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
   for (const Phase& phase : plan.phases) {
     const PhasePrediction& predicted = phase.predicted;
     table.add_row({std::to_string(phase.from_step),
-                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
-                   fmt::format("{} x {}", num_stages(phase), phase.layout.data_parallel_size),
+                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)), shape_text(phase),
                    to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), schedule_text(phase),
                    to_string(phase.cache, phase.first_trainable_layer), in_milliseconds(predicted.iteration_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /

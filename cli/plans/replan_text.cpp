@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
 #include "planner/cache_gain.h"
@@ -20,7 +21,7 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
     iterations += (iterations.empty() ? "" : " / ") + in_milliseconds(phase.predicted.iteration_ns);
   }
   return {is_chosen ? "*" : "",
-          fmt::format("{} x {}", num_stages(first), first.layout.data_parallel_size),
+          shape_text(first),
           to_brief_string(first.partition),
           std::to_string(first.num_micro_batches),
           parts,

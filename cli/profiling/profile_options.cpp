@@ -40,7 +40,8 @@ void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
   add_counts_option(command, "--tensor-parallel", options.estimate.tensor_parallel_sizes,
-                    "With --like: tensor-parallel sizes to estimate");
+                    "Numbers of ranks that share each layer, to measure (each divides --nproc-per-node) or, with "
+                    "--like, to estimate");
 }
 
 void add_files(CLI::App& command, ProfileOptions& options) {

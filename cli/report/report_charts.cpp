@@ -12,6 +12,7 @@
 #include "cli/report/svg_chart.h"
 #include "cli/report/svg_timeline.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/shape_text.h"
 #include "profiles/device_type.h"
 
 namespace frostpipe {
@@ -200,10 +201,10 @@ std::string phase_timelines(const Comparison& comparison) {
       if (picture.empty()) continue;
       html += fmt::format(
           "<h3>{}, steps {} to {} "
-          "<span class=\"muted\">· {} frozen · {} × {} · {} · {}</span></h3>\n{}",
+          "<span class=\"muted\">· {} frozen · {} · {} · {}</span></h3>\n{}",
           run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_blocks,
-          num_stages(phase), phase.replicas, plural(phase.num_micro_batches, "micro-batch"),
-          escape_html(phase.schedule), picture);
+          shape_text(phase, " × "), plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
+          picture);
     }
   }
   return html.empty() ? "" : timeline_legend() + html;

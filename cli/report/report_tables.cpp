@@ -7,6 +7,7 @@
 #include "cli/report/html_table.h"
 #include "cli/report/svg.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/shape_text.h"
 #include "plan/time_terms.h"
 
 namespace frostpipe {
@@ -85,7 +86,7 @@ std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string&
           std::to_string(phase.num_steps),
           std::to_string(phase.frozen_blocks),
           cache_cell(phase),
-          fmt::format("{} × {}, {}, {}<br><small>layers {}, {} tokens</small>", num_stages(phase), phase.replicas,
+          fmt::format("{}, {}, {}<br><small>layers {}, {} tokens</small>", shape_text(phase, " × "),
                       plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
                       escape_html(phase.partition), phase.tokens),
           milliseconds_or_dash(phase.predicted_iteration_ns),
@@ -172,7 +173,7 @@ std::string phases_table(const Comparison& comparison) {
                    {"steps", "steps", ""},
                    {"frozen<br>blocks", "frozen blocks", ""},
                    {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", ""},
-                   {"stages × replicas", "stages × replicas", "l brief"},
+                   {shape_heading(comparison.runs, " × "), shape_heading(comparison.runs, " × "), "l brief"},
                    {"predicted<br><small>ms</small>", "predicted, ms", ""},
                    {"measured<br><small>ms, median</small>", "measured, ms, median", "strong"},
                    {"error", "error", "brief"},

@@ -4,6 +4,7 @@
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/run_length.h"
 #include "plan/time_terms.h"
@@ -28,7 +29,7 @@ std::string run_phases_text(const RunSummary& run) {
   Table table({{"from step", right},
                {"steps", right},
                {"frozen", right},
-               {"stages x replicas", right},
+               {shape_heading(std::vector{run}), right},
                {"partition", left},
                {"micro-batches", right},
                {"schedule", left},
@@ -40,8 +41,8 @@ std::string run_phases_text(const RunSummary& run) {
                {"change [ms]", right}});
   for (const PhaseSummary& phase : run.phases) {
     table.add_row({std::to_string(phase.from_step), std::to_string(phase.num_steps),
-                   std::to_string(phase.frozen_blocks), fmt::format("{} x {}", num_stages(phase), phase.replicas),
-                   phase.partition, std::to_string(phase.num_micro_batches), phase.schedule, cache_hits(phase),
+                   std::to_string(phase.frozen_blocks), shape_text(phase), phase.partition,
+                   std::to_string(phase.num_micro_batches), phase.schedule, cache_hits(phase),
                    in_milliseconds(phase.measured_iteration_ns), measured_range(phase),
                    fmt::format("{:.1f}", phase.samples_per_second), in_mebibytes(phase.measured_peak_memory_bytes),
                    in_milliseconds(phase.transformation_ns)});
@@ -116,7 +117,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
                {"from step", right},
                {"steps", right},
                {"frozen", right},
-               {"stages x replicas", right},
+               {shape_heading(runs), right},
                {"micro-batches", right},
                {"cache hits", right},
                {"predicted [ms]", right},
@@ -134,9 +135,9 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) {
     for (const PhaseSummary& phase : run.phases) {
       times.add_row({run.name, std::to_string(phase.from_step), std::to_string(phase.num_steps),
-                     std::to_string(phase.frozen_blocks), fmt::format("{} x {}", num_stages(phase), phase.replicas),
-                     std::to_string(phase.num_micro_batches), cache_hits(phase),
-                     in_milliseconds(phase.predicted_iteration_ns), in_milliseconds(phase.measured_iteration_ns),
+                     std::to_string(phase.frozen_blocks), shape_text(phase), std::to_string(phase.num_micro_batches),
+                     cache_hits(phase), in_milliseconds(phase.predicted_iteration_ns),
+                     in_milliseconds(phase.measured_iteration_ns),
                      error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns), term_that_is_off(phase),
                      measured_range(phase), fmt::format("{:.1f}", phase.samples_per_second)});
       costs.add_row({run.name, std::to_string(phase.from_step), in_mebibytes(phase.predicted_peak_memory_bytes),

@@ -128,13 +128,21 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
 NodeCache::~NodeCache() = default;
 
 void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
-                             const std::vector<int>& holders) {
+                             const std::vector<std::vector<LayerPart>>& parts) {
   // Halves of 32 bits pass through the sum of doubles unharmed.
   const std::size_t known = layer_hashes_.size(), wanted = static_cast<std::size_t>(first_trainable_layer);
   std::vector<double> halves(2 * (wanted - std::min(known, wanted)), 0.0);
   for (std::size_t layer = known; layer < wanted; ++layer) {
-    if (holders[layer] != communicator_.rank()) continue;
-    const at::Tensor weights = layers.at(static_cast<int>(layer)).weights.to(at::kCPU);
+    const auto held = layers.find(static_cast<int>(layer));
+    if (held == layers.end()) continue;
+    const LayerState& state = held->second;
+    const at::Tensor weights = collect({.whole = state.whole,
+                                        .parts = parts[layer],
+                                        .to_rank = parts[layer].front().rank,
+                                        .tag = 0,
+                                        .what = fmt::format("collecting layer {} for the cache", layer)},
+                                       state.weights, state.weights.scalar_type(), communicator_.control_group());
+    if (!weights.defined()) continue;
     const std::uint64_t hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()), weights.nbytes()});
     halves[2 * (layer - known)] = static_cast<double>(hash >> 32);
     halves[2 * (layer - known) + 1] = static_cast<double>(hash & 0xffffffffu);

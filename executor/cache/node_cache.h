@@ -8,6 +8,7 @@
 #include "executor/cache/activation_cache.h"
 #include "executor/communication/communicator.h"
 #include "executor/models/layer_state.h"
+#include "executor/models/shards.h"
 #include "plan/plan.h"
 
 namespace frostpipe {
@@ -37,10 +38,10 @@ class NodeCache {
   /// What could not be reserved or used, on any node, in a sentence; the same on all ranks; empty if all is well.
   const std::string& note() const { return note_; }
 
-  /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `holders`: the rank
-  /// that answers for each layer.
+  /// Called by all ranks on entering a phase with a cache: makes its frozen prefix the boundary. `parts`: the ranks
+  /// that answer for each layer, see collect().
   void set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
-                    const std::vector<int>& holders);
+                    const std::vector<std::vector<LayerPart>>& parts);
   /// Layers may train again: what is stored counts only where the same weights freeze again.
   void forget_boundaries();
 

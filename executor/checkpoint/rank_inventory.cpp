@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "plan/layout.h"
 #include "plan/stages.h"
@@ -15,6 +16,44 @@ bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+std::vector<int> to_numbers(const TensorSlice& slice) { return {slice.begin, slice.end, slice.of}; }
+
+TensorSlice slice_from(const nlohmann::json& json) { return {json.at(0), json.at(1), json.at(2)}; }
+
+/// Ranks with a part of a layer, lowest first.
+std::vector<LayerPart> parts_of(const std::vector<RankInventory>& inventories, int layer) {
+  std::vector<LayerPart> parts;
+  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
+    if (const RankInventory& inventory = inventories[rank]; inventory.step >= 0 && contains(inventory.layers, layer))
+      parts.push_back({.rank = rank, .slice = inventory.slice});
+  return parts;
+}
+
+/// The same of its moments, which are offloaded or with the layer.
+std::vector<LayerPart> moments_of(const std::vector<RankInventory>& inventories, int layer) {
+  std::vector<LayerPart> parts;
+  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank) {
+    const RankInventory& inventory = inventories[rank];
+    if (inventory.step < 0) continue;
+    if (contains(inventory.trainable, layer)) parts.push_back({.rank = rank, .slice = inventory.slice});
+    for (const OffloadedLayer& offloaded : inventory.offloaded)
+      if (offloaded.layer == layer) parts.push_back({.rank = rank, .slice = offloaded.slice});
+  }
+  return parts;
+}
+
+/// Ranks that the phase wants to have a part of the layer, lowest first.
+std::vector<LayerPart> takers_of(const Phase& phase, int layer) {
+  const ParallelLayout& layout = phase.layout;
+  const int pipeline_rank = find_coordinate(layout, replicas_of_layer(phase, layer).front())->pipeline_rank;
+  std::vector<LayerPart> takers;
+  for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+    for (const int rank : replicas_of(layout, pipeline_rank, tensor))
+      takers.push_back({.rank = rank, .slice = slice_of(tensor, layout.tensor_parallel_size)});
+  std::ranges::sort(takers, {}, &LayerPart::rank);
+  return takers;
+}
+
 }  // namespace
 
 bool knows_the_run(const RankInventory& inventory) {
@@ -22,57 +61,63 @@ bool knows_the_run(const RankInventory& inventory) {
 }
 
 std::string to_text(const RankInventory& inventory) {
+  nlohmann::json offloaded = nlohmann::json::array();
+  for (const auto& [layer, slice] : inventory.offloaded) offloaded.push_back({layer, to_numbers(slice)});
   return nlohmann::json{inventory.step,   inventory.phase_from, inventory.num_recorded,
-                        inventory.layers, inventory.trainable,  inventory.offloaded}
+                        inventory.layers, inventory.trainable,  to_numbers(inventory.slice),
+                        offloaded}
       .dump();
 }
 
 RankInventory inventory_from_text(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
-  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
+  RankInventory inventory{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), slice_from(json.at(5)), {}};
+  for (const nlohmann::json& one : json.at(6))
+    inventory.offloaded.push_back({.layer = one.at(0), .slice = slice_from(one.at(1))});
+  return inventory;
 }
 
 std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                                const std::vector<int>& needs_moments) {
   const RankInventory* first = nullptr;
-  std::vector<bool> held(num_layers, false);
   for (const RankInventory& inventory : inventories) {
     if (inventory.step < 0) continue;
-    for (const int layer : inventory.layers) {
-      held[layer] = true;
+    for (const int layer : inventory.layers)
       if (layer >= first_trainable_layer && !contains(inventory.trainable, layer)) return std::nullopt;
-    }
     if (inventory.trainable.empty()) continue;  // frozen layers do not change with the steps
     if (!first) first = &inventory;
     if (inventory.step != first->step || inventory.phase_from != first->phase_from) return std::nullopt;
   }
-  if (!first || std::find(held.begin(), held.end(), false) != held.end()) return std::nullopt;
-  for (const int layer : needs_moments) {
-    const auto has = [&](const RankInventory& inventory) {
-      return inventory.step >= 0 && (contains(inventory.offloaded, layer) || contains(inventory.trainable, layer));
-    };
-    if (std::none_of(inventories.begin(), inventories.end(), has)) return std::nullopt;
-  }
+  if (!first) return std::nullopt;
+  for (int layer = 0; layer < num_layers; ++layer)
+    if (whole_from(parts_of(inventories, layer)).empty()) return std::nullopt;
+  for (const int layer : needs_moments)
+    if (whole_from(moments_of(inventories, layer)).empty()) return std::nullopt;
   return first->step;
 }
 
 std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inventories, const Phase& phase) {
   std::vector<TensorMove> moves;
-  for (int stage = 0; stage < num_stages(phase); ++stage) {
-    const LayerRange range = phase.partition[stage];
-    for (int layer = range.begin; layer < range.end; ++layer) {
-      std::vector<int> sources;
-      for (std::size_t rank = 0; rank < inventories.size(); ++rank) {
-        if (inventories[rank].step >= 0 && contains(inventories[rank].layers, layer))
-          sources.push_back(static_cast<int>(rank));
-      }
-      FROSTPIPE_CHECK(!sources.empty(), "every layer is with a survivor");
-      const bool with_moments = layer >= phase.first_trainable_layer;
-      std::vector<int> takers = replicas_of_stage(phase, stage);
-      std::sort(takers.begin(), takers.end());
-      std::size_t next = 0;
-      for (const int rank : takers) {
-        if (!contains(sources, rank)) moves.push_back({layer, sources[next++ % sources.size()], rank, with_moments, 0});
+  for (int layer = 0; layer < phase.partition.back().end; ++layer) {
+    const std::vector<LayerPart> held = parts_of(inventories, layer);
+    const std::vector<LayerPart> pieces = whole_from(held);
+    FROSTPIPE_CHECK(!pieces.empty(), "every layer is with survivors");
+    std::map<int, std::size_t> turns;  // by where a piece begins
+    for (const LayerPart& taker : takers_of(phase, layer)) {
+      const auto own = std::ranges::find(held, taker.rank, &LayerPart::rank);
+      bool with_whole = own == held.end();
+      for (const LayerPart& piece : pieces) {
+        const std::optional<TensorSlice> part = common_part(piece.slice, taker.slice);
+        if (!part || (own != held.end() && own->slice == piece.slice)) continue;
+        std::vector<int> sources;
+        for (const LayerPart& source : held)
+          if (source.slice == piece.slice) sources.push_back(source.rank);
+        moves.push_back({.layer = layer,
+                         .from_rank = sources[turns[piece.slice.begin]++ % sources.size()],
+                         .to_rank = taker.rank,
+                         .with_moments = layer >= phase.first_trainable_layer,
+                         .slice = *part,
+                         .with_whole = std::exchange(with_whole, false)});
       }
     }
   }

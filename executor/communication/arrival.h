@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <string>
 
 #include "executor/elastic/job_environment.h"
@@ -20,8 +21,10 @@ struct Arrival {
 };
 
 /// Called by all ranks, each with its own; waits for all of them, some of which may have much to load. Whether any
-/// shares its device. Throws InvalidInput with the trouble of the lowest rank that has any, on all ranks alike.
-bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own);
+/// shares its device. Throws InvalidInput with the trouble of the lowest rank that has any, on all ranks alike, and
+/// RuntimeFailure that names the ranks that have not come within `limit`.
+bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
+                   std::chrono::milliseconds limit = std::chrono::minutes(5));
 
 /// In place of connecting: tells `trouble` to the other ranks, with the name of this host where there may be several,
 /// and throws InvalidInput as they do; where they have not come within a minute, with this rank's own.

@@ -25,6 +25,8 @@
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/host_paths.h"
 #include "executor/communication/local_group.h"
+#include "executor/communication/store_exchange.h"
+#include "executor/device/gloo_group.h"
 #include "executor/elastic/addresses.h"
 #include "executor/elastic/peer_connections.h"
 #include "plan/stages.h"

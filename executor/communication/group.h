@@ -46,6 +46,8 @@ class Group {
   void keep_virtual_time(VirtualClock* clock, EmulatedLinks* links);
   bool keeps_virtual_time() const { return clock_ != nullptr; }
   const std::vector<int>& ranks() const { return ranks_; }
+  /// This rank.
+  int self() const { return self_; }
   /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until
   /// the transfer is waited for, what is sent must not change.
   Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);

@@ -45,16 +45,17 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
   options.port = static_cast<std::uint16_t>(self.master_port);
   options.isServer = may_host && is_host;
   options.waitWorkers = false;
-  const std::string host = is_host ? own_address(self) : store_address(self);
+  std::string host = store_address(self);
   if (options.isServer) {  // c10d itself would listen on every interface
     options.masterListenFd = bound_socket(host, self.master_port).release();
   } else {
-    wait_for_listener(self.rank,
-                      {.host = host,
-                       .port = self.master_port,
-                       .what = self.store_is_external ? "where torchrun's agent listens" : "where rank 0 listens",
-                       .if_refused = "Has it been started, with the same MASTER_ADDR and MASTER_PORT?"},
-                      limits);
+    host =
+        wait_for_listener(self.rank,
+                          {.host = host,
+                           .port = self.master_port,
+                           .what = self.store_is_external ? "where torchrun's agent listens" : "where rank 0 listens",
+                           .if_refused = "Has it been started, with the same MASTER_ADDR and MASTER_PORT?"},
+                          limits);
   }
   const std::chrono::minutes for_late_ranks(5);
   options.timeout = for_late_ranks;

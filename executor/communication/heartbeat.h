@@ -16,7 +16,7 @@ namespace frostpipe {
 /// Name of an entry in the job's store: this attempt's own.
 std::string store_key(const RankEnvironment& self, const std::string& name);
 
-/// Connects to the job's rendezvous store; rank 0 hosts it, at own_address() alone, if nobody outside does and
+/// Connects to the job's rendezvous store, at store_address(); rank 0 hosts it, there alone, if nobody outside does and
 /// `may_host`. The others wait until it is there, as long as `limits` say.
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host,
                                                  const ConnectLimits& limits = {});

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "executor/communication/heartbeat.h"
+#include "executor/communication/store_exchange.h"
 #include "executor/elastic/addresses.h"
 #include "profiles/error.h"
 
@@ -22,22 +22,12 @@ struct Door {
   int port = 0;
 };
 
-/// The texts that all ranks give, by rank; waits for all of them.
-std::vector<std::string> exchanged(const RankEnvironment& self, c10d::TCPStore& store, const std::string& name,
-                                   const std::string& own) {
-  std::vector<std::string> keys, texts;
-  for (int rank = 0; rank < self.world_size; ++rank) keys.push_back(store_key(self, fmt::format("{}/{}", name, rank)));
-  store.set(keys[self.rank], std::vector<std::uint8_t>(own.begin(), own.end()));
-  store.wait(keys);
-  for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) texts.emplace_back(text.begin(), text.end());
-  return texts;
-}
-
 /// By rank.
 std::vector<Door> doors_of_all(const RankEnvironment& self, c10d::TCPStore& store, const Door& own) {
   const nlohmann::json json{own.host, own.host_name, own.address, own.port};
+  put_text(self, store, "door", json.dump());
   std::vector<Door> doors;
-  for (const std::string& text : exchanged(self, store, "door", json.dump())) {
+  for (const std::string& text : texts_of_all(self, store, "door")) {
     const nlohmann::json entry = nlohmann::json::parse(text);
     doors.push_back({.host = entry.at(0), .host_name = entry.at(1), .address = entry.at(2), .port = entry.at(3)});
   }
@@ -80,8 +70,12 @@ void require_paths_between_hosts(const RankEnvironment& self, const std::string&
       self, store,
       {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(door)});
   // The door stays open until all have looked.
-  for (const std::string& trouble : exchanged(self, store, "way", trouble_on_the_way(self, doors)))
-    if (!trouble.empty()) throw RuntimeFailure(trouble);
+  put_text(self, store, "way", trouble_on_the_way(self, doors));
+  for (const std::string& trouble : texts_of_all(self, store, "way")) {
+    if (trouble.empty()) continue;
+    leave_together(self, store);
+    throw RuntimeFailure(trouble);
+  }
 }
 
 }  // namespace frostpipe

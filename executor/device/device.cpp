@@ -9,10 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/device/cuda_module.h"
+#include "executor/device/gloo_group.h"
 #include "executor/device/memory_meter.h"
 #include "executor/installation/machine.h"
 #include "profiles/device_type.h"
@@ -124,17 +125,5 @@ std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype,
 }
 
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink) { return std::make_unique<EmulatedDevice>(shrink); }
-
-c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                                  const std::string& address) {
-  using c10d::ProcessGroupGloo;
-  // While ranks connect, Gloo waits for one that has died: this long for its address, five times as long for its
-  // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
-  auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
-  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
-  const c10::intrusive_ptr<c10d::Backend> group = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
-  group->setTimeout(std::chrono::minutes(30));
-  return group;
-}
 
 }  // namespace frostpipe

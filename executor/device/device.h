@@ -71,9 +71,4 @@ std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype,
 /// bytes. Its time is a virtual clock's.
 std::unique_ptr<ComputeDevice> make_emulated_device(int shrink);
 
-/// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
-/// device. Its sockets are bound to this rank's `address`, a number.
-c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                                  const std::string& address);
-
 }  // namespace frostpipe

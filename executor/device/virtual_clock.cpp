@@ -3,14 +3,26 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace frostpipe {
+namespace {
+
+void sleep_until(Nanoseconds steady_time) {
+  using Clock = std::chrono::steady_clock;
+  std::this_thread::sleep_until(
+      Clock::time_point(std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(steady_time))));
+}
+
+}  // namespace
+
+VirtualClock::VirtualClock() : VirtualClock(HostClock{.now = steady_now_ns, .sleep_until = sleep_until}) {}
+
+VirtualClock::VirtualClock(HostClock host) : host_(std::move(host)), lag_(host_.now()) {}
 
 void VirtualClock::wait_until(Nanoseconds time) {
   now_ = std::max(now_, time);
-  using Clock = std::chrono::steady_clock;
-  std::this_thread::sleep_until(
-      Clock::time_point(std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(now_ + lag_))));
+  host_.sleep_until(now_ + lag_);
 }
 
 void VirtualClock::begin_host_time() {
@@ -19,7 +31,7 @@ void VirtualClock::begin_host_time() {
 }
 
 void VirtualClock::end_host_time() {
-  if (takes_host_time_) now_ = std::max(now_, steady_now_ns() - lag_);
+  if (takes_host_time_) now_ = std::max(now_, host_.now() - lag_);
   takes_host_time_ = false;
 }
 

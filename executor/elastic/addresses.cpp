@@ -56,7 +56,8 @@ bool is_loopback(const SocketAddress& address) {
   return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-/// Where a host is, in the order in which its addresses are to be tried, or what the system says why it is not known.
+/// Where a host is, or what the system says why it is not known. IPv4 first, and sorted: all ranks then take the same
+/// address of several, in whatever order a name server gives them.
 struct Resolved {
   std::vector<SocketAddress> addresses;
   std::string failure;
@@ -77,6 +78,22 @@ Resolved resolve(const std::string& host, int port, int flags = 0) {
     resolved.addresses.push_back(address);
   }
   freeaddrinfo(found);
+  static_assert(AF_INET < AF_INET6);
+  std::sort(resolved.addresses.begin(), resolved.addresses.end(), [](const SocketAddress& a, const SocketAddress& b) {
+    if (a.storage.ss_family != b.storage.ss_family) return a.storage.ss_family < b.storage.ss_family;
+    return std::memcmp(&a.storage, &b.storage, sizeof a.storage) < 0;
+  });
+  return resolved;
+}
+
+/// Waits for a name that is not known yet: that of a pod may come some seconds after it.
+Resolved resolve_in_time(const std::string& host, int port, const ConnectLimits& limits) {
+  const Clock::time_point until = Clock::now() + limits.unanswered;
+  Resolved resolved = resolve(host, port);
+  while (resolved.addresses.empty() && Clock::now() < until) {
+    std::this_thread::sleep_for(100ms);
+    resolved = resolve(host, port);
+  }
   return resolved;
 }
 
@@ -131,36 +148,74 @@ std::string near_end_of_route(const SocketAddress& far_end) {
   return in_numbers(own);
 }
 
-/// 0 once connected, else the error; ETIMEDOUT where nothing has come back until then.
-int error_of_connecting(const SocketAddress& address, Clock::time_point until) {
-  const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return errno;
-  if (connect(socket.number(), address.get(), address.size) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  pollfd waiting{.fd = socket.number(), .events = POLLOUT, .revents = 0};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-  if (poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 1))) <= 0) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
+/// Not of a name that this host's own files may give to itself, as "127.0.1.1 vm" of Debian's /etc/hosts does.
+bool may_mean_loopback(const std::string& master_address) {
+  return master_address == "localhost" || !resolve(master_address, 0, AI_NUMERICHOST).addresses.empty();
 }
 
-/// What came of trying all addresses of a host once. No reason: somebody listens.
+/// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
+std::string address_towards_master(const RankEnvironment& self, const ConnectLimits& limits) {
+  const Resolved master = resolve_in_time(self.master_address, self.master_port, limits);
+  const bool any_will_do = may_mean_loopback(self.master_address);
+  std::string reason = fmt::format("is not known here ({})", master.failure);
+  for (const SocketAddress& address : master.addresses) {
+    if (is_loopback(address) && !any_will_do) {
+      reason = fmt::format("is {} here (see /etc/hosts), where no other host finds this one", in_numbers(address));
+      continue;
+    }
+    const std::string own = near_end_of_route(address);
+    if (!own.empty()) return own;
+    reason = "is nowhere on this network";
+  }
+  throw RuntimeFailure(fmt::format(
+      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host, in numbers, that this host "
+      "knows a way to",
+      self.rank, host_name(), self.master_address, reason));
+}
+
+/// What came of trying all addresses of a host once.
 struct Attempt {
-  std::string reason;
+  std::string address;      // where somebody listens, in numbers; "" if there is none
+  std::string reason;       // why there is none
   bool is_refused = false;  // the host has answered
+
+  void add_error(int error) {
+    is_refused = is_refused || error == ECONNREFUSED;
+    if (reason.empty() || error == ECONNREFUSED) reason = error == ETIMEDOUT ? "no answer" : system_reason(error);
+  }
 };
 
+/// All at the same time: one that is silent holds up no other. Once one is refused, the others get a second at most.
 Attempt try_once(const std::string& host, int port, Clock::time_point until) {
   const Resolved resolved = resolve(host, port);
   Attempt attempt{.reason = resolved.failure};
+  std::vector<Descriptor> sockets;
+  std::vector<pollfd> waiting;  // by address; poll passes over negative numbers
   for (const SocketAddress& address : resolved.addresses) {
-    const int error = error_of_connecting(address, until);
-    if (error == 0) return {};
-    attempt.is_refused = attempt.is_refused || error == ECONNREFUSED;
-    if (attempt.reason.empty() || error == ECONNREFUSED)
-      attempt.reason = error == ETIMEDOUT ? "no answer" : system_reason(error);
+    Descriptor& socket =
+        sockets.emplace_back(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const bool has_begun =
+        socket.is_open() && (connect(socket.number(), address.get(), address.size) == 0 || errno == EINPROGRESS);
+    if (!has_begun) attempt.add_error(errno);
+    waiting.push_back({.fd = has_begun ? socket.number() : -1, .events = POLLOUT, .revents = 0});
+  }
+  const auto goes_on = [](const pollfd& entry) { return entry.fd >= 0; };
+  while (std::any_of(waiting.begin(), waiting.end(), goes_on)) {
+    if (attempt.is_refused) until = std::min(until, Clock::now() + 1s);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(std::max<std::int64_t>(left, 1))) <= 0) {
+      attempt.add_error(ETIMEDOUT);
+      return attempt;
+    }
+    for (std::size_t index = 0; index < waiting.size(); ++index) {
+      if (waiting[index].revents == 0) continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      getsockopt(waiting[index].fd, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error == 0) return {.address = in_numbers(resolved.addresses[index])};
+      attempt.add_error(error);
+      waiting[index].fd = -1;
+    }
   }
   return attempt;
 }
@@ -171,24 +226,17 @@ std::string seconds_of(std::chrono::milliseconds time) {
 
 }  // namespace
 
-std::string own_address(const RankEnvironment& self) {
-  if (self.interface.empty() && self.is_on_one_host) return kLoopback;
+std::string own_address(const RankEnvironment& self, const ConnectLimits& limits) {
+  if (self.interface.empty()) return self.is_on_one_host ? kLoopback : address_towards_master(self, limits);
   const Resolved master = resolve(self.master_address, self.master_port);
-  if (!self.interface.empty())
-    return address_of_interface(self.interface,
-                                master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
-  for (const SocketAddress& address : master.addresses) {
-    const std::string own = near_end_of_route(address);
-    if (!own.empty()) return own;
-  }
-  throw RuntimeFailure(fmt::format(
-      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host that this host knows a way to",
-      self.rank, host_name(), self.master_address,
-      master.addresses.empty() ? fmt::format("is not known here ({})", master.failure) : "is nowhere on this network"));
+  return address_of_interface(self.interface,
+                              master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
 }
 
 std::string store_address(const RankEnvironment& self) {
-  return self.is_on_one_host && self.interface.empty() && !self.store_is_external ? kLoopback : self.master_address;
+  if (self.store_is_external) return self.master_address;
+  if (self.is_on_one_host) return kLoopback;
+  return self.rank == 0 ? address_towards_master(self, ConnectLimits{}) : self.master_address;
 }
 
 Descriptor bound_socket(const std::string& address, int port) {
@@ -217,14 +265,14 @@ std::string with_port(const std::string& address, int port) {
   return is_ipv6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
 }
 
-void wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits) {
+std::string wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits) {
   const Clock::time_point begin = Clock::now();
   const std::string place = fmt::format("rank {} on host {} cannot reach {}, {}", rank, host_name(),
                                         with_port(listener.host, listener.port), listener.what);
   for (bool is_said = false;; std::this_thread::sleep_for(100ms)) {
     const Attempt attempt =
         try_once(listener.host, listener.port, std::max(Clock::now() + 1s, begin + limits.unanswered));
-    if (attempt.reason.empty()) return;
+    if (!attempt.address.empty()) return attempt.address;
     const Clock::duration waited = Clock::now() - begin;
     const std::chrono::milliseconds limit = attempt.is_refused ? limits.refused : limits.unanswered;
     if (waited >= limit) {

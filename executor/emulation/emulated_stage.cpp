@@ -27,7 +27,9 @@ class EmulatedStage final : public StageCompute {
                 ActivationCache* cache, const Phase& phase, int stage)
       : profile_(profile),
         clock_(clock),
-        key_({.device_type = options.device_type, .dtype = options.dtype}),
+        key_({.device_type = options.device_type,
+              .dtype = options.dtype,
+              .tensor_parallel_size = phase.layout.tensor_parallel_size}),
         shrink_(options.shrink),
         options_(options.tensors),
         range_(phase.partition[stage]),
@@ -39,7 +41,10 @@ class EmulatedStage final : public StageCompute {
     trains_ = stage >= first_trainable_stage;
     sends_backward_ = stage > first_trainable_stage;
     for (int layer = std::max(range_.begin, first_trainable_layer_); layer < range_.end; ++layer) {
-      update_ns_ += update_cost_of(profile, layer, options.device_type, options.dtype, options.optimizer);
+      update_ns_ +=
+          update_of_tensor_rank(profile.model.layers[layer],
+                                update_cost_of(profile, layer, options.device_type, options.dtype, options.optimizer),
+                                phase.layout.tensor_parallel_size);
     }
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
@@ -136,7 +141,8 @@ class EmulatedStage final : public StageCompute {
     const std::int64_t tokens = tokens_per_sample() * static_cast<std::int64_t>(batch_->samples.size());
     return shrunk_table_row(profile_.model, shrink_) == 0
                ? at::Tensor()
-               : at::arange(std::min(profile_.model.vocab_size, tokens), options_.dtype(at::kLong));
+               : at::arange(std::min(profile_.model.vocab_size, tokens) / phase_.layout.tensor_parallel_size,
+                            options_.dtype(at::kLong));
   }
 
   void update(const UpdateRule&) override { clock_.pass(update_ns_); }
@@ -290,6 +296,10 @@ class EmulatedStage final : public StageCompute {
 
 }  // namespace
 
+std::int64_t shrunk_tied_values(const Model& model, int shrink) {
+  return model.tied_parameter_count > 0 ? model.vocab_size * shrunk_table_row(model, shrink) : 0;
+}
+
 int shrunk_hidden_size(const Model& model, int shrink) {
   return std::max(1, (model.hidden_size + shrink - 1) / shrink);
 }
@@ -298,16 +308,24 @@ EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStage
                                            ActivationCache* cache)
     : profile_(profile), options_(std::move(options)), clock_(clock), cache_(cache) {}
 
-LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const TensorSlice&) const {
-  const std::int64_t values =
-      std::max<std::int64_t>(1, profile_.model.layers.at(layer).parameter_count / options_.shrink);
-  const std::int64_t row = layer == 0 ? shrunk_table_row(profile_.model, options_.shrink) : 0,
-                     of_table = profile_.model.vocab_size * row;
-  std::vector<ParameterSpec> specs{{.names = {}, .shape = {values - of_table}, .matrix = true}};
-  if (row > 0) specs.insert(specs.begin(), {.names = {}, .shape = {profile_.model.vocab_size, row}, .matrix = true});
+LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
+  const Layer& described = profile_.model.layers.at(layer);
+  const std::int64_t values = std::max<std::int64_t>(1, described.parameter_count / options_.shrink);
+  const bool is_tied =
+      profile_.model.tied_parameter_count > 0 && layer + 1 == static_cast<int>(profile_.model.layers.size());
+  const std::int64_t row = layer == 0 || is_tied ? shrunk_table_row(profile_.model, options_.shrink) : 0,
+                     of_table = profile_.model.vocab_size * row,
+                     whole = std::min(values - of_table, described.whole_parameter_count / options_.shrink);
+  std::vector<ParameterSpec> specs;
+  const auto add = [&](std::vector<std::int64_t> shape, ParameterSpec::Share share) {
+    if (shape.front() > 0) specs.push_back({.names = {}, .shape = std::move(shape), .matrix = true, .share = share});
+  };
+  if (row > 0) add({profile_.model.vocab_size, row}, ParameterSpec::Share::rows);
+  add({values - of_table - whole}, ParameterSpec::Share::rows);
+  add({whole}, ParameterSpec::Share::whole);
   LayerState state =
       make_layer_state(specs, {options_.tensors.dtype().toScalarType(), options_.tensors.dtype().toScalarType()},
-                       options_.tensors.device(), trains, optimizer_moments(options_.optimizer));
+                       options_.tensors.device(), trains, optimizer_moments(options_.optimizer), slice);
   state.weights.fill_(layer + 1);
   return state;
 }

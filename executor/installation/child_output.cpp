@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <thread>
 
 #include "profiles/descriptor.h"
 #include "profiles/error.h"
@@ -41,17 +42,27 @@ void read_some(Descriptor& pipe, std::string& text) {
   }
 }
 
-/// Reads both until their ends. False where that takes longer than until `deadline`.
-bool read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock::time_point deadline) {
+/// Reads both until their ends, or until `deadline`.
+void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock::time_point deadline) {
   while (output.is_open() || errors.is_open()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
+    if (left <= 0) return;
     std::array<pollfd, 2> pipes{pollfd{output.number(), POLLIN, 0}, pollfd{errors.number(), POLLIN, 0}};
-    if (poll(pipes.data(), pipes.size(), static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    if (poll(pipes.data(), pipes.size(), static_cast<int>(left)) < 0 && errno != EINTR) return;
     if (pipes[0].revents) read_some(output, child.output);
     if (pipes[1].revents) read_some(errors, child.errors);
   }
-  return true;
+}
+
+/// A child may close its streams and stay. False where it has not ended at `deadline`; one look is always taken.
+bool has_ended_by(Clock::time_point deadline, pid_t child, int& status) {
+  constexpr std::chrono::milliseconds kBetweenLooks{1};
+  while (true) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
 }
 
 [[noreturn]] void become(char* const* arguments, char* const* environment, int output, int errors) {
@@ -94,10 +105,15 @@ ChildOutput output_of(const std::vector<std::string>& command, const std::map<st
   if (child < 0) throw RuntimeFailure(fmt::format("{}: cannot be started: {}", command.at(0), system_reason(errno)));
   output.writing.close();
   errors.writing.close();
+  const Clock::time_point deadline = Clock::now() + limit;
   ChildOutput result;
-  if (!read_all(output.reading, errors.reading, result, Clock::now() + limit)) kill(child, SIGKILL);
+  read_all(output.reading, errors.reading, result, deadline);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  result.timed_out = !has_ended_by(deadline, child, status);
+  if (result.timed_out) {
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

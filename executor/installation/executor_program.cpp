@@ -1,6 +1,7 @@
 #include "executor/installation/executor_program.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <system_error>
 
 namespace frostpipe {
@@ -35,6 +36,11 @@ std::string library_path(const ExecutorProgram& executor, const Torch& torch, co
   const auto has_libstdcxx = [](const fs::path& folder) { return fs::exists(folder / "libstdc++.so.6"); };
   if (std::ranges::none_of(system_folders, has_libstdcxx)) path += ":" + (executor.file.parent_path() / "gcc").string();
   return path;
+}
+
+std::string library_path(const ExecutorProgram& executor, const Torch& torch) {
+  const char* const present = std::getenv("LD_LIBRARY_PATH");
+  return library_path(executor, torch, present ? present : "", system_library_folders());
 }
 
 }  // namespace frostpipe

@@ -26,6 +26,9 @@ std::vector<std::filesystem::path> system_library_folders();
 /// that came along if the system has none. Its own are newer wherever those that came along, which ask for the C
 /// library that they were built with, can be loaded at all; and other libraries of the system may need them.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch, const std::string& present,
-                         const std::vector<std::filesystem::path>& system_folders = system_library_folders());
+                         const std::vector<std::filesystem::path>& system_folders);
+
+/// The same for an executor that this process starts or becomes: of its own LD_LIBRARY_PATH, and of this system.
+std::string library_path(const ExecutorProgram& executor, const Torch& torch);
 
 }  // namespace frostpipe

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
@@ -14,9 +13,6 @@ namespace frostpipe {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A network's file system may take long to start Python from.
-constexpr std::chrono::seconds kPythonLimit{60};
 
 /// Finds the folder without importing it, which would take seconds. What lies in the current folder is no torch.
 constexpr const char* kFindInPython =
@@ -54,12 +50,16 @@ void consider(const fs::path& folder, const std::string& named_by, std::string_v
   search.found = Torch{.folder = unreadable ? folder : real, .version = version, .named_by = named_by};
 }
 
-void consider_python(const std::string& python, std::string_view wanted, TorchSearch& search) {
-  const ChildOutput child = output_of({python, "-c", kFindInPython}, {}, kPythonLimit);
+void consider_python(const TorchPlaces& places, std::string_view wanted, TorchSearch& search) {
+  const std::string& python = places.python;
+  const ChildOutput child = output_of({python, "-c", kFindInPython}, {}, places.python_limit);
   std::string folder = child.output;  // its last line: what a start of Python prints besides comes before
   if (folder.ends_with('\n')) folder.pop_back();
   folder.erase(0, folder.rfind('\n') + 1);
-  if (child.exit_code == 127) {
+  if (child.timed_out) {
+    search.looked_at.push_back(
+        fmt::format("{} had not ended after {} s, and was killed", python, places.python_limit.count()));
+  } else if (child.exit_code == 127) {
     search.looked_at.push_back(python + " cannot be started");
   } else if (child.exit_code != 0) {
     search.looked_at.push_back(fmt::format("{} cannot look for its torch (exit code {})", python, child.exit_code));
@@ -98,7 +98,7 @@ TorchSearch find_torch(const TorchPlaces& places, std::string_view version) {
     return search;
   }
   search.looked_at.push_back("TORCH_ROOT is not set");
-  consider_python(places.python, version, search);
+  consider_python(places, version, search);
   if (!search.found) consider_prefix(places.prefix, version, search);
   return search;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ struct Torch {
 struct TorchPlaces {
   std::optional<std::string> torch_root;  // nothing else is looked at where it is given
   std::string python = "python3";         // the torch that it imports
+  std::chrono::seconds python_limit{60};  // a network's file system may take long to start it from
   std::filesystem::path prefix;           // of the installed folder: PREFIX/lib/torch, else PREFIX/lib
 };
 

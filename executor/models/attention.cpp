@@ -57,9 +57,16 @@ at::Tensor joined(const at::Tensor& heads) {
   return heads.transpose(1, 2).reshape({-1, heads.size(1) * heads.size(3)});
 }
 
-at::Tensor attend_group(const TransformerConfig& config, int layer, const Heads& heads, const EqualLengths& group,
-                        const at::Tensor& dropout_keys, bool is_causal) {
-  if (!dropout_keys.defined() || config.dropout == 0)
+/// What is dropped of attention's weights.
+struct AttentionDropout {
+  int layer = 0;
+  std::int64_t first_head = 0;
+  at::Tensor keys;  // of the batch's samples; undefined: nothing is dropped
+};
+
+at::Tensor attend_group(const TransformerConfig& config, const Heads& heads, const EqualLengths& group,
+                        const AttentionDropout& dropout, bool is_causal) {
+  if (!dropout.keys.defined() || config.dropout == 0)
     return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
                                             is_causal);
   at::Tensor scores =
@@ -68,8 +75,8 @@ at::Tensor attend_group(const TransformerConfig& config, int layer, const Heads&
     const at::Tensor later = at::ones({group.length, group.length}, scores.options().dtype(at::kBool)).triu(1);
     scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
   }
-  const at::Tensor keys = dropout_keys.narrow(0, group.first_sample, group.samples);
-  return at::matmul(drop_attention(config, layer, scores.softmax(-1), keys), heads.value);
+  const at::Tensor keys = dropout.keys.narrow(0, group.first_sample, group.samples);
+  return at::matmul(drop_attention(config, dropout.layer, scores.softmax(-1), keys, dropout.first_head), heads.value);
 }
 
 /// What of a packed input or output belongs to a group.
@@ -157,18 +164,20 @@ std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
   return groups;
 }
 
-AttentionInput attention_input(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
-                               const NeededTokens& needed, const TensorRanks& ranks) {
-  if (needed.all()) return {.query = project_columns(x, weight, bias, ranks)};
+AttentionInput attention_input(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
+                               const Parameter& bias, const NeededTokens& needed, const TensorRanks& ranks) {
+  const std::int64_t first_head = slice_of(ranks).begin_in(config.num_attention_heads);
+  if (needed.all()) return {.query = project_columns(x, weight, bias, ranks), .first_head = first_head};
   const std::int64_t hidden = weight.value.size(0) / 3;
   const at::Tensor copied = copy_to(ranks, x);  // once: one sum for both products
   return {.query = project(needed.of(copied), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
-          .key_value = project(copied, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden))};
+          .key_value = project(copied, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden)),
+          .first_head = first_head};
 }
 
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
                   bool is_causal) {
-  if (batch.sliced) return attend_slice(config, layer, input.query, batch);
+  if (batch.sliced) return attend_slice(config, layer, input, batch);
   if (input.key_value.defined()) is_causal = false;  // one token sees its whole sample, the last one of GPT-2's too
   const bool drops = batch.dropout_keys.defined() && config.dropout > 0;
   return input.query.is_cpu() && !drops ? attend_in_one(config, input, batch, is_causal)
@@ -183,6 +192,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
     samples.push_back(group.samples);
     tokens.push_back(group.tokens());
   }
+  const AttentionDropout dropout{layer, input.first_head, batch.dropout_keys};
   const bool has_one_query = input.key_value.defined();
   const std::vector<at::Tensor> queries = input.query.split_with_sizes(has_one_query ? samples : tokens);
   const std::vector<at::Tensor> others =
@@ -190,7 +200,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
   std::vector<at::Tensor> parts;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Heads heads = heads_of({queries[i], others[i]}, groups[i], num_heads_of(config, input));
-    parts.push_back(joined(attend_group(config, layer, heads, groups[i], batch.dropout_keys, is_causal)));
+    parts.push_back(joined(attend_group(config, heads, groups[i], dropout, is_causal)));
   }
   return parts.size() == 1 ? parts.front() : at::cat(parts);
 }

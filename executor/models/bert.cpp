@@ -14,7 +14,7 @@ std::string block_name(int block) { return "bert.encoder.layer." + std::to_strin
 
 std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
   const std::string e = "bert.embeddings.";
-  return {table_spec(e + "word_embeddings.weight", c.vocab_size, c.hidden_size),
+  return {by_rows(table_spec(e + "word_embeddings.weight", c.vocab_size, c.hidden_size)),
           table_spec(e + "position_embeddings.weight", c.max_position_embeddings, c.hidden_size),
           table_spec(e + "token_type_embeddings.weight", c.type_vocab_size, c.hidden_size),
           scale_spec(e + "LayerNorm.weight", c.hidden_size), bias_spec({e + "LayerNorm.bias"}, c.hidden_size)};
@@ -33,14 +33,7 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
-  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
-  const std::string b = block_name(block);
-  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
-          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
-          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
-          bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "output.LayerNorm.weight", h),
-          bias_spec({b + "output.LayerNorm.bias"}, h)};
+  return dense_mlp_specs(c, block_name(block), "output.LayerNorm");
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
@@ -51,16 +44,19 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
           bias_spec({"bert.pooler.dense.bias"}, h), bias_spec({"classifier.bias"}, c.num_labels)};
 }
 
-at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch,
+                 const TensorRanks& ranks) {
   const at::Tensor types = batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
-  const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device())) + types;
+  const at::Tensor words = look_up_shared(p[0], c.vocab_size, batch.input, ranks);
+  const at::Tensor sum = words + look_up(p[1], positions(batch, batch.input.device())) + types;
   return apply_dropout(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
+  const at::Tensor joined =
+      attend(c, layer, attention_input(c, x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
   const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch);
   return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }
@@ -74,7 +70,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 }
 
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                const MicroBatch& batch) {
+                const MicroBatch& batch, const TensorRanks&) {
   if (c.task == Task::question_answering) return project(x, p[0], p[1]);
   const at::Tensor pooled = at::tanh(project(class_tokens(c, x, batch), p[0], p[2]));
   return project(apply_dropout(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);

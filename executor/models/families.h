@@ -10,13 +10,13 @@ struct FamilyOfModels {
   std::vector<ParameterSpec> (*attention_parameters)(const TransformerConfig&, int block);
   std::vector<ParameterSpec> (*mlp_parameters)(const TransformerConfig&, int block);
   std::vector<ParameterSpec> (*head_parameters)(const TransformerConfig&);
-  at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&);
+  at::Tensor (*embed)(const TransformerConfig&, std::span<const Parameter>, const MicroBatch&, const TensorRanks&);
   at::Tensor (*attention)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                           const MicroBatch&, const TensorRanks&);
   at::Tensor (*mlp)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
                     const MicroBatch&, const TensorRanks&);
   at::Tensor (*head)(const TransformerConfig&, int layer, std::span<const Parameter>, const at::Tensor& x,
-                     const MicroBatch&);
+                     const MicroBatch&, const TensorRanks&);
 };
 
 extern const FamilyOfModels kBert, kVit, kGpt2;
@@ -35,5 +35,9 @@ ParameterSpec by_columns(ParameterSpec spec);
 /// By attention's heads: query, key and value stacked along the rows, and the columns that take what the heads give.
 ParameterSpec by_rows_of_heads(const TransformerConfig& config, ParameterSpec spec);
 ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec spec);
+
+/// The MLP's, by the names that BERT and ViT have in common: `block` begins them all, `norm` is that of its norm.
+std::vector<ParameterSpec> dense_mlp_specs(const TransformerConfig& config, const std::string& block,
+                                           const std::string& norm);
 
 }  // namespace frostpipe

@@ -18,6 +18,7 @@
 #include "executor/data/random_numbers.h"
 #include "executor/device/to_device.h"
 #include "executor/models/products.h"
+#include "executor/models/vocabulary/vocabulary.h"
 #include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
@@ -177,6 +178,13 @@ at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
              : at::embedding(table.value, ids);
 }
 
+at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
+                          const TensorRanks& ranks) {
+  if (!ranks) return look_up(table, ids);
+  const OwnTokens own = own_tokens(ids, first_own_row(vocab_size, ranks), table.value.size(0));
+  return SumOverTensorRanks::apply(look_up(table, own.rows).masked_fill(own.elsewhere.unsqueeze(1), 0), ranks);
+}
+
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
                       const Parameter& bias) {
   return at::layer_norm(x, {config.hidden_size}, weight.value.to(x.scalar_type()), bias.value.to(x.scalar_type()),
@@ -227,20 +235,22 @@ at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite
   return dropped(config, layer, site, x, batch.dropout_keys, values);
 }
 
-at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
-                          const at::Tensor& keys) {
-  const std::vector<SampleValues> values(keys.numel(), SampleValues{0, weights.numel() / keys.numel()});
+at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights, const at::Tensor& keys,
+                          std::int64_t first_head) {
+  const std::int64_t count = weights.numel() / keys.numel(), of_head = count / weights.size(1);
+  const std::vector<SampleValues> values(keys.numel(), SampleValues{first_head * of_head, count});
   return dropped(config, layer, DropoutSite::attention, weights, keys, values);
 }
 
-at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const TokenRange& queries,
-                                   std::int64_t length, const at::Tensor& keys) {
-  const std::int64_t samples = keys.numel(), heads = config.num_attention_heads;
-  const at::Tensor kept = at::empty({samples, heads, queries.count(), queries.end}, at::kFloat);
+at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const HeadRange& heads,
+                                   const SliceQueries& slice, const at::Tensor& keys) {
+  const std::int64_t samples = keys.numel(), length = slice.length;
+  const TokenRange& queries = slice.queries;
+  const at::Tensor kept = at::empty({samples, heads.count, queries.count(), queries.end}, at::kFloat);
   const Draw draw(config, layer, DropoutSite::attention, keys);
   float* out = kept.data_ptr<float>();
   for (std::int64_t sample = 0; sample < samples; ++sample)
-    for (std::int64_t head = 0; head < heads; ++head)
+    for (std::int64_t head = heads.first; head < heads.first + heads.count; ++head)
       for (std::int64_t query = queries.begin; query < queries.end; ++query)
         out = draw.write(sample, {(head * length + query) * length, queries.end}, out);
   return kept;

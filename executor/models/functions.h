@@ -25,6 +25,11 @@ at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x);
 /// Rows of a table, whose backward adds rows into the table's gradient. [..] -> [.., hidden]
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 
+/// The same of a table with a row for each of `vocab_size` tokens that tensor ranks share by rows: the sum of what each
+/// finds in its own, to which alone its backward adds. [tokens] -> [tokens, hidden]
+at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
+                          const TensorRanks& ranks);
+
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
                       const Parameter& bias);
 
@@ -64,13 +69,24 @@ enum class DropoutSite { attention = 0, output = 1 };
 at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                          const MicroBatch& batch);
 
-/// The same of attention's weights, [samples, heads, queries, tokens]. `keys`: one of each sample.
-at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights,
-                          const at::Tensor& keys);
+/// The same of attention's weights, [samples, heads, queries, tokens], of heads from `first_head` on. `keys`: one of
+/// each sample.
+at::Tensor drop_attention(const TransformerConfig& config, int layer, const at::Tensor& weights, const at::Tensor& keys,
+                          std::int64_t first_head);
 
-/// 1 where drop_attention keeps a weight, 0 where not, of `queries` of samples of `length` tokens that look at tokens
-/// [0, queries.end): [samples, heads, queries, tokens] float32 on the host.
-at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const TokenRange& queries,
-                                   std::int64_t length, const at::Tensor& keys);
+/// Heads [first, first + count) of a layer.
+struct HeadRange {
+  std::int64_t first = 0, count = 0;
+};
+
+/// Tokens of samples of `length` tokens that look at tokens [0, queries.end).
+struct SliceQueries {
+  TokenRange queries;
+  std::int64_t length = 0;
+};
+
+/// 1 where drop_attention keeps a weight, 0 where not: [samples, heads, queries, tokens] float32 on the host.
+at::Tensor attention_kept_of_slice(const TransformerConfig& config, int layer, const HeadRange& heads,
+                                   const SliceQueries& slice, const at::Tensor& keys);
 
 }  // namespace frostpipe

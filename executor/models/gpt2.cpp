@@ -28,7 +28,7 @@ ParameterSpec adding_spec(const TransformerConfig& c, std::string name, std::int
 }
 
 std::vector<ParameterSpec> embedding_parameters(const TransformerConfig& c) {
-  return {table_spec("transformer.wte.weight", c.vocab_size, c.hidden_size),
+  return {by_rows(table_spec("transformer.wte.weight", c.vocab_size, c.hidden_size)),
           table_spec("transformer.wpe.weight", c.max_position_embeddings, c.hidden_size)};
 }
 
@@ -59,7 +59,7 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
   const ParameterSpec scale = scale_spec("transformer.ln_f.weight", h), shift = bias_spec({"transformer.ln_f.bias"}, h);
   switch (c.task) {
     case Task::causal_language_modeling:
-      return {matrix_spec({"lm_head.weight"}, c.vocab_size, h), scale, shift};
+      return {by_rows(matrix_spec({"lm_head.weight"}, c.vocab_size, h)), scale, shift};
     case Task::question_answering:
       return {matrix_spec({"qa_outputs.weight"}, 2, h), scale, shift, bias_spec({"qa_outputs.bias"}, 2)};
     default:
@@ -67,16 +67,18 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
   }
 }
 
-at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
-  const at::Tensor sum = look_up(p[0], batch.input) + look_up(p[1], positions(batch, batch.input.device()));
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch,
+                 const TensorRanks& ranks) {
+  const at::Tensor sum =
+      look_up_shared(p[0], c.vocab_size, batch.input, ranks) + look_up(p[1], positions(batch, batch.input.device()));
   return apply_dropout(c, 0, DropoutSite::output, sum.to(batch.type), batch);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks),
-                                   batch, /*is_causal=*/true);
+  const at::Tensor joined = attend(
+      c, layer, attention_input(c, layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks), batch, /*is_causal=*/true);
   return needed.spread(needed.of(x) +
                        apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch));
 }
@@ -91,11 +93,15 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
-                const MicroBatch& batch) {
-  if (c.task != Task::sequence_classification) {
-    return project(layer_norm(c, x, p[1], p[2]), p[0], c.task == Task::question_answering ? p[3] : Parameter{});
+                const MicroBatch& batch, const TensorRanks& ranks) {
+  switch (c.task) {
+    case Task::causal_language_modeling:
+      return project_columns(layer_norm(c, x, p[1], p[2]), p[0], Parameter{}, ranks);
+    case Task::question_answering:
+      return project(layer_norm(c, x, p[1], p[2]), p[0], p[3]);
+    default:
+      return project(layer_norm(c, class_tokens(c, x, batch), p[1], p[2]), p[0], Parameter{});
   }
-  return project(layer_norm(c, class_tokens(c, x, batch), p[1], p[2]), p[0], Parameter{});
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "executor/models/layer_images.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty.h>
 
 #include "executor/device/memory_meter.h"
+#include "executor/models/shards.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -18,36 +19,40 @@ ImageTensor image_tensor(const char* name, const at::Tensor& tensor, bool change
       name, stored_type(*host), host->numel(), {static_cast<const std::byte*>(host->data_ptr()), host->nbytes()}, host};
 }
 
-/// The stored values, on the host.
-at::Tensor stored(const SafetensorsFile& file, const std::string& place, const char* name, const at::Tensor& like) {
-  const StoredTensor& tensor = file.tensor(name, {like.numel()});
-  if (tensor.dtype != stored_type(like))
-    throw InvalidInput(place + ": tensor " + name, std::string("must have dtype ") + stored_type(like), tensor.dtype);
-  const at::Tensor values = at::empty_like(like, at::kCPU);
+/// Of the stored values, on the host, what is held of the layer.
+at::Tensor stored(const SafetensorsFile& file, const std::string& place, const char* name, const LayerState& held) {
+  const StoredTensor& tensor = file.tensor(name, {count_of(held.whole, ShardOfLayer{})});
+  const char* const type = stored_type(held.weights);
+  if (tensor.dtype != type)
+    throw InvalidInput(place + ": tensor " + name, std::string("must have dtype ") + type, tensor.dtype);
+  const at::Tensor values = at::empty({tensor.shape.front()}, at::TensorOptions().dtype(held.weights.scalar_type()));
   std::memcpy(values.data_ptr(), tensor.data.data(), tensor.data.size());
-  return values;
+  return held.slice == TensorSlice{} ? values : taken(held.whole, values, {}, {.slice = held.slice});
 }
 
 }  // namespace
 
-LayerImage image_of(int layer, const LayerState& state) {
-  const at::NoGradGuard no_grad;
-  const UncountedMemory outside_the_device;
-  LayerImage image{.layer = layer, .frozen = !state.trains(), .tensors = {}};
-  image.tensors.push_back(image_tensor("weights", state.weights.detach(), state.trains()));
-  if (state.older.weights.defined()) image.tensors.push_back(image_tensor("older_weights", state.older.weights, true));
-  if (!state.first_moment.defined()) return image;
-  image.tensors.push_back(image_tensor("first_moment", state.first_moment, true));
-  image.tensors.push_back(image_tensor("second_moment", state.second_moment, true));
-  return image;
+std::vector<StoredValues> stored_values(const LayerState& state) {
+  std::vector<StoredValues> values{{"weights", state.weights.detach()}};
+  if (state.older.weights.defined()) values.push_back({"older_weights", state.older.weights});
+  if (!state.first_moment.defined()) return values;
+  values.push_back({"first_moment", state.first_moment});
+  values.push_back({"second_moment", state.second_moment});
+  return values;
 }
 
-LayerImage image_of(int layer, const OffloadedMoments& offloaded) {
-  return {.layer = layer,
-          .frozen = true,
-          .tensors = {image_tensor("weights", offloaded.weights, false),
-                      image_tensor("first_moment", offloaded.first_moment, false),
-                      image_tensor("second_moment", offloaded.second_moment, false)}};
+std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded) {
+  return {{"weights", offloaded.weights},
+          {"first_moment", offloaded.first_moment},
+          {"second_moment", offloaded.second_moment}};
+}
+
+LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen) {
+  const at::NoGradGuard no_grad;
+  const UncountedMemory outside_the_device;
+  LayerImage image{.layer = layer, .frozen = frozen, .tensors = {}};
+  for (const auto& [name, values] : whole) image.tensors.push_back(image_tensor(name, values, !frozen));
+  return image;
 }
 
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
@@ -55,22 +60,24 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
   const at::NoGradGuard no_grad;
   const SafetensorsFile file = open_layer(checkpoint, layer);
   const std::string place = (checkpoint.folder / layer_file_name(layer)).string();
-  state.weights.copy_(stored(file, place, "weights", state.weights));
+  state.weights.copy_(stored(file, place, "weights", state));
   if (state.trains() && file.tensors().contains("older_weights")) {
     keep_older_weights(state);
-    state.older.weights.copy_(stored(file, place, "older_weights", state.weights));
+    state.older.weights.copy_(stored(file, place, "older_weights", state));
   }
   const bool has_moments = file.tensors().contains("first_moment");
   if (num_moments == 0 || (!state.trains() && !has_moments)) return;
   if (state.trains()) {
-    state.first_moment.copy_(stored(file, place, "first_moment", state.weights));
-    state.second_moment.copy_(stored(file, place, "second_moment", state.weights));
+    state.first_moment.copy_(stored(file, place, "first_moment", state));
+    state.second_moment.copy_(stored(file, place, "second_moment", state));
     return;
   }
   const UncountedMemory outside_the_device;
-  offloaded[layer] = {stored(file, place, "first_moment", state.weights),
-                      stored(file, place, "second_moment", state.weights),
-                      stored(file, place, "weights", state.weights)};
+  offloaded[layer] = {.first_moment = stored(file, place, "first_moment", state),
+                      .second_moment = stored(file, place, "second_moment", state),
+                      .weights = stored(file, place, "weights", state),
+                      .whole = state.whole,
+                      .slice = state.slice};
 }
 
 }  // namespace frostpipe

@@ -7,13 +7,20 @@
 
 namespace frostpipe {
 
-/// A layer as a checkpoint keeps it. Tensors that training changes are copied, the others shared.
-LayerImage image_of(int layer, const LayerState& state);
-LayerImage image_of(int layer, const OffloadedMoments& offloaded);
+/// What a checkpoint keeps of a layer, flat, by the names that it has there.
+struct StoredValues {
+  const char* name;
+  at::Tensor values;
+};
+std::vector<StoredValues> stored_values(const LayerState& state);
+std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded);
 
-/// Fills the layer's weights and, where it trains, its moments and the older weights that the file may have; moments
-/// that it does not use now are offloaded. `num_moments`: optimizer_moments. Throws InvalidInput if the file lacks a
-/// tensor or has it in another size or type.
+/// A whole layer as a checkpoint keeps it. `frozen`: training changes it no more; else its values are copied.
+LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen);
+
+/// Of a file, which has the whole layer, what the rank holds. Fills the layer's weights and, where it trains, its
+/// moments and the older weights that the file may have; moments that it does not use now are offloaded. `num_moments`:
+/// optimizer_moments. Throws InvalidInput if the file lacks a tensor or has it in another size or type.
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
                    std::map<int, OffloadedMoments>& offloaded);
 

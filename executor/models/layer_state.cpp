@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "executor/device/memory_meter.h"
+#include "executor/models/shards.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -119,10 +120,13 @@ LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype) {
           .frozen = frozen_dtype ? scalar_type(*frozen_dtype) : computed};
 }
 
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
-                            bool trains, int num_moments) {
+LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const LayerTypes& types, const at::Device& device,
+                            bool trains, int num_moments, const TensorSlice& slice) {
   const at::TensorOptions options = at::TensorOptions().dtype(types.kept).device(device);
   LayerState state;
+  state.whole = whole;
+  state.slice = slice;
+  const std::vector<ParameterSpec> specs = cut(whole, slice);
   std::int64_t count = 0;
   for (const ParameterSpec& spec : specs) {
     if (spec.share != ParameterSpec::Share::whole) state.shared.push_back({count, spec.count()});
@@ -140,8 +144,9 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const Layer
   return state;
 }
 
-void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
+void compute_in(LayerState& state, at::ScalarType type) {
   FROSTPIPE_CHECK(!state.trains(), "only frozen layers change their type");
+  const std::vector<ParameterSpec> specs = cut(state.whole, state.slice);
   state.rounded = make_rounded(state.weights, specs, type);
   state.parameters = make_parameters(state.weights, state.rounded, state.gradients, shapes_of(specs, state.rounded));
   round_weights(state);
@@ -160,9 +165,10 @@ void round_weights(LayerState& state) {
   round_version(state.older.weights, state.older.rounded, state.older.parameters);
 }
 
-std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs) {
+std::vector<at::Tensor> kept_parameters(const LayerState& state) {
   std::vector<at::Tensor> kept;
-  for (const Parameter& parameter : make_parameters(state.weights, {}, {}, shapes_of(specs, {})))
+  for (const Parameter& parameter :
+       make_parameters(state.weights, {}, {}, shapes_of(cut(state.whole, state.slice), {})))
     kept.push_back(parameter.value);
   return kept;
 }
@@ -171,9 +177,11 @@ OffloadedMoments freeze(LayerState& state) {
   OffloadedMoments offloaded;
   if (state.first_moment.defined()) {
     const UncountedMemory outside_the_device;
-    offloaded = {state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-                 state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-                 state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true)};
+    offloaded = {.first_moment = state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+                 .second_moment = state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+                 .weights = state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+                 .whole = state.whole,
+                 .slice = state.slice};
   }
   for (Parameter& parameter : state.parameters) {
     parameter.value.requires_grad_(false);

@@ -38,8 +38,9 @@ struct LayerState {
   /// Where updates are delayed by one: the version before the last update, which an iteration computes its gradients
   /// with. They are views of the same `gradients`.
   WeightVersion older;
-  TensorSlice slice;              // of what tensor ranks share of the layer
-  std::vector<FlatRange> shared;  // that part; all other values are the same on every tensor rank
+  std::vector<ParameterSpec> whole;  // the layer's parameters before tensor ranks share them
+  TensorSlice slice;                 // the part of what they share that is here, see shards.h
+  std::vector<FlatRange> shared;     // that part; all other values are the same on every tensor rank
   bool trains() const { return gradients.defined(); }
 };
 
@@ -48,6 +49,8 @@ struct LayerState {
 struct OffloadedMoments {
   at::Tensor first_moment, second_moment;
   at::Tensor weights;
+  std::vector<ParameterSpec> whole;  // as the layer's
+  TensorSlice slice;
 };
 
 /// Types of a layer's tensors.
@@ -60,13 +63,13 @@ struct LayerTypes {
 /// bfloat16 keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
-/// Weights uninitialised, gradients and moments zero (moments only for AdamW). `specs`: what the rank holds, see
-/// parameters_of in shards.h.
-LayerState make_layer_state(const std::vector<ParameterSpec>& specs, const LayerTypes& types, const at::Device& device,
-                            bool trains, int num_moments);
+/// Weights uninitialised, gradients and moments zero (moments only for AdamW). `whole`: the layer's parameters, of
+/// which the rank holds `slice`.
+LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const LayerTypes& types, const at::Device& device,
+                            bool trains, int num_moments, const TensorSlice& slice = {});
 
 /// From now on the projections of a frozen layer multiply in `type`, with matrices rounded now.
-void compute_in(LayerState& state, const std::vector<ParameterSpec>& specs, at::ScalarType type);
+void compute_in(LayerState& state, at::ScalarType type);
 
 /// From now on updates are delayed by one; both versions of the weights are equal at first.
 void keep_older_weights(LayerState& state);
@@ -79,8 +82,8 @@ inline const std::vector<Parameter>& used_parameters(const LayerState& state) {
   return state.older.weights.defined() ? state.older.parameters : state.parameters;
 }
 
-/// Parameters as they are kept, in parameters_of's shapes.
-std::vector<at::Tensor> kept_parameters(const LayerState& state, const std::vector<ParameterSpec>& specs);
+/// Parameters as they are kept, in the shapes of what is here of them.
+std::vector<at::Tensor> kept_parameters(const LayerState& state);
 
 /// Drops gradients and the older weights, and returns the moments.
 OffloadedMoments freeze(LayerState& state);

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "profiles/error.h"
@@ -43,9 +44,9 @@ void for_each_common(const std::vector<ParameterSpec>& layer, const at::Tensor& 
   for (const ParameterSpec& spec : layer) {
     const CutAxis axis = axis_of(spec);
     const std::int64_t length = axis.length_of(held), count = axis.outer * length * axis.inner;
-    if (axis.is_shared || part.with_whole) {
+    const std::int64_t part_length = axis.length_of(part.slice);
+    if (part_length > 0 && (axis.is_shared || part.with_whole)) {
       const std::int64_t begin = axis.begin_of(part.slice) - axis.begin_of(held);
-      const std::int64_t part_length = axis.length_of(part.slice);
       FROSTPIPE_CHECK(begin >= 0 && begin + part_length <= length, "a part of a layer lies within what is held of it");
       const std::int64_t part_count = axis.outer * part_length * axis.inner;
       visit(flat.narrow(0, offset, count).view({axis.outer, length, axis.inner}).narrow(1, begin, part_length),
@@ -55,6 +56,11 @@ void for_each_common(const std::vector<ParameterSpec>& layer, const at::Tensor& 
     offset += count;
   }
   FROSTPIPE_CHECK(offset == flat.numel(), "a rank holds its part of every parameter of a layer");
+}
+
+/// What the part brings: all that it holds, if it is the first, else only what tensor ranks share.
+ShardOfLayer brought_by(const LayerCollection& collection, std::size_t part) {
+  return {.slice = collection.parts[part].slice, .with_whole = part == 0};
 }
 
 }  // namespace
@@ -70,10 +76,9 @@ ParameterSpec cut(ParameterSpec whole, const TensorSlice& slice) {
   return whole;
 }
 
-std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer, const TensorSlice& slice) {
-  std::vector<ParameterSpec> specs = parameters_of(config, layer);
-  for (ParameterSpec& spec : specs) spec = cut(std::move(spec), slice);
-  return specs;
+std::vector<ParameterSpec> cut(std::vector<ParameterSpec> whole, const TensorSlice& slice) {
+  for (ParameterSpec& spec : whole) spec = cut(std::move(spec), slice);
+  return whole;
 }
 
 std::int64_t count_of(const std::vector<ParameterSpec>& layer, const ShardOfLayer& part) {
@@ -100,6 +105,36 @@ void put(const std::vector<ParameterSpec>& layer, at::Tensor flat, const TensorS
   for_each_common(layer, flat, held, part, [&](const at::Tensor& view, std::int64_t offset, std::int64_t count) {
     view.copy_(values.narrow(0, offset, count).view(view.sizes()));
   });
+}
+
+at::Tensor collect(const LayerCollection& collection, const at::Tensor& own, at::ScalarType type, Group& group) {
+  const at::NoGradGuard no_grad;
+  const int self = group.self();
+  const std::vector<LayerPart>& parts = collection.parts;
+  FROSTPIPE_CHECK(!parts.empty(), "somebody holds the layer");
+  const bool has_part = std::ranges::any_of(parts, [&](const LayerPart& part) { return part.rank == self; });
+  const at::Tensor host = has_part ? own.detach().to(at::kCPU, type) : at::Tensor();
+  if (parts.size() == 1 && parts.front().rank == self && self == collection.to_rank) return host;
+  at::Tensor whole;
+  if (self == collection.to_rank)
+    whole = at::empty({count_of(collection.whole, ShardOfLayer{})}, at::TensorOptions().dtype(type));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const ShardOfLayer part = brought_by(collection, i);
+    if (count_of(collection.whole, part) == 0) continue;  // tensor ranks share nothing of this layer
+    const int tag = collection.tag + static_cast<int>(i);
+    at::Tensor values;
+    if (parts[i].rank == self) values = taken(collection.whole, host, parts[i].slice, part);
+    if (parts[i].rank != self && self == collection.to_rank) {
+      values = at::empty({count_of(collection.whole, part)}, at::TensorOptions().dtype(type));
+      group.receive(values, parts[i].rank, tag, collection.what).wait();
+    }
+    if (self == collection.to_rank) {
+      put(collection.whole, whole, {}, values, part);
+    } else if (parts[i].rank == self) {
+      group.send(values, collection.to_rank, tag, collection.what).wait();
+    }
+  }
+  return whole;
 }
 
 }  // namespace frostpipe

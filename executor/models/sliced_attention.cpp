@@ -29,6 +29,7 @@ using torch::autograd::variable_list;
 struct SliceSettings : torch::CustomClassHolder {
   TransformerConfig config;
   int layer = 0;
+  std::int64_t first_head = 0;
   std::vector<std::int64_t> lengths;  // of the whole samples
   TokenRange tokens;
   at::Tensor dropout_keys;  // undefined: nothing is dropped
@@ -122,7 +123,8 @@ Written written(const SliceSettings& settings, const Group& group, const SliceHe
   if (!settings.dropout_keys.defined()) return result;
   const at::Tensor keys = settings.dropout_keys.narrow(0, group.samples.first_sample, group.samples.samples);
   const at::Tensor kept =
-      attention_kept_of_slice(settings.config, settings.layer, group.tokens, group.samples.length, keys);
+      attention_kept_of_slice(settings.config, settings.layer, {settings.first_head, heads.query.size(1)},
+                              {.queries = group.tokens, .length = group.samples.length}, keys);
   result.scale = kept.to(scores.options()) / (1 - settings.config.dropout);
   return result;
 }
@@ -221,16 +223,17 @@ c10::intrusive_ptr<KeyValues> KeyValuesOfLayers::of(int layer) {
   return found;
 }
 
-at::Tensor attend_slice(const TransformerConfig& config, int layer, const at::Tensor& projected,
+at::Tensor attend_slice(const TransformerConfig& config, int layer, const AttentionInput& input,
                         const MicroBatch& batch) {
   auto settings = c10::make_intrusive<SliceSettings>();
   settings->config = config;
   settings->layer = layer;
+  settings->first_head = input.first_head;
   settings->lengths = batch.sliced->lengths;
   settings->tokens = batch.sliced->tokens;
   if (config.dropout > 0) settings->dropout_keys = batch.dropout_keys;
   settings->key_values = batch.sliced->key_values->of(layer);
-  return SlicedAttention::apply(projected, settings);
+  return SlicedAttention::apply(input.query, settings);
 }
 
 }  // namespace frostpipe

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "executor/models/transformer.h"
+#include "executor/models/attention.h"
 
 namespace frostpipe {
 
@@ -27,11 +27,11 @@ class KeyValuesOfLayers {
   std::map<int, c10::intrusive_ptr<KeyValues>> layers_;
 };
 
-/// Causal attention of a token slice: `projected` has query, key and value of its tokens side by side, [tokens,
+/// Causal attention of a token slice: `input.query` has query, key and value of its tokens side by side, [tokens,
 /// 3 hidden]; -> [tokens, hidden]. A token sees itself and those of its sample before it, in this slice and in the
 /// earlier ones, whose forwards must have come. The backwards must come in the opposite order. Computing a slice again
 /// in between changes nothing.
-at::Tensor attend_slice(const TransformerConfig& config, int layer, const at::Tensor& projected,
+at::Tensor attend_slice(const TransformerConfig& config, int layer, const AttentionInput& input,
                         const MicroBatch& batch);
 
 }  // namespace frostpipe

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "executor/device/to_device.h"
+#include "executor/models/vocabulary/vocabulary.h"
 
 namespace frostpipe {
 namespace {
@@ -27,24 +28,27 @@ at::Tensor precise(const at::Tensor& logits) {
 
 /// The token that each token is to predict: the next one of its sample, which may be of the next slice; kIgnored after
 /// the last. [tokens] Labels move, not logits: those are large, and are not copied.
-at::Tensor next_tokens(const MicroBatch& batch) {
+Targets next_tokens(const TransformerConfig& config, const MicroBatch& batch) {
   at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.labels.size(0) - 1), {0, 1}, kIgnored);
   const std::vector<std::int64_t>& lengths = batch.sliced ? batch.sliced->lengths : batch.lengths;
   std::vector<std::int64_t> last;
   std::int64_t offset = 0;
   for (const std::int64_t length : lengths) last.push_back((offset += length) - 1);
   next.index_fill_(0, to_device(at::tensor(last, at::kLong), next.device()), kIgnored);
-  if (!batch.sliced) return next;
-  return next.index_select(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), next.device()));
+  if (batch.sliced) next = next.index_select(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), next.device()));
+  return {.tokens = next, .vocab_size = config.vocab_size, .ignored = kIgnored};
 }
 
 /// Tokens of a sample that are predicted; 1 where there are none, as a divisor.
 std::int64_t num_predicted(std::int64_t length) { return std::max<std::int64_t>(1, length - 1); }
 
 /// Sum over the samples of the mean loss of their predicted tokens.
-at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, double label_smoothing) {
-  const at::Tensor losses =
-      at::cross_entropy_loss(precise(logits), next_tokens(batch), {}, at::Reduction::None, kIgnored, label_smoothing);
+at::Tensor causal_loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                           double label_smoothing, const TensorRanks& ranks) {
+  const Targets targets = next_tokens(config, batch);
+  const at::Tensor losses = ranks ? cross_entropies(precise(logits), targets, label_smoothing, ranks)
+                                  : at::cross_entropy_loss(precise(logits), targets.tokens, {}, at::Reduction::None,
+                                                           kIgnored, label_smoothing);
   std::vector<double> weights;
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     const std::int64_t whole = batch.sliced ? batch.sliced->lengths[i] : batch.lengths[i];
@@ -55,18 +59,29 @@ at::Tensor causal_loss_sum(const at::Tensor& logits, const MicroBatch& batch, do
 
 /// Loss, tokens predicted, tokens predicted rightly. One sample after the other: beside all logits there is room for
 /// one's losses only.
-at::Tensor causal_answers(const at::Tensor& logits, const MicroBatch& batch) {
-  const at::Tensor labels = next_tokens(batch), hits = (logits.argmax(1) == labels).to(at::kDouble);
+at::Tensor causal_answers(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                          const TensorRanks& ranks) {
+  const Targets targets = next_tokens(config, batch);
   const std::vector<std::int64_t> offsets = batch.offsets();
+  std::vector<at::Tensor> own;
+  for (std::int64_t i = 0; i < batch.size(); ++i) {
+    const auto of_sample = [&](const at::Tensor& all) { return all.narrow(0, offsets[i], batch.lengths[i]); };
+    own.push_back(own_predictions(precise(of_sample(logits)),
+                                  {of_sample(targets.tokens), targets.vocab_size, targets.ignored}, ranks));
+  }
+  const Predictions predictions = all_predictions(at::cat(own, 1), targets, ranks);
+  const at::Tensor losses = predictions.losses.to(at::kCPU),
+                   hits = (predictions.tokens == targets.tokens).to(at::kCPU, at::kDouble);
   at::Tensor answers = at::empty({batch.size(), 3}, at::kDouble);
   double* answer = answers.data_ptr<double>();
   for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const std::int64_t begin = offsets[i], length = batch.lengths[i], count = num_predicted(length);
-    const at::Tensor loss = at::cross_entropy_loss(precise(logits.narrow(0, begin, length)),
-                                                   labels.narrow(0, begin, length), {}, at::Reduction::Sum, kIgnored);
-    *answer++ = loss.item<double>() / static_cast<double>(count);
-    *answer++ = static_cast<double>(count);
-    *answer++ = hits.narrow(0, begin, length).sum().item<double>();
+    const auto sum = [&](const at::Tensor& all) {
+      return all.narrow(0, offsets[i], batch.lengths[i]).sum().item<double>();
+    };
+    const auto count = static_cast<double>(num_predicted(batch.lengths[i]));
+    *answer++ = sum(losses) / count;
+    *answer++ = count;
+    *answer++ = sum(hits);
   }
   return answers;
 }
@@ -128,12 +143,13 @@ at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is
 
 }  // namespace
 
-at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch, double label_smoothing) {
-  switch (task) {
+at::Tensor loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                    double label_smoothing, const TensorRanks& tensor_ranks) {
+  switch (config.task) {
     case Task::question_answering:
       return end_losses(logits, batch).sum();
     case Task::causal_language_modeling:
-      return causal_loss_sum(logits, batch, label_smoothing);
+      return causal_loss_sum(config, logits, batch, label_smoothing, tensor_ranks);
     default:
       return at::cross_entropy_loss(precise(logits), batch.labels, {}, at::Reduction::Sum, kIgnored, label_smoothing);
   }
@@ -143,12 +159,13 @@ int answer_size(Task task) {
   return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 2;
 }
 
-at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch) {
+at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                      const TensorRanks& tensor_ranks) {
   switch (config.task) {
     case Task::question_answering:
       return best_spans(logits, batch, config.family == Family::bert);
     case Task::causal_language_modeling:
-      return causal_answers(logits, batch);
+      return causal_answers(config, logits, batch, tensor_ranks);
     default:
       return best_classes(logits);
   }

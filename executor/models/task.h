@@ -8,7 +8,11 @@ namespace frostpipe {
 /// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends;
 /// the mean over a text's tokens but the first. `label_smoothing`: the part of the target that is spread over all
 /// classes or tokens (not over an answer's ends).
-at::Tensor loss_sum(Task task, const at::Tensor& logits, const MicroBatch& batch, double label_smoothing);
+///
+/// Here and below `logits` are the head's, of a vocabulary that `tensor_ranks` share the own ones; all ranks get the
+/// same.
+at::Tensor loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                    double label_smoothing, const TensorRanks& tensor_ranks = {});
 
 /// Values that an answer consists of.
 int answer_size(Task task);
@@ -19,6 +23,7 @@ int answer_size(Task task);
 /// - Questions: first and last token of the best span of the second segment with at most 30 tokens, and its score (sum
 ///   of both logits); -1, -1, -inf without one.
 /// - Causal: the loss of the text, the number of predicted tokens, and how many of them are right.
-at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch);
+at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+                      const TensorRanks& tensor_ranks = {});
 
 }  // namespace frostpipe

@@ -76,6 +76,17 @@ ParameterSpec by_columns_of_heads(const TransformerConfig& config, ParameterSpec
   return spec;
 }
 
+std::vector<ParameterSpec> dense_mlp_specs(const TransformerConfig& config, const std::string& block,
+                                           const std::string& norm) {
+  const std::int64_t h = config.hidden_size, f = config.intermediate_size;
+  return {by_rows(matrix_spec({block + "intermediate.dense.weight"}, f, h)),
+          by_columns(matrix_spec({block + "output.dense.weight"}, h, f)),
+          by_rows(bias_spec({block + "intermediate.dense.bias"}, f)),
+          bias_spec({block + "output.dense.bias"}, h),
+          scale_spec(block + norm + ".weight", h),
+          bias_spec({block + norm + ".bias"}, h)};
+}
+
 const FamilyOfModels& family_of(const TransformerConfig& config) {
   switch (config.family) {
     case Family::bert:
@@ -125,7 +136,10 @@ Model model_of(const TransformerConfig& config, std::string name) {
       layer.name =
           "block." + std::to_string(*layer.block) + (layer.kind == LayerKind::attention ? ".attention" : ".mlp");
     }
-    for (const ParameterSpec& parameter : parameters_of(config, i)) layer.parameter_count += parameter.count();
+    for (const ParameterSpec& parameter : parameters_of(config, i)) {
+      layer.parameter_count += parameter.count();
+      if (parameter.share == ParameterSpec::Share::whole) layer.whole_parameter_count += parameter.count();
+    }
     model.layers.push_back(std::move(layer));
     if (i > 0) model.edges.push_back({i - 1, i});
   }
@@ -226,13 +240,13 @@ at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<c
   const FamilyOfModels& family = family_of(config);
   switch (kind_of(config, layer)) {
     case LayerKind::embedding:
-      return family.embed(config, parameters, batch);
+      return family.embed(config, parameters, batch, tensor_ranks);
     case LayerKind::attention:
       return family.attention(config, layer, parameters, input, batch, tensor_ranks);
     case LayerKind::mlp:
       return family.mlp(config, layer, parameters, input, batch, tensor_ranks);
     default:
-      return family.head(config, layer, parameters, input, batch);
+      return family.head(config, layer, parameters, input, batch, tensor_ranks);
   }
 }
 

@@ -139,7 +139,8 @@ struct Parameter {
 /// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.
 ///
-/// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them.
+/// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them,
+/// but that of the vocabulary's logits each has its own rows' ones alone.
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 

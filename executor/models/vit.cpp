@@ -38,14 +38,7 @@ std::vector<ParameterSpec> attention_parameters(const TransformerConfig& c, int 
 }
 
 std::vector<ParameterSpec> mlp_parameters(const TransformerConfig& c, int block) {
-  const std::int64_t h = c.hidden_size, f = c.intermediate_size;
-  const std::string b = block_name(block);
-  return {by_rows(matrix_spec({b + "intermediate.dense.weight"}, f, h)),
-          by_columns(matrix_spec({b + "output.dense.weight"}, h, f)),
-          by_rows(bias_spec({b + "intermediate.dense.bias"}, f)),
-          bias_spec({b + "output.dense.bias"}, h),
-          scale_spec(b + "layernorm_after.weight", h),
-          bias_spec({b + "layernorm_after.bias"}, h)};
+  return dense_mlp_specs(c, block_name(block), "layernorm_after");
 }
 
 std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
@@ -53,7 +46,8 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
           scale_spec("vit.layernorm.weight", c.hidden_size), bias_spec({"vit.layernorm.bias"}, c.hidden_size)};
 }
 
-at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch) {
+at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch,
+                 const TensorRanks&) {
   const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
   // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
   const at::Tensor patches = batch.input.to(batch.type)
@@ -69,8 +63,9 @@ at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Para
                      const MicroBatch& batch, const TensorRanks& ranks) {
   const Parameter bias = c.has_qkv_bias ? p[5] : Parameter{};
   const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(c, layer, attention_input(layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks),
-                                   batch, /*is_causal=*/false);
+  const at::Tensor joined =
+      attend(c, layer, attention_input(c, layer_norm(c, x, p[3], p[4]), p[0], bias, needed, ranks), batch,
+             /*is_causal=*/false);
   return needed.spread(needed.of(x) +
                        apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[2], ranks), batch));
 }
@@ -85,7 +80,7 @@ at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter>
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
-                const MicroBatch& batch) {
+                const MicroBatch& batch, const TensorRanks&) {
   return project(layer_norm(c, class_tokens(c, x, batch), p[2], p[3]), p[0], p[1]);
 }
 

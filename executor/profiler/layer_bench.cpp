@@ -68,17 +68,21 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 }
 
 LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-                       ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths)
+                       ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths,
+                       TensorRanks tensor_ranks)
     : config_(config),
       model_(model),
       layers_(layers),
       device_(device),
       options_(at::TensorOptions().dtype(types.computed).device(device.torch_device())),
       data_lengths_(std::move(data_lengths)),
-      frozen_type_(types.frozen) {
+      frozen_type_(types.frozen),
+      tensor_ranks_(std::move(tensor_ranks)) {
   for (const auto& [layer, state] : layers_) {
     frozen_[layer].weights = state.weights;
-    compute_in(frozen_[layer], parameters_of(config_, layer), frozen_type_);
+    frozen_[layer].whole = state.whole;
+    frozen_[layer].slice = state.slice;
+    compute_in(frozen_[layer], frozen_type_);
   }
 }
 
@@ -120,9 +124,9 @@ Nanoseconds LayerBench::time(Call call) {
 
 at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
                            const MicroBatch& batch) {
-  at::Tensor output = forward_layer(config_, layer, parameters, input, batch);
+  at::Tensor output = forward_layer(config_, layer, parameters, input, batch, tensor_ranks_);
   if (model_.layers[layer].kind == LayerKind::head)
-    output = loss_sum(config_.task, output, batch, /*label_smoothing=*/0);
+    output = loss_sum(config_, output, batch, /*label_smoothing=*/0, tensor_ranks_);
   return output;
 }
 
@@ -143,7 +147,10 @@ void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, Sa
   const MicroBatch whole = made_up_batch(std::vector<std::int64_t>(micro_batch_size, context + tokens));
   const TokenRange range{context, context + tokens};
   KeyValuesOfLayers left, left_frozen;  // by the tokens before
-  const std::int64_t width = 2 * config_.hidden_size;
+  const TensorSlice slice_of_heads = slice_of(tensor_ranks_);
+  const std::int64_t heads = slice_of_heads.end_in(config_.num_attention_heads) -
+                             slice_of_heads.begin_in(config_.num_attention_heads),
+                     width = 2 * heads * (config_.hidden_size / config_.num_attention_heads);
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
     if (model_.layers[layer].kind != LayerKind::attention) continue;
     const at::Tensor rows = at::randn({whole.num_tokens(), width}, options_);

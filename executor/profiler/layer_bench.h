@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/communication/tensor_parallel.h"
 #include "executor/device/device.h"
 #include "executor/models/folder/model_config.h"
 #include "executor/models/layer_state.h"
@@ -57,14 +58,16 @@ LayerCost cost_from(const LayerSamples& kept);
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
                                           std::int64_t most);
 
-/// Times the layers of a model on this rank's device, one by one, as a training run touches them.
+/// Times the layers of a model on this rank's device, one by one, as a training run touches them. Where tensor ranks
+/// share them, all of these call the same functions together, and times have what they wait for each other.
 class LayerBench {
  public:
-  /// `layers`: every layer, as it trains. `data_lengths`: tokens of samples,
+  /// `layers`: every layer, as it trains, or this rank's part of it. `data_lengths`: tokens of samples,
   /// ascending, whose distribution made-up samples take; empty: all are equally long. What is given by reference must
   /// outlive the bench.
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
-             ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths);
+             ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths,
+             TensorRanks tensor_ranks = {});
 
   /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average: forward of all layers,
   /// backward of all, then the rarer variants. Adds to `samples`.
@@ -96,6 +99,7 @@ class LayerBench {
   at::TensorOptions options_;
   std::vector<int> data_lengths_;
   at::ScalarType frozen_type_;
+  TensorRanks tensor_ranks_;
   std::map<int, LayerState> frozen_;  // every layer as it is when frozen; shares its weights with the one that trains
 };
 

@@ -16,6 +16,8 @@
 #include "executor/profiler/layer_bench.h"
 #include "executor/profiler/measure_cache.h"
 #include "executor/profiler/measure_links.h"
+#include "executor/profiler/measured_shapes.h"
+#include "plan/plan.h"
 #include "profiles/error.h"
 #include "profiles/steady_clock.h"
 #include "profiles/time_left.h"
@@ -25,13 +27,7 @@ namespace {
 
 constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // whose steps are timed
 
-/// Of a micro-batch: tokens of each sample, as a token slice after `context` others where that is not 0.
-struct Shape {
-  int samples = 1, tokens = 1, context = 0;
-  auto operator<=>(const Shape&) const = default;
-};
-
-/// What was measured on one type of device.
+/// What was measured on one type of device, of layers that so many ranks share.
 struct Timings {
   std::map<Shape, SamplesByClass> layers;
   std::map<LayerKind, Mean> updates;
@@ -53,19 +49,18 @@ void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& 
   for (std::size_t i = 0; i < means.size(); ++i) *means[i] = {terms[2 * i], terms[2 * i + 1]};
 }
 
-void add_to(Profile& profile, const TransformerConfig& config, const std::string& device_type, DType dtype,
-            const Timings& timings) {
+/// `key`: device, type of values and number of tensor ranks. Updates are those of whole layers.
+void add_to(Profile& profile, const TransformerConfig& config, MeasurementKey key, const Timings& timings) {
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
     const LayerKind kind = profile.model.layers[layer].kind;
-    profile.updates.push_back({layer, device_type, dtype, kOptimizer, timings.updates.at(kind).value()});
+    if (key.tensor_parallel_size == 1)
+      profile.updates.push_back({layer, key.device_type, key.dtype, kOptimizer, timings.updates.at(kind).value()});
     for (const auto& [shape, classes] : timings.layers) {
-      profile.measurements.push_back({{.layer = layer,
-                                       .device_type = device_type,
-                                       .dtype = dtype,
-                                       .micro_batch_size = shape.samples,
-                                       .tokens = shape.tokens,
-                                       .context_tokens = shape.context},
-                                      cost_from(classes.at(class_of(config, profile.model, layer)))});
+      key.layer = layer;
+      key.micro_batch_size = shape.samples;
+      key.tokens = shape.tokens;
+      key.context_tokens = shape.context;
+      profile.measurements.push_back({key, cost_from(classes.at(class_of(config, profile.model, layer)))});
     }
   }
 }
@@ -94,113 +89,31 @@ std::vector<int> nodes_of_ranks(Communicator& communicator) {
 /// Small micro-batches are quick to measure and most disturbed by what else the machine does.
 int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
 
-/// Micro-batch sizes between which the others are interpolated: powers of 2 up to the mini-batch, or of 8 where it must
-/// be quick.
-std::vector<int> suited_sizes(int global_batch_size, bool quick) {
-  std::vector<int> sizes;
-  for (int size = 1; size < global_batch_size; size *= quick ? 8 : 2) sizes.push_back(size);
-  sizes.push_back(global_batch_size);
-  return sizes;
-}
-
-/// Tokens of the samples to train on, ascending.
-std::vector<int> lengths_of(const Dataset& dataset) {
-  std::vector<int> lengths;
-  for (const int sample : dataset.split.train) lengths.push_back(dataset.samples->tokens(sample));
-  std::sort(lengths.begin(), lengths.end());
-  return lengths;
-}
-
-/// What the data asks of a run; `lengths` of the samples to train on, ascending.
-Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, const MeasureOptions& options) {
-  int longest = lengths.back();
-  if (options.test_data.empty())
-    longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // which another seed trains on
-  const auto count = static_cast<double>(lengths.size());
-  const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
-  double squares = 0;
-  for (const int length : lengths) squares += (length - mean) * (length - mean);
-  Workload workload{.name = options.data->filename().string(),
-                    .num_samples = static_cast<int>(lengths.size()),
-                    .tokens = mean,
-                    .tokens_deviation = std::sqrt(squares / count),
-                    .longest_tokens = longest,
-                    .global_batch_size = options.global_batch_size};
-  if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
-  if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
-  return workload;
-}
-
-/// Tokens per sample to measure at: the data's mean, which times are predicted with, and one from which the longest
-/// sample, which memory is planned for, is not beyond twice; the model takes `most_tokens`.
-std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
-  const int mean = static_cast<int>(std::lround(workload.tokens)), longest = workload.longest_tokens;
-  if (mean == longest) return {mean};  // pictures, or blocks of text
-  const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
-  return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
-}
-
-/// Parts of a sample, beside the whole, to measure a causal model's token slices at: their lengths, each as the first
-/// slice and after half of the sample. Attention is linear in the context, the other layers do not know it.
-std::vector<int> slice_lengths(int longest) {
-  if (longest < 8) return {};
-  return {longest / 8, longest / 4, longest / 2};
-}
-
-/// Shapes of the micro-batches to measure, and what the data asks of a run.
-struct Shapes {
-  std::vector<int> tokens;           // per sample
-  std::vector<int> sizes;            // samples
-  std::vector<int> data_lengths;     // tokens of the samples to train on, ascending; empty without data
-  std::optional<Workload> workload;  // with data
-  std::vector<int> slices;           // lengths of token slices; empty where none are measured
-
-  std::vector<Shape> all() const {
-    std::set<int> wholes(tokens.begin(), tokens.end());
-    wholes.insert(slices.begin(), slices.end());
-    std::vector<Shape> all;
-    for (const int length : wholes)
-      for (const int size : sizes) all.push_back({size, length});
-    const int half = *std::max_element(tokens.begin(), tokens.end()) / 2;
-    for (const int length : slices)
-      for (const int size : sizes) all.push_back({size, length, half});
-    return all;
-  }
+/// What measures, on each rank.
+struct MeasuringRank {
+  const MeasureOptions& options;
+  ComputeDevice& device;
+  Communicator& communicator;
+  const Progress& progress;
 };
 
-/// Reads the data, which may give `folder` its task.
-Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
-  Shapes shapes;
-  const bool is_of_pictures = folder.config.family == Family::vit;
-  const int most_tokens =
-      static_cast<int>(is_of_pictures ? image_tokens(folder.config) : folder.config.max_position_embeddings);
-  shapes.tokens = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
-  if (options.tokens.empty() && most_tokens < shapes.tokens.back())
-    shapes.tokens = {std::max(1, most_tokens / 2), most_tokens};
-  if (options.data) {
-    const Dataset dataset =
-        load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
-    shapes.data_lengths = lengths_of(dataset);
-    shapes.workload = describe_data(dataset, shapes.data_lengths, options);
-    if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);
-  }
-  if (is_of_pictures) shapes.tokens = {most_tokens};
-  shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)
-                                                   : options.micro_batch_sizes;
-  if (model_of(folder.config, folder.name).is_causal && !options.quick)
-    shapes.slices = slice_lengths(*std::max_element(shapes.tokens.begin(), shapes.tokens.end()));
-  return shapes;
+/// The first ranks share all layers, then the next ones, and so on.
+Phase phase_of_tensor_ranks(int world_size, int tensor_parallel_size, int num_layers) {
+  return {
+      .layout = {.data_parallel_size = world_size / tensor_parallel_size, .tensor_parallel_size = tensor_parallel_size},
+      .partition = {{0, num_layers}}};
 }
 
-/// All layers of the model, as they train.
-std::map<int, LayerState> load_layers(const ModelFolder& folder, int num_layers, const LayerTypes& types,
-                                      at::Device device, std::uint64_t seed) {
+/// All layers of the model, or this rank's part of them, as they train.
+std::map<int, LayerState> load_layers(const ModelFolder& folder, const LayerTypes& types, const MeasuringRank& rank,
+                                      const TensorSlice& slice) {
   std::map<int, LayerState> layers;
   const WeightFiles weights(folder.path);
+  const int num_layers = static_cast<int>(model_of(folder.config, folder.name).layers.size());
   for (int layer = 0; layer < num_layers; ++layer) {
-    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, device, /*trains=*/true,
-                                           /*num_moments=*/2));
-    load_layer(folder, weights, layer, seed, layers.at(layer));
+    layers.emplace(layer, make_layer_state(parameters_of(folder.config, layer), types, rank.device.torch_device(),
+                                           /*trains=*/true, /*num_moments=*/2, slice));
+    load_layer(folder, weights, layer, rank.options.seed, layers.at(layer));
     round_weights(layers.at(layer));
   }
   return layers;
@@ -208,11 +121,12 @@ std::map<int, LayerState> load_layers(const ModelFolder& folder, int num_layers,
 
 /// Timings by type of device; of this rank alone. Whole rounds, so that each figure is made of moments all over the
 /// measuring time: a machine's speed drifts.
-std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, const MeasureOptions& options,
-                                              ComputeDevice& device, Communicator& communicator,
-                                              const Progress& progress) {
+std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, int tensor_parallel_size,
+                                              const MeasuringRank& rank) {
+  const auto& [options, device, communicator, progress] = rank;
   const int num_rounds = options.quick ? 1 : 3;
-  const std::vector<int> thread_counts = threads_to_measure(options, hosts_of_ranks(communicator));
+  std::vector<int> thread_counts = threads_to_measure(options, hosts_of_ranks(communicator));
+  if (tensor_parallel_size > 1) thread_counts.resize(1);  // all ranks are needed
   const std::vector<Shape> all = shapes.all();
   const auto work_of = [](const Shape& shape) {
     return static_cast<double>(shape.samples) * shape.tokens * passes_of(shape.samples);
@@ -244,9 +158,10 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
         work_done += work_of(shape);
         if (communicator.rank() != 0) continue;
         progress(work_done / work,
-                 fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}{}", round + 1, num_rounds,
+                 fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}{}{}", round + 1, num_rounds,
                              size, tokens, context > 0 ? fmt::format(" after {}", context) : "",
                              threads > 1 ? fmt::format(", {} threads", threads) : "",
+                             tensor_parallel_size > 1 ? fmt::format(", {} tensor ranks", tensor_parallel_size) : "",
                              time_left(steady_now_ns() - begin, work_done / work)));
       }
     }
@@ -254,13 +169,59 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   return timings;
 }
 
+/// Adds to the profile what layers take that so many ranks share.
+void measure_layers(const ModelFolder& folder, const Shapes& shapes, int tensor_parallel_size,
+                    const MeasuringRank& rank, Profile& profile) {
+  const auto& [options, device, communicator, progress] = rank;
+  const int num_layers = static_cast<int>(profile.model.layers.size());
+  const Phase phase = phase_of_tensor_ranks(communicator.world_size(), tensor_parallel_size, num_layers);
+  ActiveGroups groups;
+  TensorRanks tensor_ranks;
+  if (tensor_parallel_size > 1) {
+    groups = communicator.form(phase);
+    const int number = find_coordinate(phase.layout, communicator.rank())->tensor;
+    tensor_ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(number, tensor_parallel_size),
+                                                       device.torch_device());
+  }
+  const LayerTypes types = layer_types_of(options.dtype, options.frozen_dtype);
+  std::map<int, LayerState> layers = load_layers(folder, types, rank, slice_of(tensor_ranks));
+  LayerBench bench(folder.config, profile.model, layers, device, types, shapes.data_lengths, tensor_ranks);
+  std::map<std::string, Timings> timings = measure_rounds(bench, shapes, tensor_parallel_size, rank);
+  std::set<LayerClass> classes;
+  for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));
+  for (auto& [type, here] : timings) {
+    average_over_ranks(communicator, classes, here);
+    add_to(profile, folder.config,
+           {.device_type = type, .dtype = options.dtype, .tensor_parallel_size = tensor_parallel_size}, here);
+  }
+}
+
+/// Ascending, 1 among them: updates are measured of whole layers.
+std::set<int> sizes_to_measure(const MeasureOptions& options, int world_size) {
+  std::set<int> sizes{1};
+  for (const int size : options.tensor_parallel_sizes) {
+    if (world_size % size != 0)
+      throw InvalidInput("--tensor-parallel", fmt::format("must divide the {} ranks that measure", world_size),
+                         std::to_string(size));
+    sizes.insert(size);
+  }
+  return sizes;
+}
+
 }  // namespace
 
-std::vector<std::string> check_inputs(const MeasureOptions& options) {
+std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks) {
   ModelFolder folder = open_model_folder(options.model);
   if (options.data)
     load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
   check_weights(folder, WeightFiles(folder.path));
+  sizes_to_measure(options, num_ranks);
+  for (const int size : options.tensor_parallel_sizes)
+    if (size > folder.config.num_attention_heads)
+      throw InvalidInput(
+          "--tensor-parallel",
+          fmt::format("must be at most {}, the model's attention heads", folder.config.num_attention_heads),
+          std::to_string(size));
   for (const int tokens : options.tokens) {
     if (folder.config.family == Family::vit && tokens != image_tokens(folder.config)) {
       throw InvalidInput(
@@ -283,8 +244,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   const std::unique_ptr<ComputeDevice> device =
       make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank));
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
-  const LayerTypes types = layer_types_of(options.dtype, options.frozen_dtype);
-  const at::TensorOptions tensor_options = at::TensorOptions().dtype(types.computed).device(device->torch_device());
+  const at::TensorOptions tensor_options = at::TensorOptions()
+                                               .dtype(layer_types_of(options.dtype, options.frozen_dtype).computed)
+                                               .device(device->torch_device());
   MeasuredProfile result;
   Profile& profile = result.profile;
   profile.model = model_of(folder.config, folder.name);
@@ -303,16 +265,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
       shapes.workload ? static_cast<int>(std::ceil(shapes.workload->tokens)) : shapes.tokens.front();
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
-  const int num_layers = static_cast<int>(profile.model.layers.size());
-  std::map<int, LayerState> layers = load_layers(folder, num_layers, types, device->torch_device(), options.seed);
-  LayerBench bench(folder.config, profile.model, layers, *device, types, shapes.data_lengths);
-  std::map<std::string, Timings> timings = measure_rounds(bench, shapes, options, *device, *communicator, progress);
-  std::set<LayerClass> classes;
-  for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));
-  for (auto& [type, here] : timings) {
-    average_over_ranks(*communicator, classes, here);
-    add_to(profile, folder.config, type, options.dtype, here);
-  }
+  for (const int t : sizes_to_measure(options, communicator->world_size()))
+    measure_layers(folder, shapes, t, {options, *device, *communicator, progress}, profile);
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   return result;

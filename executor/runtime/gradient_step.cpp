@@ -67,7 +67,8 @@ void GradientStep::reduce(int stage) {
 }
 
 at::Tensor GradientStep::tied_gradient(int layer) const {
-  return parts_.layers.at(layer).gradients.narrow(0, 0, parts_.tied_values);
+  const LayerState& state = parts_.layers.at(layer);
+  return state.gradients.narrow(0, 0, state.shared.front().count);  // the table's rows
 }
 
 void GradientStep::reduce_tied() {
@@ -96,8 +97,7 @@ void GradientStep::reduce_tied() {
 }
 
 at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) const {
-  if (coordinate_.tensor > 0) return shared_square_sum(parts_.layers.at(layer));
-  at::Tensor square_sum = touched.square_sum();
+  at::Tensor square_sum = coordinate_.tensor == 0 ? touched.square_sum() : shared_square_sum(parts_.layers.at(layer));
   if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
     square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted in the embedding
   return square_sum;

@@ -44,7 +44,7 @@ class GradientStep {
   std::map<int, TouchedGradients> touched_gradients(int stage) const;
   /// Gives both ends of the pipeline the sum of their tied gradients.
   void reduce_tied();
-  /// The tied part of a layer's gradients.
+  /// The tied part of a layer's gradients; tensor ranks share it.
   at::Tensor tied_gradient(int layer) const;
   /// [0, blocks): squares of the gradients' values per block; then of all layers together; last: the loss. Float64, on
   /// the host, which waits here for all that has been computed.

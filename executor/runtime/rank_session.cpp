@@ -90,8 +90,10 @@ void RankSession::keep_two_versions() {
 void RankSession::make_runner() {
   if (weight_delay(phase_) > 0) keep_two_versions();
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
-    const TensorRanks ranks =
-        phase_.layout.tensor_parallel_size > 1 ? c10::make_intrusive<TensorParallel>(groups_.tensor) : TensorRanks();
+    const int t = phase_.layout.tensor_parallel_size;
+    const TensorRanks ranks = t > 1 ? c10::make_intrusive<TensorParallel>(
+                                          groups_.tensor, slice_of(coordinate->tensor, t), device_.torch_device())
+                                    : TensorRanks();
     for (const int stage : stages_on(phase_, coordinate->pipeline_rank)) {
       stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
       if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
@@ -102,12 +104,20 @@ void RankSession::make_runner() {
   }
 }
 
-std::vector<int> RankSession::holders() const {
-  std::vector<int> holders;
-  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
-    holders.push_back(replicas_of_layer(phase_, layer).front());
-  }
-  return holders;
+std::vector<LayerPart> RankSession::parts_of(int layer, int replica) const {
+  const ParallelLayout& layout = phase_.layout;
+  const MeshCoordinate first = *find_coordinate(layout, replicas_of_layer(phase_, layer).front());
+  std::vector<LayerPart> parts;
+  for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+    parts.push_back({.rank = rank_of(layout, first.pipeline_rank, replica, tensor),
+                     .slice = slice_of(tensor, layout.tensor_parallel_size)});
+  return parts;
+}
+
+std::vector<std::vector<LayerPart>> RankSession::parts_of_layers() const {
+  std::vector<std::vector<LayerPart>> parts;
+  for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) parts.push_back(parts_of(layer, 0));
+  return parts;
 }
 
 bool RankSession::reports_figures() const {

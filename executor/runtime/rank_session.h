@@ -8,6 +8,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/device/device.h"
 #include "executor/models/layer_state.h"
+#include "executor/models/shards.h"
 #include "executor/runtime/reconfigure.h"
 #include "executor/runtime/schedule_runner.h"
 #include "plan/plan.h"
@@ -52,8 +53,10 @@ class RankSession {
   std::map<int, OffloadedMoments>& offloaded() { return offloaded_; }
   /// False before start().
   bool has_phase() const { return !phase_.partition.empty(); }
-  /// Rank that holds each layer: replica 0's, of tensor ranks the first.
-  std::vector<int> holders() const;
+  /// Ranks that hold a layer: the tensor ranks of one replica, in their order.
+  std::vector<LayerPart> parts_of(int layer, int replica) const;
+  /// The same of each layer, of replica 0.
+  std::vector<std::vector<LayerPart>> parts_of_layers() const;
   /// True on the one rank that reports the gradients' figures: replica 0 of the last stage, of
   /// tensor ranks the first.
   bool reports_figures() const;

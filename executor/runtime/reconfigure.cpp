@@ -1,14 +1,67 @@
 #include "executor/runtime/reconfigure.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "executor/models/shards.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
+namespace {
+
+/// Values that are on their way into a layer's flat tensor.
+struct Arrival {
+  const LayerState* state;
+  at::Tensor flat, values;
+  ShardOfLayer part;
+};
+
+std::vector<at::Tensor> moved_tensors(const LayerState& state, bool with_moments) {
+  std::vector<at::Tensor> tensors{state.weights.detach()};
+  if (with_moments && state.first_moment.defined())
+    tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+  return tensors;
+}
+
+bool is_all_of(const ShardOfLayer& part, const LayerState& state) {
+  return part.with_whole && part.slice == state.slice;
+}
+
+at::Tensor held_values(const LayerState& state, const at::Tensor& flat, const ShardOfLayer& part) {
+  return is_all_of(part, state) ? flat : taken(state.whole, flat, state.slice, part);
+}
+
+/// Copies what both have of a layer.
+void keep_common_part(const LayerState& held, const LayerState& into) {
+  const ShardOfLayer part{.slice = common_part(held.slice, into.slice).value_or(TensorSlice{0, 0, 1})};
+  const std::vector<at::Tensor> from = moved_tensors(held, into.trains()), to = moved_tensors(into, into.trains());
+  for (std::size_t i = 0; i < to.size(); ++i)
+    put(into.whole, to[i], into.slice, taken(held.whole, from[i], held.slice, part), part);
+}
+
+/// Of the layers that the phase wants here, those that are not, with nothing in them, and those of which another part
+/// is wanted, with what stays of them.
+std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory& factory, int rank,
+                                         const std::map<int, LayerState>& layers) {
+  std::map<int, LayerState> made;
+  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, rank);
+  if (!coordinate) return made;
+  const TensorSlice slice = slice_of(coordinate->tensor, after.layout.tensor_parallel_size);
+  for (const LayerRange& range : layers_on(after, coordinate->pipeline_rank))
+    for (int layer = range.begin; layer < range.end; ++layer) {
+      const auto held = layers.find(layer);
+      if (held != layers.end() && held->second.slice == slice) continue;
+      LayerState state = factory.make_layer(layer, layer >= after.first_trainable_layer, slice);
+      if (held != layers.end()) keep_common_part(held->second, state);
+      made.emplace(layer, std::move(state));
+    }
+  return made;
+}
+
+}  // namespace
 
 void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
                    std::map<int, OffloadedMoments>& offloaded) {
@@ -22,31 +75,36 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
                Communicator& communicator, std::map<int, LayerState>& layers) {
   const at::NoGradGuard no_grad;
+  const int self = communicator.rank();
+  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, self);
+  std::map<int, LayerState> arriving = layers_to_make(after, factory, self, layers);
   // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
   std::vector<Transfer> transfers;
-  const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, communicator.rank());
+  std::vector<Arrival> arrivals;
   for (const TensorMove& move : moves) {
-    const bool gives = move.from_rank == communicator.rank(), takes = move.to_rank == communicator.rank();
+    const bool gives = move.from_rank == self, takes = move.to_rank == self;
     if (!gives && !takes) continue;
-    if (takes) {
-      FROSTPIPE_CHECK(coordinate, "idle ranks take no layers");
-      LayerState arriving = factory.make_layer(move.layer, move.layer >= after.first_trainable_layer,
-                                               slice_of(coordinate->tensor, after.layout.tensor_parallel_size));
-      FROSTPIPE_CHECK(layers.emplace(move.layer, std::move(arriving)).second,
-                      "a layer moves only to ranks that lack it");
-    }
-    LayerState& state = layers.at(move.layer);
-    std::vector<at::Tensor> tensors{state.weights};
-    if (move.with_moments && state.first_moment.defined())
-      tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const int tag = move.layer * 4 + static_cast<int>(i);
-      const std::string what = fmt::format("moving layer {}", move.layer);
-      transfers.push_back(gives ? communicator.weight_transfer_group().send(tensors[i], move.to_rank, tag, what)
-                                : communicator.weight_transfer_group().receive(tensors[i], move.from_rank, tag, what));
+    const LayerState& state = gives ? layers.at(move.layer) : arriving.at(move.layer);
+    const ShardOfLayer part{.slice = move.slice, .with_whole = move.with_whole};
+    const std::int64_t count = count_of(state.whole, part);
+    if (count == 0) continue;
+    int tag = move.layer * 4;
+    const std::string what = fmt::format("moving layer {}", move.layer);
+    for (const at::Tensor& flat : moved_tensors(state, move.with_moments)) {
+      Group& group = communicator.weight_transfer_group();
+      if (gives) {
+        transfers.push_back(group.send(held_values(state, flat, part), move.to_rank, tag++, what));
+      } else {
+        const at::Tensor values = is_all_of(part, state) ? flat : at::empty({count}, flat.options());
+        transfers.push_back(group.receive(values, move.from_rank, tag++, what));
+        if (!is_all_of(part, state)) arrivals.push_back({&state, flat, values, part});
+      }
     }
   }
   for (Transfer& transfer : transfers) transfer.wait();
+  for (const Arrival& arrival : arrivals)
+    put(arrival.state->whole, arrival.flat, arrival.state->slice, arrival.values, arrival.part);
+  for (auto& [layer, state] : arriving) layers.insert_or_assign(layer, std::move(state));
   std::erase_if(layers, [&](const auto& entry) {
     if (!coordinate) return true;
     const std::vector<LayerRange> needed = layers_on(after, coordinate->pipeline_rank);

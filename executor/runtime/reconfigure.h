@@ -14,8 +14,8 @@ namespace frostpipe {
 void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
                    std::map<int, OffloadedMoments>& offloaded);
 
-/// Brings layers to the ranks that need them, weights and, where the move says so, moments; drops those that this
-/// rank's stages of `after` do not need. Called by all ranks with the same moves.
+/// Brings layers, or parts that tensor ranks have of them, to the ranks that need them, weights and, where the move
+/// says so, moments; drops what this rank's stages of `after` do not need. Called by all ranks with the same moves.
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
                Communicator& communicator, std::map<int, LayerState>& layers);
 

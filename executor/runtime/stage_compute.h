@@ -47,8 +47,9 @@ class StageCompute {
   virtual at::Tensor input_gradient(Part part, at::Tensor gradient) = 0;
   /// W: those gradients, from what I has kept.
   virtual void weight_gradient(Part part) = 0;
-  /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas; the others
-  /// have no gradients. [rows] int64, ascending, each once; undefined: there may be one anywhere.
+  /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas, by their
+  /// place among those that the rank has; the others have no gradients. [rows] int64, ascending, each once, on a tensor
+  /// rank perhaps none; undefined: there may be one anywhere.
   virtual at::Tensor looked_up_rows() const = 0;
 
   /// One optimizer step of every layer of the stage that trains.

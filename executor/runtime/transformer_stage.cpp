@@ -43,8 +43,7 @@ class TransformerStage final : public StageCompute {
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
-        LayerState& state = layers_.at(layer);
-        compute_in(state, parameters_of(config_, layer, state.slice), types_.frozen);
+        compute_in(layers_.at(layer), types_.frozen);
       } else {
         round_weights(layers_.at(layer));
       }
@@ -58,8 +57,10 @@ class TransformerStage final : public StageCompute {
     sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
-    if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end));
-    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = inputs.cache;
+    if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end), ranks);
+    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
+    if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end)
+      writes_ = inputs.cache;
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
@@ -98,7 +99,8 @@ class TransformerStage final : public StageCompute {
     }
     if (last_) {
       at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
-      logits = loss_sum(config_.task, logits, batch, label_smoothing_) / static_cast<double>(batch_->samples.size());
+      logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
+               static_cast<double>(batch_->samples.size());
       const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
       loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
@@ -136,8 +138,12 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
-    const std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
-    return tokens.empty() ? at::Tensor() : to_device(at::tensor(tokens, at::kLong), device_);
+    std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
+    if (tokens.empty()) return {};
+    const TensorSlice& slice = layers_.at(0).slice;
+    const std::int64_t begin = slice.begin_in(config_.vocab_size), end = slice.end_in(config_.vocab_size);
+    std::erase_if(tokens, [&](std::int64_t token) { return token < begin || token >= end; });
+    return to_device(at::tensor(tokens, at::kLong) - begin, device_);
   }
 
   void update(const UpdateRule& rule) override {
@@ -154,7 +160,7 @@ class TransformerStage final : public StageCompute {
     const int frozen_end = this->frozen_end();
     at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
     const at::Tensor output = run_range(frozen_end, range_.end, std::move(boundary), loaded);
-    return last_ ? answers_of(config_, output, loaded) : output;
+    return last_ ? answers_of(config_, output, loaded, tensor_ranks_) : output;
   }
 
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
@@ -317,10 +323,8 @@ class TransformerStage final : public StageCompute {
 }  // namespace
 
 LayerState TransformerStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
-  LayerState state = make_layer_state(parameters_of(inputs_.config, layer, slice), inputs_.types, inputs_.device,
-                                      trains, inputs_.num_moments);
-  state.slice = slice;
-  return state;
+  return make_layer_state(parameters_of(inputs_.config, layer), inputs_.types, inputs_.device, trains,
+                          inputs_.num_moments, slice);
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,

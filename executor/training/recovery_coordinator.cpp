@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/models/layer_images.h"
+#include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/restore_source.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/memory.h"
@@ -187,9 +188,11 @@ void RecoveryCoordinator::keep_layers() {
   inventory_.num_recorded = state_.recorder.num_steps();
   for (const auto& [layer, state] : held_->layers) {
     inventory_.layers.push_back(layer);
+    inventory_.slice = state.slice;
     if (state.trains()) inventory_.trainable.push_back(layer);
   }
-  for (const auto& [layer, moments] : held_->offloaded) inventory_.offloaded.push_back(layer);
+  for (const auto& [layer, moments] : held_->offloaded)
+    inventory_.offloaded.push_back({.layer = layer, .slice = moments.slice});
 }
 
 void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source) {
@@ -205,8 +208,7 @@ void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& s
 
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
   RankSession& session = round_.session();
-  const int shrink = run_.options.emulation ? run_.options.emulation->shrink : 1;
-  session.tie_embeddings(state_.embeddings_are_tied ? run_.model.tied_parameter_count / shrink : 0);
+  session.tie_embeddings(state_.embeddings_are_tied ? run_.training_task->tied_values() : 0);
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
     // Not before: a further loss leaves them whole for the next round as long as the session does not have them.
@@ -227,11 +229,10 @@ void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   RankSession& session = round_.session();
   const int first_trainable_layer =
       checkpoint.plan.phases[phase_at(checkpoint.plan, checkpoint.step)].first_trainable_layer;
-  std::vector<double> offloaded(run_.model.layers.size(), 0.0);
-  for (const auto& [layer, moments] : session.offloaded()) offloaded[layer] = 1;
-  offloaded = round_.communicator().sum(std::move(offloaded));
+  const std::vector<std::vector<LayerPart>> offloaded =
+      offloaded_parts(session, static_cast<int>(run_.model.layers.size()), round_.communicator());
   for (int layer = 0; round_.is_first() && layer < first_trainable_layer; ++layer) {
-    if (offloaded[layer] > 0 || layer >= session.phase().first_trainable_layer) continue;
+    if (!whole_from(offloaded[layer]).empty() || layer >= session.phase().first_trainable_layer) continue;
     LayerState state = round_.factory().make_layer(layer, /*trains=*/false, TensorSlice{});
     restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.offloaded());
   }
@@ -244,10 +245,12 @@ std::string RecoveryCoordinator::describe(const Recovery& recovery) const {
                                                                   recovery.lost_steps == 1 ? "" : "s",
                                                                   format_duration(recovery.lost_work_ns));
   return fmt::format(
-      "goes on with step {} on {} rank{} ({} x {}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
+      "goes on with step {} on {} rank{} ({} x {}{}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
       recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
-      phase.layout.data_parallel_size, recovery.source, lost, format_duration(recovery.detection_ns),
-      format_duration(recovery.rendezvous_ns), format_duration(recovery.restoring_ns));
+      phase.layout.data_parallel_size,
+      phase.layout.tensor_parallel_size > 1 ? fmt::format(" x {}", phase.layout.tensor_parallel_size) : "",
+      recovery.source, lost, format_duration(recovery.detection_ns), format_duration(recovery.rendezvous_ns),
+      format_duration(recovery.restoring_ns));
 }
 
 }  // namespace frostpipe

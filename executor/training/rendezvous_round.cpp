@@ -92,7 +92,8 @@ void RendezvousRound::open_cache(const at::TensorOptions& compute, const std::ve
 
 void RendezvousRound::set_cache_boundary() {
   const Phase& phase = session_->phase();
-  if (phase.cache.on) cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->holders());
+  if (phase.cache.on)
+    cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->parts_of_layers());
 }
 
 void RendezvousRound::sever() {

@@ -5,7 +5,7 @@
 
 #include "executor/cache/node_cache.h"
 #include "executor/runtime/rank_session.h"
-#include "executor/training/checkpoint_manager.h"
+#include "executor/training/checkpoints/checkpoint_manager.h"
 #include "executor/training/run_context.h"
 
 namespace frostpipe {

@@ -138,6 +138,7 @@ RunRecorder::Past RunRecorder::close(const PhaseRecord& record, int end_step, co
   summary.frozen_blocks = frozen_blocks(model_, record.phase.first_trainable_layer);
   summary.stages = record.phase.layout.pipeline_parallel_size;
   summary.replicas = record.phase.layout.data_parallel_size;
+  summary.tensor_ranks = record.phase.layout.tensor_parallel_size;
   summary.num_micro_batches = record.phase.num_micro_batches;
   summary.schedule = record.phase.schedule;
   summary.partition = to_string(record.phase.partition);

@@ -42,7 +42,7 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   if (round.is_first()) {  // what a first rank that was lost here has left
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
-  run.training_task->save(state.embeddings_are_tied, round.session().layers(), round.session().holders(),
+  run.training_task->save(state.embeddings_are_tied, round.session().layers(), round.session().parts_of_layers(),
                           round.communicator(), folder / "model");
   if (!round.is_first()) return;
   write_file_atomically(folder / "executed_plan.json", to_json(executed));

@@ -16,11 +16,6 @@ InputsFound check_inputs(const TrainOptions& options) {
   const Nanoseconds begin = steady_now_ns();
   std::shared_ptr<const TrainingTask> training_task = make_training_task(options);
   require_same_model(options.plan, training_task->model(), options.plan_source);
-  for (const Phase& phase : options.plan.phases)
-    if (phase.layout.tensor_parallel_size > 1)
-      throw InvalidInput(options.plan_source + ": layout.tensor_parallel_size",
-                         "must be 1 to train: this version has no tensor parallelism but in the simulator",
-                         std::to_string(phase.layout.tensor_parallel_size));
   validate(options.plan, training_task->model(), options.plan_source);
   FreezeController(options.freeze, num_blocks(training_task->model()), 1);
   const std::vector<int>& train = training_task->dataset().split.train;

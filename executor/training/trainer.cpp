@@ -105,10 +105,14 @@ void Trainer::enter(const Phase& phase) {
     const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
     run_.callbacks.progress(
         run_.fraction(state_.step),
-        fmt::format("step {}: {} block{} frozen, {} stage{} x {} replica{}, m = {}{} (changed in {})", state_.step,
+        fmt::format("step {}: {} block{} frozen, {} stage{} x {} replica{}{}, m = {}{} (changed in {})", state_.step,
                     frozen, frozen == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
                     phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
-                    phase.layout.data_parallel_size == 1 ? "" : "s", phase.num_micro_batches,
+                    phase.layout.data_parallel_size == 1 ? "" : "s",
+                    phase.layout.tensor_parallel_size == 1
+                        ? ""
+                        : fmt::format(" x {} tensor ranks", phase.layout.tensor_parallel_size),
+                    phase.num_micro_batches,
                     phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
                                                  100 * fraction_at(phase.cache.found, phase.first_trainable_layer))
                                    : "",

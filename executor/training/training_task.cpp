@@ -1,5 +1,7 @@
 #include "executor/training/training_task.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numeric>
 
@@ -25,10 +27,12 @@ class TransformerTask final : public TrainingTask {
         starts_at_random_(check_weights(folder_, weights_)) {
     folder_.config.dropout = options.dropout;
     model_ = model_of(folder_.config, folder_.name);
+    for (const Phase& phase : options.plan.phases) require_heads_for(phase.layout.tensor_parallel_size);
   }
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
+  std::int64_t tied_values() const override { return model_.tied_parameter_count; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions& compute, ActivationCache* cache,
                                              int) const override {
@@ -43,13 +47,22 @@ class TransformerTask final : public TrainingTask {
                                .label_smoothing = options_.label_smoothing});
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
-  void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
-            Communicator& communicator, const std::filesystem::path& folder) const override {
-    save_model_folder(folder_, embeddings_are_tied && model_.tied_parameter_count > 0, layers, holders, communicator,
+  void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,
+            const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
+            const std::filesystem::path& folder) const override {
+    save_model_folder(folder_, embeddings_are_tied && model_.tied_parameter_count > 0, layers, parts, communicator,
                       folder);
   }
 
  private:
+  void require_heads_for(int tensor_parallel_size) const {
+    const std::int64_t heads = folder_.config.num_attention_heads;
+    if (tensor_parallel_size > heads)
+      throw InvalidInput(options_.plan_source + ": layout.tensor_parallel_size",
+                         fmt::format("must be at most {}: tensor ranks share the model's attention heads", heads),
+                         std::to_string(tensor_parallel_size));
+  }
+
   const TrainOptions& options_;
   ModelFolder folder_;
   Dataset dataset_;
@@ -73,6 +86,7 @@ class EmulatedTask final : public TrainingTask {
   const Model& model() const override { return emulation_.profile.model; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
+  std::int64_t tied_values() const override { return shrunk_tied_values(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
                                              ActivationCache* cache, int logical_rank) const override {
@@ -87,7 +101,7 @@ class EmulatedTask final : public TrainingTask {
         *device.virtual_clock(), cache);
   }
   void fill(int, LayerState&) const override {}  // the factory has
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+  void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 
  private:

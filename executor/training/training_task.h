@@ -22,6 +22,8 @@ class TrainingTask {
   virtual const Dataset& dataset() const = 0;
   /// Of activations as this run holds them.
   virtual std::int64_t hidden_size() const = 0;
+  /// See RankSession::tie_embeddings.
+  virtual std::int64_t tied_values() const = 0;
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
   /// `cache` may be null: no phase may use one then. The task, device and cache must outlive the factory.
@@ -31,8 +33,9 @@ class TrainingTask {
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
   /// Writes the trained model, if there is one; called by all ranks. `embeddings_are_tied`: they were never untied.
-  virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers, const std::vector<int>& holders,
-                    Communicator& communicator, const std::filesystem::path& folder) const = 0;
+  virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,
+                    const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
+                    const std::filesystem::path& folder) const = 0;
 };
 
 /// The model of options.model on what options.data holds; or, with options.emulation, its profile's model on samples of

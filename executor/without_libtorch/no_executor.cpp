@@ -24,7 +24,7 @@ InputsFound check_inputs(const TrainOptions&) { left_out("train"); }
 
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions&, const InputsFound&) { left_out("train"); }
 
-std::vector<std::string> check_inputs(const MeasureOptions&) { left_out("measure a profile"); }
+std::vector<std::string> check_inputs(const MeasureOptions&, int) { left_out("measure a profile"); }
 
 void fail_on_all_ranks(const Membership&, const std::string&) { left_out("train"); }
 

@@ -19,7 +19,7 @@ constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted tog
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
       const auto& limit = cluster.devices.at(rank).memory_limit_bytes;
       if (limit) missing += std::max<Bytes>(0, memory[pipeline_rank].total() - *limit);
     }
@@ -241,7 +241,7 @@ const std::vector<LayerCost>& CandidateMaker::layers_on(const Phase& phase, int 
 std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_rank) const {
   std::optional<Bytes> least;
   if (problem_.options.ignore_memory_limit) return least;
-  for (const int rank : replicas_of(phase.layout, pipeline_rank)) {
+  for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
     const auto& limit = problem_.cluster.devices.at(rank).memory_limit_bytes;
     if (limit && (!least || *limit < *least)) least = limit;
   }
@@ -254,8 +254,9 @@ Candidate CandidateMaker::with_memory(Phase phase) {
   std::vector<RankMemory> memory;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
     std::vector<RankMemory> stages;
-    for (const LayerRange& stage : frostpipe::layers_on(phase, pipeline_rank))
-      stages.push_back(price.of(stage, layers_on(phase, pipeline_rank)));
+    for (const int stage : stages_on(phase, pipeline_rank))
+      stages.push_back(
+          price.of(phase.partition[stage], layers_on(phase, pipeline_rank), hands_on_at_once(phase, stage)));
     memory.push_back(together(stages, moments[pipeline_rank]));
   }
   const Bytes missing = problem_.options.ignore_memory_limit ? 0 : missing_bytes(phase, memory, problem_.cluster);

@@ -30,7 +30,7 @@ class CandidateMaker::LoopedPrices {
       ranks_[k].stages = stages_on(unpartitioned, k);
       ranks_[k].layers = maker.layers_on(unpartitioned, k);
       if (maker.problem_.options.ignore_memory_limit) continue;
-      for (const int rank : replicas_of(unpartitioned.layout, k))
+      for (const int rank : all_ranks_of(unpartitioned.layout, k))
         if (const auto& limit = maker.problem_.cluster.devices.at(rank).memory_limit_bytes)
           ranks_[k].limits.push_back(*limit);
     }
@@ -82,7 +82,8 @@ class CandidateMaker::LoopedPrices {
   }
 
   RankMemory need_of(const Partition& partition, int stage) const {
-    return memory_.of(partition[stage], ranks_[pipeline_rank_of(unpartitioned_, stage)].layers);
+    return memory_.of(partition[stage], ranks_[pipeline_rank_of(unpartitioned_, stage)].layers,
+                      hands_on_at_once(unpartitioned_, stage));
   }
 
   Bytes missing_on(int k, const Partition& partition, int first_to_train) {

@@ -45,16 +45,17 @@ class Config {
   TransformerShape bert() const {
     const int h = positive("hidden_size"), longest = positive("max_position_embeddings"),
               tokens = tokens_up_to(longest, "max_position_embeddings");
-    return {
-        .name = "bert",
-        .blocks = positive("num_hidden_layers"),
-        .hidden = h,
-        .intermediate = positive("intermediate_size"),
-        .heads = positive("num_attention_heads"),
-        .tokens = tokens,
-        .embedding_parameters = (std::int64_t{positive("vocab_size")} + longest + positive("type_vocab_size") + 2) * h,
-        .embedding_flops = 20.0 * tokens * h,
-        .outputs = labels(2)};
+    const std::int64_t vocabulary = positive("vocab_size");
+    return {.name = "bert",
+            .blocks = positive("num_hidden_layers"),
+            .hidden = h,
+            .intermediate = positive("intermediate_size"),
+            .heads = positive("num_attention_heads"),
+            .tokens = tokens,
+            .embedding_parameters = (vocabulary + longest + positive("type_vocab_size") + 2) * h,
+            .vocabulary = vocabulary,
+            .embedding_flops = 20.0 * tokens * h,
+            .outputs = labels(2)};
   }
 
   TransformerShape vit() const {
@@ -89,6 +90,7 @@ class Config {
             .heads = positive("n_head"),
             .tokens = tokens,
             .embedding_parameters = (std::int64_t{vocabulary} + longest) * h,
+            .vocabulary = vocabulary,
             .embedding_flops = 2.0 * tokens * h,
             .outputs = vocabulary,
             .head_on_every_token = true};

@@ -127,7 +127,7 @@ class SimulateWhatIfsTest(CliTest):
                              ("overlap-reduction=maybe", "on or off"), ("card=0", "more than 0")):
             self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
 
-    def test_tensor_parallel_plans_are_simulated_but_not_trained(self):
+    def test_tensor_parallel_plans_are_simulated(self):
         self.write("gpt.json",
                    {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32,
                     "vocab_size": 100})
@@ -138,7 +138,9 @@ class SimulateWhatIfsTest(CliTest):
         self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
         self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}),
                          2)
-        self.run_tool("simulate", "tp.json")
+        self.run_tool("simulate", "tp.json", "--memory", "memory.csv")
+        ranks = {line.split(",")[1] for line in (self.folder / "memory.csv").read_text().splitlines()[1:]}
+        self.assertEqual(ranks, {"0", "1", "2", "3"})
         self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                             "--method", "static", "--tp", 3, "--steps", 10,
                             "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")

@@ -141,8 +141,8 @@ class RehearsalTest(RehearsalCase):
 
     def test_a_recovery_does_not_count_how_late_ranks_were_before(self):
         """The host stops a rank for 4 s, and then another is lost. Oracle: what the run says that its steps, the lost
-        work and the recovery took; the rest, in which a step was interrupted and ranks ended, is less than half of
-        that stop."""
+        work and the recovery took, from the last sign of life on; of the stop, nothing. Steps are virtual time, and
+        those that are interrupted last no longer than others: a rank may have begun the one after."""
         started = self.start("train", self.of_length("static.json", 24), "--device", "emulated", "--spares", 1,
                              "--checkpoint-steps", 5, "-o", self.folder / "run")
         self.wait_until(lambda: any((self.folder / "run/checkpoints").glob("step-????????")), HANG_SECONDS,
@@ -155,10 +155,10 @@ class RehearsalTest(RehearsalCase):
         self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
         run = self.read("run/summary.json")
         [recovery] = run["recoveries"]
-        took = sum(step["iteration_ns"] for step in run["steps"]) + sum(
-            recovery[part] for part in ("lost_work_ns", "forming_ns", "restoring_ns"))
-        self.assertGreater(run["wall_seconds"], 0.9e-9 * took)
-        self.assertLess(run["wall_seconds"], 1e-9 * took + 2)
+        steps = [step["iteration_ns"] for step in run["steps"]]
+        lost = sum(recovery[part] for part in ("lost_work_ns", "detection_ns", "forming_ns", "restoring_ns"))
+        self.assertGreaterEqual(1e9 * run["wall_seconds"], sum(steps))
+        self.assertLessEqual(1e9 * run["wall_seconds"], sum(steps) + lost + 2 * max(steps))
 
     def test_a_measured_model_with_tied_embeddings(self):
         """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout

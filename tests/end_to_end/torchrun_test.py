@@ -88,15 +88,17 @@ class OtherLaunchersTest(FaultTest):
     def test_trains_as_under_our_launcher(self):
         self.of_length("static.json", self.STEPS)
         ours = self.train("static.json", "ours")
-        for launcher in ("srun", "mpirun", "mpiexec"):
-            with self.subTest(launcher=launcher):
+        for launcher, more in (("srun", {}), ("srun", {"GLOO_SOCKET_IFNAME": "127.0.0.3"}), ("mpirun", {}),
+                               ("mpiexec", {})):
+            with self.subTest(launcher=launcher, more=more):
                 job = free_port()  # that no two runs meet
-                ranks = [self.start(*self.train_arguments("static.json", launcher), name=f"{launcher}{rank}",
-                                    **self.variables(launcher, rank, job)) for rank in (0, 1)]
+                run = "-".join([launcher, *more])
+                ranks = [self.start(*self.train_arguments("static.json", run), name=f"{run}{rank}",
+                                    **self.variables(launcher, rank, job), **more) for rank in (0, 1)]
                 for rank in ranks:
                     self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
                     self.assert_clean(rank)
-                self.assertEqual(self.losses(self.read(f"{launcher}/summary.json")), self.losses(ours))
+                self.assertEqual(self.losses(self.read(f"{run}/summary.json")), self.losses(ours))
                 self.assertIn("accuracy", ranks[0].stdout)
                 self.assertEqual(ranks[1].stdout, "")
 

@@ -22,7 +22,7 @@ PHASE_KEYS = {"from_step", "num_steps", "frozen_blocks", "stages", "replicas", "
 class RoadTest(EndToEndTest):
     """profile -> plan -> simulate -> train -> evaluate -> compare -> report"""
 
-    def test_the_whole_road(self):
+    def test_the_whole_workflow(self):
         runs = {"data_parallel": "data-parallel", "static_pipeline": "static", "elastic": "pipetransformer"}
         for name, plan in runs.items():
             simulated = json.loads(self.run_tool("simulate", f"{plan}.json", "--format", "json").stdout)

@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, LONG, FaultTest
-from hosts import CARD, MASTER_PORT, make_hosts
+from hosts import CARD, MASTER_PORT, SECOND_CARD, make_hosts
 from listening_sockets import listening_sockets
 
 PYTHON_WITH_TORCHRUN = Path(__file__).resolve().parent.parent.parent / ".deps/peers/bin/python"
@@ -61,6 +61,18 @@ class TwoHostsTest(TwoHostsBase):
     def test_replicas(self):
         self.train_on_hosts("data-parallel.json")
 
+    def test_a_name_with_addresses_that_lead_nowhere(self):
+        self.of_length("static.json", SOME_STEPS)
+        arguments = self.train_arguments("static.json", "run")
+        self.hosts = make_hosts(self, 2)
+        self.hosts[0].call_by_name("a", "127.0.1.1", self.hosts[0].address)
+        self.hosts[1].call_by_name("a", "10.77.0.3", self.hosts[0].address)
+        self.hosts[1].sends_in_vain_to("10.77.0.3")
+        for rank in [self.start_rank(number, *arguments, MASTER_ADDR="a") for number in (0, 1)]:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+            self.assert_clean(rank)
+        self.assert_same_losses_as_on_one_host("static.json")
+
     def test_torchruns_agents(self):
         if not PYTHON_WITH_TORCHRUN.exists():
             print(f"\nSKIPPED LOUDLY: there is no {PYTHON_WITH_TORCHRUN} (scripts/setup-peers)", file=sys.stderr)
@@ -94,6 +106,17 @@ class TwoHostsTest(TwoHostsBase):
         doors = listening_sockets(processes_naming(self.folder))
         self.assertIn((self.hosts[0].address, MASTER_PORT), {door.address for door in doors})
         self.assertEqual({door.address[0] for door in doors}, {host.address for host in self.hosts})
+
+    def test_messages_go_by_a_second_card_and_the_ranks_meet_at_the_first(self):
+        arguments = self.train_arguments("static.json", "run", *LONG, "--interface", SECOND_CARD)
+        self.hosts = make_hosts(self, 2)
+        second_cards = {host.add_second_card() for host in self.hosts}
+        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: ranks[0].stderr)
+        doors = {door.address for door in listening_sockets(processes_naming(self.folder))}
+        self.assertIn((self.hosts[0].address, MASTER_PORT), doors)
+        self.assertEqual({address for address, port in doors if port != MASTER_PORT}, second_cards)
 
 
 class OwnFilesTest(TwoHostsBase):
@@ -276,6 +299,13 @@ class UnreachableTest(TwoHostsBase):
 
     def test_a_name_that_nobody_knows(self):
         self.ended_with(self.start_alone(MASTER_ADDR="a"), "rank 1 on host b: MASTER_ADDR: a is not known here (")
+
+    def test_a_name_that_is_loopback_on_its_own_host(self):
+        arguments = self.train_arguments("static.json", "run")
+        self.hosts = make_hosts(self, 2)
+        self.hosts[0].call_by_name("a", "127.0.1.1")
+        self.ended_with(self.start_rank(0, *arguments, MASTER_ADDR="a"),
+                        "rank 0 on host a: MASTER_ADDR: a is 127.0.1.1 here (see /etc/hosts)")
 
     def test_an_interface_that_is_not_there(self):
         self.ended_with(self.start_alone("--interface", "ib0"),

@@ -26,7 +26,7 @@ void randomise_layer(const TransformerConfig& config, int layer, std::uint64_t s
   const std::vector<ParameterSpec> specs = parameters_of(config, layer);
   const LayerState whole = make_layer_state(specs, {state.weights.scalar_type(), state.weights.scalar_type()}, at::kCPU,
                                             /*trains=*/false, /*num_moments=*/0);
-  const std::vector<at::Tensor> parameters = kept_parameters(whole, specs);
+  const std::vector<at::Tensor> parameters = kept_parameters(whole);
   std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(layer));
   for (std::size_t i = 0; i < specs.size(); ++i) {
     fill_uniform(parameters[i], specs[i].matrix ? 0.3 : 0.1, random);

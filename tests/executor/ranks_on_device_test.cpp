@@ -68,6 +68,14 @@ TEST(RanksOnDevice, TokenSlices) {
                   {"Exactness.RunThroughTokenSlicesEqualsOneProcess", 2}});
 }
 
+/// Embedding, loss and answers of tensor ranks.
+TEST(RanksOnDevice, SharedVocabulary) {
+  pass_on_device({{"Vocabulary.LossesAndTheirGradientsAreThoseOfTheWholeLogits", 2},
+                  {"Vocabulary.PredictionsAreThoseOfTheWholeLogits", 2},
+                  {"VocabularyParallel.SmoothedLossesOf2StagesEqualOneProcess", 4},
+                  {"VocabularyParallel.AnswersOf2StagesEqualOneProcess", 4}});
+}
+
 /// By the allocator's live bytes.
 TEST(RanksOnDevice, NothingOfAnIterationIsLeft) {
   pass_on_device({{"Schedules.NothingOfAnIterationIsLeftOnTwoRanks", 2}, {"Slices.NothingOfAnIterationIsLeft", 2}});

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace frostpipe {
 namespace {
 
@@ -69,6 +71,48 @@ TEST(TensorSlice, CutsRoundDownAndNest) {
           EXPECT_EQ(coarse.begin_in(count), fine.begin_in(count)) << count;
           EXPECT_EQ(coarse.end_in(count), fine.end_in(count)) << count;
         }
+}
+
+/// Oracle: the integers that are in both; the parts of one slice make it up whatever the number of the other's.
+TEST(TensorSlice, TwoHaveInCommonWhatIsInBothRanges) {
+  EXPECT_EQ(common_part(slice_of(0, 2), slice_of(1, 3)), (TensorSlice{2, 3, 6}));
+  EXPECT_EQ(common_part(slice_of(2, 4), slice_of(1, 2)), slice_of(2, 4));
+  EXPECT_EQ(common_part(slice_of(0, 2), slice_of(1, 2)), std::nullopt) << "they only meet";
+  for (int t = 1; t <= 8; ++t)
+    for (int other_t = 1; other_t <= 8; ++other_t)
+      for (std::int64_t count = 0; count < 30; ++count)
+        for (int k = 0; k < t; ++k) {
+          const TensorSlice slice = slice_of(k, t);
+          std::int64_t next = slice.begin_in(count);
+          for (int j = 0; j < other_t; ++j) {
+            const TensorSlice other = slice_of(j, other_t);
+            const std::optional<TensorSlice> part = common_part(slice, other);
+            std::vector<std::int64_t> in_both, in_part;
+            for (std::int64_t i = 0; i < count; ++i) {
+              if (std::max(slice.begin_in(count), other.begin_in(count)) <= i &&
+                  i < std::min(slice.end_in(count), other.end_in(count)))
+                in_both.push_back(i);
+              if (part && part->begin_in(count) <= i && i < part->end_in(count)) in_part.push_back(i);
+            }
+            EXPECT_EQ(in_part, in_both) << count << " in " << t << " and " << other_t;
+            if (!part) continue;
+            EXPECT_EQ(part->begin_in(count), next);
+            next = part->end_in(count);
+          }
+          EXPECT_EQ(next, slice.end_in(count));
+        }
+}
+
+/// Oracle: covers written out.
+TEST(WholeFrom, TakesTheFirstPartsThatMeet) {
+  const LayerPart first{5, slice_of(0, 2)}, again{1, slice_of(0, 2)}, second{3, slice_of(1, 2)},
+      quarter{4, slice_of(2, 4)}, last{2, slice_of(3, 4)};
+  EXPECT_EQ(whole_from({{7, {}}}), (std::vector<LayerPart>{{7, {}}}));
+  EXPECT_EQ(whole_from({second, first, again}), (std::vector<LayerPart>{first, second}));
+  EXPECT_EQ(whole_from({last, again, quarter}), (std::vector<LayerPart>{again, quarter, last}));
+  EXPECT_TRUE(whole_from({first, last}).empty()) << "[2/4, 3/4) is nowhere";
+  EXPECT_TRUE(whole_from({second}).empty());
+  EXPECT_TRUE(whole_from({}).empty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "plan/memory.h"
 #include "plan/schedule_rules.h"
@@ -116,6 +117,72 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
       }
     }
   }
+}
+
+// ZB-V on two ranks, stages 0 and 1 frozen: stage 0 sends to rank 1, stage 1 hands on to stage 2 beside it.
+TEST(Memory, OfAVHasNothingSentAheadWhereTheNextStageIsOnTheSameRank) {
+  Phase phase = two_stages();
+  phase.schedule = "ZBVZeroBubble";
+  phase.virtual_stages = 2;
+  phase.num_micro_batches = 8;
+  phase.partition = {{0, 1}, {1, 2}, {2, 4}, {4, 6}};
+  phase.first_trainable_layer = 2;
+  const auto pipeline_ranks = split_memory(phase, 300);
+  EXPECT_EQ(pipeline_ranks[0].sent_ahead, 8 * 100);
+  EXPECT_EQ(pipeline_ranks[1].sent_ahead, 0);
+}
+
+/// Of the outputs of `stage`, the most that the stage after it, on the same rank, has not taken up yet.
+int most_waiting(const std::vector<Action>& list, int stage) {
+  int waiting = 0, most = 0;
+  for (const Action& action : list) {
+    if (action.kind != ActionKind::forward) continue;
+    waiting += (action.stage == stage) - (action.stage == stage + 1);
+    most = std::max(most, waiting);
+  }
+  return most;
+}
+
+// Oracle: the lists, counted action by action.
+TEST(Stages, ThatHandOnAtOnceNeverHaveTwoOutputsWaiting) {
+  std::set<std::string> at_once, later;
+  for (const std::string& name : plan_schedule_names()) {
+    const ScheduleTraits traits = schedule_traits(name);
+    for (int p = 1; p <= 4; ++p) {
+      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.most_virtual_stages); ++v) {
+        for (const int m : {1, 4 * p, 4 * p + 1}) {
+          Phase phase = two_stages();
+          phase.schedule = name;
+          phase.layout.pipeline_parallel_size = p;
+          phase.virtual_stages = v;
+          phase.num_micro_batches = m;
+          for (int stage = 0; stage + 1 < p * v; ++stage) {
+            const int rank = pipeline_rank_of(phase, stage);
+            if (pipeline_rank_of(phase, stage + 1) != rank) {
+              EXPECT_FALSE(hands_on_at_once(phase, stage));
+              continue;
+            }
+            for (int first = 0; first < p * v; ++first) {
+              ScheduleShape shape{p, m, first};
+              shape.virtual_stages = v;
+              try {
+                require_shape(name, shape);
+              } catch (const InvalidInput&) {
+                continue;
+              }
+              const Schedule schedule = build_schedule(name, shape);
+              EXPECT_EQ(hands_on_at_once(phase, stage), most_waiting(schedule.body[rank], stage) == 1)
+                  << name << " p " << p << " v " << v << " m " << m << " first " << first;
+              (hands_on_at_once(phase, stage) ? at_once : later).insert(name);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(at_once, (std::set<std::string>{"DualPipeV", "Interleaved1F1B", "InterleavedZeroBubble", "LoopedBFS",
+                                            "ZBVZeroBubble"}));
+  EXPECT_EQ(later, std::set<std::string>{"LoopedBFS"});
 }
 
 TEST(Memory, OverTimeHoldsWhatWNeedsUntilItHasEnded) {

@@ -154,6 +154,22 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
   EXPECT_EQ(peak.bytes, pipeline_ranks[0].total());
 }
 
+/// By hand: 640 of the embedding's 1000 parameters are tied.
+TEST(Memory, TiedGradientsOfATableThatEveryTensorRankHasAreExchangedWhole) {
+  Model model = chain_model(2);
+  model.tied_parameter_count = 640;
+  Phase phase = two_stages();
+  phase.layout.tensor_parallel_size = 2;
+  const auto exchanged = [&](std::int64_t whole) {
+    model.layers[0].whole_parameter_count = whole;
+    return tied_gradient_bytes(phase, model, DType::kFloat32);
+  };
+  EXPECT_EQ(exchanged(0), 320 * 4);
+  EXPECT_EQ(exchanged(360), 320 * 4);          // positions and norm alone
+  EXPECT_EQ(exchanged(460), (100 + 270) * 4);  // 100 of them are of the table
+  EXPECT_EQ(exchanged(1000), 640 * 4);
+}
+
 TEST(Memory, SgdHasNoMoments) { EXPECT_EQ(memory(two_stages(), Optimizer::kSgd)[0].optimizer_state, 0); }
 
 TEST(Memory, FrozenLayersKeepWeightsOnly) {
@@ -312,6 +328,9 @@ TEST(Memory, EveryReplicaMustFit) {
   phase.layout.data_parallel_size = 2;
   Cluster cluster = cluster_of(4);
   cluster.devices[3].memory_limit_bytes = 1;
+  EXPECT_THAT(what_does_not_fit(phase, memory(two_stages()), cluster), testing::EndsWith("rank 3 has 1 B"));
+  phase.layout.data_parallel_size = 1;
+  phase.layout.tensor_parallel_size = 2;
   EXPECT_THAT(what_does_not_fit(phase, memory(two_stages()), cluster), testing::EndsWith("rank 3 has 1 B"));
 }
 

@@ -48,6 +48,19 @@ TEST(Plan, OfAnOlderVersionKnowsNoLargestMicroBatch) {
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
 }
 
+TEST(Plan, HasTheNameOfItsScheduleAsItsBuilderWritesIt) {
+  for (const std::string& name : plan_schedule_names()) {
+    TrainingPlan plan = two_phase_plan();
+    plan.phases[0].schedule = name;
+    std::string lower_case = name;
+    for (char& c : lower_case) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    ASSERT_NE(lower_case, name);
+    const std::string text = with(to_json(plan), "\"" + name + "\"", "\"" + lower_case + "\"");
+    EXPECT_EQ(plan_from_json(text, "plan.json").phases[0].schedule, name);
+  }
+  EXPECT_EQ(canonical_schedule_name("steps.csv"), "steps.csv");
+}
+
 TEST(Plan, IsReadableAsAFile) {
   const auto text = to_json(two_phase_plan());
   EXPECT_THAT(text, testing::StartsWith(

@@ -1,8 +1,11 @@
 #include "plan/reconfiguration.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "tests/plan/examples.h"
 
@@ -79,42 +82,135 @@ TEST(Diff, SpreadsTheSourcesOverTheRanksThatHoldTheLayer) {
   for (const auto& [rank, bytes] : sent) EXPECT_EQ(bytes, 2230 * 4 * 3) << rank;
 }
 
-TEST(Diff, AfterTheMovesEveryRankHoldsItsStage) {
+/// Attention: 400 parameters, 40 of which are whole; all of the head's 30 are.
+Model model_with_whole_parameters() {
+  Model model = chain_model(1);
+  model.layers[1].whole_parameter_count = 40;
+  model.layers[3].whole_parameter_count = 30;
+  return model;
+}
+
+Phase phase_of_tensor_ranks(int d, int t, std::vector<int> placement = {}) {
+  Phase phase = phase_of(1, d, {{0, 4}}, 3);
+  phase.layout.tensor_parallel_size = t;
+  phase.layout.placement = std::move(placement);
+  return phase;
+}
+
+std::vector<TensorMove> moves_between(const Phase& before, const Phase& after) {
+  return diff(before, after, model_with_whole_parameters(), Optimizer::kAdamW, DType::kFloat32).moves;
+}
+
+/// One rank, then three tensor ranks: rank 0 keeps its third and sends each of the others a third of what is shared
+/// (333 or 334 of 1000, 120 of 360, 266 or 267 of 800 parameters) and all of what is whole.
+TEST(Diff, ToTensorRanksMovesTheirThirdsAndWhatIsWhole) {
+  EXPECT_THAT(moves_between(phase_of_tensor_ranks(1, 1), phase_of_tensor_ranks(1, 3)),
+              ElementsAre(TensorMove{0, 0, 1, false, 333 * 4, {1, 2, 3}, true},
+                          TensorMove{0, 0, 2, false, 334 * 4, {2, 3, 3}, true},
+                          TensorMove{1, 0, 1, false, (120 + 40) * 4, {1, 2, 3}, true},
+                          TensorMove{1, 0, 2, false, (120 + 40) * 4, {2, 3, 3}, true},
+                          TensorMove{2, 0, 1, false, 267 * 4, {1, 2, 3}, true},
+                          TensorMove{2, 0, 2, false, 267 * 4, {2, 3, 3}, true},
+                          TensorMove{3, 0, 1, true, 30 * 4 * 3, {1, 2, 3}, true},
+                          TensorMove{3, 0, 2, true, 30 * 4 * 3, {2, 3, 3}, true}));
+}
+
+/// Tensor ranks 0 and 1 hold [0, 3) and [3, 6) sixths; then rank 1 is the first of three, 0 the second and 2 the last.
+/// Rank 0 has [2, 3) already, and rank 1 has nothing of [0, 2). Nobody but rank 2 lacks what is whole.
+TEST(Diff, FromTwoTensorRanksToThreeMovesSixths) {
+  const std::vector<TensorMove> moves =
+      moves_between(phase_of_tensor_ranks(1, 2), phase_of_tensor_ranks(1, 3, {1, 0, 2}));
+  ASSERT_EQ(moves.size(), 3u * 3 + 1);
+  EXPECT_EQ(moves[3], (TensorMove{1, 1, 0, false, 60 * 4, {3, 4, 6}, false}));
+  EXPECT_EQ(moves[4], (TensorMove{1, 0, 1, false, 120 * 4, {0, 2, 6}, false}));
+  EXPECT_EQ(moves[5], (TensorMove{1, 1, 2, false, (120 + 40) * 4, {4, 6, 6}, true}));
+  EXPECT_EQ(moves[9], (TensorMove{3, 1, 2, true, 30 * 4 * 3, {4, 6, 6}, true})) << "the head is whole on ranks 0 and 1";
+}
+
+/// A new replica of two tensor ranks: each gets its half from the rank with the same half.
+TEST(Diff, BetweenEqualNumbersOfTensorRanksMovesWholeSlices) {
+  const std::vector<TensorMove> moves = moves_between(phase_of_tensor_ranks(1, 2), phase_of_tensor_ranks(2, 2));
+  ASSERT_EQ(moves.size(), 4u * 2);
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    EXPECT_EQ(moves[i].from_rank + 2, moves[i].to_rank);
+    EXPECT_EQ(moves[i].slice, slice_of(moves[i].from_rank, 2));
+    EXPECT_TRUE(moves[i].with_whole);
+  }
+  EXPECT_EQ(moves[2].bytes, (180 + 40) * 4);
+}
+
+/// p x d x t on at most 16 ranks in any order, of `num_layers` layers.
+Phase random_phase(std::mt19937& random, int num_layers) {
+  Phase phase;
+  do {
+    phase.layout = {.pipeline_parallel_size = 1 + static_cast<int>(random() % 4),
+                    .data_parallel_size = 1 + static_cast<int>(random() % 4),
+                    .tensor_parallel_size = 1 + static_cast<int>(random() % 6),
+                    .placement = {}};
+  } while (num_ranks(phase.layout) > 16);
+  const int p = phase.layout.pipeline_parallel_size;
+  for (int stage = 0; stage < p; ++stage)
+    phase.partition.push_back({stage * num_layers / p, (stage + 1) * num_layers / p});
+  phase.layout.placement.resize(16);
+  std::iota(phase.layout.placement.begin(), phase.layout.placement.end(), 0);
+  std::shuffle(phase.layout.placement.begin(), phase.layout.placement.end(), random);
+  phase.layout.placement.resize(num_ranks(phase.layout));
+  return phase;
+}
+
+/// Units (layer, number) by rank; the first `num_whole` of a layer are whole.
+using Units = std::set<std::pair<int, int>>;
+
+Units units_of(const Layer& layer, int number, const TensorSlice& slice, bool with_whole) {
+  const int whole = static_cast<int>(layer.whole_parameter_count), all = static_cast<int>(layer.parameter_count);
+  Units units;
+  for (int unit = 0; unit < whole && with_whole; ++unit) units.insert({number, unit});
+  for (int unit = static_cast<int>(slice.begin_in(all - whole)); unit < slice.end_in(all - whole); ++unit)
+    units.insert({number, whole + unit});
+  return units;
+}
+
+std::vector<Units> holdings_of(const Phase& phase, const Model& model) {
+  std::vector<Units> held(16);
+  for (int rank = 0; rank < 16; ++rank) {
+    const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
+    if (!coordinate) continue;
+    const LayerRange stage = phase.partition[coordinate->pipeline_rank];
+    for (int layer = stage.begin; layer < stage.end; ++layer)
+      held[rank].merge(
+          units_of(model.layers[layer], layer, slice_of(coordinate->tensor, phase.layout.tensor_parallel_size), true));
+  }
+  return held;
+}
+
+/// Oracle: brute force, every unit of every layer on every rank; numbers of units that no t divides.
+TEST(Diff, AfterTheMovesEveryRankHoldsItsPartAndNothingCameTwice) {
   std::mt19937 random(9);
-  const Model model = chain_model(3);  // 8 layers
-  const auto random_phase = [&] {
-    const int p = 1 << (random() % 3);
-    Partition partition;
-    for (int stage = 0; stage < p; ++stage) partition.push_back({stage * 8 / p, (stage + 1) * 8 / p});
-    Phase phase = phase_of(p, 1 + static_cast<int>(random() % (8 / p)), partition, 0);
-    if (random() % 2) {
-      std::vector<int> ranks{0, 1, 2, 3, 4, 5, 6, 7};
-      std::shuffle(ranks.begin(), ranks.end(), random);
-      ranks.resize(num_ranks(phase.layout));
-      phase.layout.placement = ranks;
+  Model model = chain_model(2);
+  for (int round = 0; round < 1000; ++round) {
+    for (Layer& layer : model.layers) {
+      layer.whole_parameter_count = random() % 4;
+      layer.parameter_count = layer.whole_parameter_count + random() % 14;
     }
-    return phase;
-  };
-  const auto holdings = [&](const Phase& phase) {
-    std::set<std::pair<int, int>> held;  // (layer, rank)
-    for (int layer = 0; layer < 8; ++layer)
-      for (const int rank : replicas_of(phase.layout, stage_of_layer(phase.partition, layer)))
-        held.insert({layer, rank});
-    return held;
-  };
-  for (int round = 0; round < 200; ++round) {
-    const Phase before = random_phase(), after = random_phase();
-    const auto held = holdings(before);
-    auto wanted = holdings(after);
-    std::pair<int, int> last{-1, -1};
-    for (const auto& move : diff(before, after, model, Optimizer::kAdamW, DType::kFloat32).moves) {
-      EXPECT_LT(last, std::pair(move.layer, move.to_rank));  // in order, nothing twice
-      last = {move.layer, move.to_rank};
-      EXPECT_TRUE(held.contains({move.layer, move.from_rank}));
-      EXPECT_FALSE(held.contains({move.layer, move.to_rank}));
-      EXPECT_EQ(wanted.erase({move.layer, move.to_rank}), 1u);
+    const Phase before = random_phase(random, 6), after = random_phase(random, 6);
+    const std::vector<Units> held = holdings_of(before, model), wanted = holdings_of(after, model);
+    std::vector<Units> now = held;
+    std::tuple<int, int, int> last{-1, -1, -1};
+    for (const TensorMove& move : diff(before, after, model, Optimizer::kAdamW, DType::kFloat32).moves) {
+      const std::tuple order{move.layer, move.to_rank, move.slice.begin};
+      EXPECT_LT(last, order);
+      last = order;
+      const Units units = units_of(model.layers[move.layer], move.layer, move.slice, move.with_whole);
+      EXPECT_EQ(move.bytes, std::ssize(units) * 4 * 3);
+      for (const auto& unit : units) {
+        EXPECT_TRUE(held[move.from_rank].contains(unit));
+        EXPECT_TRUE(wanted[move.to_rank].contains(unit));
+        EXPECT_TRUE(now[move.to_rank].insert(unit).second) << "it had that";
+      }
     }
-    for (const auto& still_wanted : wanted) EXPECT_TRUE(held.contains(still_wanted));
+    for (int rank = 0; rank < 16; ++rank)
+      EXPECT_TRUE(std::includes(now[rank].begin(), now[rank].end(), wanted[rank].begin(), wanted[rank].end()));
+    ASSERT_FALSE(HasFailure()) << "round " << round;
   }
 }
 

@@ -144,7 +144,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
   EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // 2 3 would be apart
   const AutoPlan four = chosen({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that share layers out would be on "
-                                                              "different nodes")));
+                                                              "different nodes (rank 0 on 0, rank 4 on 1)")));
   for (const Phase& phase : four.alternatives) EXPECT_LE(phase.layout.tensor_parallel_size, 4);
 }
 
@@ -164,20 +164,25 @@ TEST(AutoPlan, SaysWhereTheSizeThatIsAskedForSpansNodes) {
   EXPECT_TRUE(std::holds_alternative<AutoPlan>(make_auto_plan({tensor_profile({1, 2, 4}), cluster, options})));
 }
 
-// Oracle: unequal devices that take turns; every order of kinds puts 0 2 and 1 3 together.
+// Oracle: unequal devices that take turns; every order of kinds puts 0 2 and 1 3 together, the ranks' own 0 1 and 2 3.
 TEST(AutoPlan, KeepsTensorRanksWithinANodeInEveryOrderOfUnequalDevices) {
   Cluster cluster = test::free_cluster(4);
   cluster.devices[1].memory_limit_bytes = cluster.devices[3].memory_limit_bytes = Bytes{1} << 40;
   PlanOptions options = options_for(8);
   options.pipeline_parallel_size = 2;
-  const auto size = [&] {
-    return std::get<AutoPlan>(make_auto_plan({tensor_profile({1, 2}), cluster, options}))
-        .plan.phases.front()
-        .layout.tensor_parallel_size;
+  const auto plan_on = [&](const std::vector<int>& nodes) {
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
+    return std::get<AutoPlan>(make_auto_plan({tensor_profile({1, 2}), cluster, options}));
   };
-  EXPECT_EQ(size(), 2);
-  cluster.devices[2].node = cluster.devices[3].node = 1;
-  EXPECT_EQ(size(), 1);
+  const auto size_of = [](const AutoPlan& made) { return made.plan.phases.front().layout.tensor_parallel_size; };
+  EXPECT_EQ(size_of(plan_on({0, 0, 0, 0})), 2);
+  const AutoPlan neighbours = plan_on({0, 0, 1, 1});
+  EXPECT_EQ(size_of(neighbours), 2);
+  EXPECT_THAT(neighbours.plan.phases.front().layout.placement, testing::IsEmpty());
+  EXPECT_THAT(neighbours.unfit_layouts, testing::Not(testing::Contains(HasSubstr("on different nodes"))));
+  const AutoPlan none = plan_on({0, 1, 1, 0});
+  EXPECT_EQ(size_of(none), 1);
+  EXPECT_THAT(none.unfit_layouts, testing::Contains(HasSubstr("t = 2: tensor ranks that share layers out would be")));
 }
 
 // Oracle: each schedule by itself.

@@ -160,6 +160,25 @@ TEST(MakePlan, StaticTakesTheBestLengthThatUsesEveryRank) {
   EXPECT_EQ(num_ranks(plan_of(result).phases[0].layout), 4);
 }
 
+/// Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.
+TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
+  Profile profile = two_blocks();
+  for (Measurement& measurement : profile.measurements) measurement.key.tensor_parallel_size = 2;
+  Cluster cluster = free_cluster(4);
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.tensor_parallel_size = 2;
+  const auto reason = [&] { return reason_of(make_plan({profile, cluster, options})); };
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  EXPECT_EQ(reason(), "feasible");
+  options.placement = {0, 2, 1, 3};
+  EXPECT_EQ(reason(),
+            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); try a "
+            "size that divides the devices of every node");
+  options.placement.clear();
+  cluster.devices[2].node = 0;
+  EXPECT_THAT(reason(), HasSubstr("(rank 2 on 0, rank 3 on 1)"));
+}
+
 TEST(MakePlan, StaticOnOneRankIsOneStage) {
   const auto result = make_plan({two_blocks(), free_cluster(1), options_for(PlanMethod::static_pipeline)});
   EXPECT_EQ(plan_of(result).phases[0].layout, (ParallelLayout{1, 1, 1, {}}));

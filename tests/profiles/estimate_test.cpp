@@ -65,5 +65,74 @@ TEST(Estimate, IsAProfileLikeAnyOther) {
   EXPECT_NEAR(static_cast<double>(forward(48)), static_cast<double>(forward(32) + forward(64)) / 2, 1);
 }
 
+/// 1000 tokens of 8 values: an activation has 32,000 bytes.
+const TransformerShape kSmall{.name = "small",
+                              .blocks = 1,
+                              .hidden = 8,
+                              .intermediate = 32,
+                              .heads = 2,
+                              .tokens = 1000,
+                              .embedding_parameters = (100 + 50) * 8,
+                              .vocabulary = 100,
+                              .outputs = 100,
+                              .head_on_every_token = true};
+
+/// On four tensor ranks, with one sample, on a device that computes in no time.
+Profile of_four_tensor_ranks(const TransformerShape& shape) {
+  EstimateOptions options;
+  options.rates = {.flops_per_second = 1e30, .bytes_per_second = 1e9, .overhead_ns = 0};
+  options.global_batch_size = 1;
+  options.tensor_parallel_sizes = {4};
+  return estimate(shape, options).profile;
+}
+
+/// Oracle: 10 us + 2 (4 - 1) / 4 x bytes / 10 GB/s for each sum, of an activation 14,800 ns, of a number a token
+/// 10,600.
+TEST(Estimate, TensorRanksSumWhatMegatronSums) {
+  constexpr Nanoseconds kActivation = 10'000 + 4'800, kTokens = 10'000 + 600;
+  const Profile profile = of_four_tensor_ranks(kSmall);
+  const auto cost = [&](int layer) { return profile.measurements.at(layer).cost; };
+  EXPECT_EQ(cost(0).forward_ns, kActivation) << "rows of the table that other ranks have";
+  EXPECT_EQ(cost(0).input_gradient_ns, 0);
+  for (const int half : {1, 2}) {
+    EXPECT_EQ(cost(half).forward_ns, kActivation);
+    EXPECT_EQ(cost(half).input_gradient_ns, kActivation);
+  }
+  EXPECT_EQ(cost(3).forward_ns, 3 * kTokens) << "the loss: maximum, sum of exponentials, target's logit";
+  EXPECT_EQ(cost(3).input_gradient_ns, kActivation);
+  for (int layer = 0; layer < 4; ++layer) {
+    EXPECT_EQ(cost(layer).frozen_forward_ns, cost(layer).forward_ns);
+    EXPECT_EQ(cost(layer).split_backward->input_ns, cost(layer).input_gradient_ns);
+    EXPECT_EQ(cost(layer).weight_gradient_ns, 0);
+    EXPECT_EQ(cost(layer).split_backward->weight_ns, 0);
+  }
+}
+
+/// Oracle: Megatron-LM's list of what is cut, counted by hand.
+TEST(Estimate, TensorRanksHoldTheirPartsOfTablesHeadAndLogits) {
+  const Profile profile = of_four_tensor_ranks(kSmall);
+  const auto& layers = profile.model.layers;
+  EXPECT_EQ(layers[0].whole_parameter_count, 50 * 8) << "positions";
+  for (const int half : {1, 2}) EXPECT_EQ(layers[half].whole_parameter_count, 8 + 2 * 8) << "bias, norm";
+  EXPECT_EQ(layers[3].whole_parameter_count, 0);
+  EXPECT_EQ(profile.measurements[3].cost.output_activation_bytes, 4 * 1000 * 100 / 4);
+  EXPECT_EQ(profile.measurements[3].cost.saved_activation_bytes, 4 * (1000 * 8 + 1000 * 100 / 4));
+}
+
+/// Oracle: by hand; nothing of pictures and classes is cut, so nothing is summed.
+TEST(Estimate, TensorRanksHaveProjectionsOfImagesAndSmallHeadsWhole) {
+  TransformerShape images = kSmall;
+  images.vocabulary = 0;
+  images.head_on_every_token = false;
+  images.embedding_flops = 1e24;  // 1 us on each
+  const Profile profile = of_four_tensor_ranks(images);
+  EXPECT_NEAR(static_cast<double>(profile.measurements[0].cost.forward_ns), 1000, 1);
+  EXPECT_EQ(profile.measurements[3].cost.forward_ns, 0);
+  EXPECT_EQ(profile.measurements[3].cost.input_gradient_ns, 0);
+  EXPECT_EQ(profile.measurements[3].cost.output_activation_bytes, 4 * 100);
+  for (const int end : {0, 3})
+    EXPECT_EQ(profile.model.layers[end].whole_parameter_count, profile.model.layers[end].parameter_count);
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -11,6 +11,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 PROGRAM = """#!/bin/sh
 case "$1" in
   --version) echo "frostpipe made-up" ;;
+  profile) case "$*" in *nosuch*) echo "frostpipe: nosuch: is no shape" >&2; exit 1 ;; esac ;;
   plan) %s ;;
   simulate) echo '{}' ;;
 esac
@@ -52,6 +53,19 @@ class BenchTest(unittest.TestCase):
                                               f"{', '.join(cases)}\n")
                 self.assertEqual(self.figures(),
                                  {"frostpipe": ["frostpipe made-up"], "missing": cases, "cases": []})
+
+    def test_a_model_that_has_no_profile_takes_no_figures_from_the_others(self):
+        for arguments, of_one in [
+            (("--schedules", "1F1B", "ZB-H1"), ["1F1B on 4 ranks", "ZB-H1 on 4 ranks"]),
+            (("--baselines", "--predict-only"), [f"{kind} {schedule} on 4 ranks" for kind in ("unfrozen", "frozen")
+                                                 for schedule in ("best", "GPipe", "1F1B")])]:
+            with self.subTest(arguments=arguments):
+                done = self.run_script("bench-schedules", "--ranks", "4", "--like", "nosuch", "bert-large", *arguments)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("no figures: frostpipe: nosuch: is no shape", done.stdout)
+                # Of bert-large there are none either, but each case was begun: this frostpipe's plans are empty.
+                self.assertEqual(self.figures()["missing"],
+                                 [f"{model} {case}" for model in ("nosuch", "bert-large") for case in of_one])
 
     def test_a_field_that_is_not_there_is_named(self):
         done = self.run_script("bench-schedules", "--ranks", "4", "--schedules", "1F1B")

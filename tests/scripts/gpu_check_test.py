@@ -2,17 +2,24 @@
 The whole of it runs in tests/end_to_end/gpu_check_test.py."""
 import json
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import facts
 import inputs
+import measurements
 import order
+import programs
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
 
 BROKEN_TOOL = "#!/bin/sh\necho 'frostpipe: profile: it is broken' >&2\nexit 1\n"
@@ -53,21 +60,122 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         ["tests"] + 4 * ["roads"] + 9 * ["measurements"])
+                         ["tests"] + 4 * ["workflow"] + 9 * ["measurements"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
         self.assertEqual(broken["status"], "failed")
-        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(logs/001\.err\)")
-        self.assertEqual(checks["a checkpoint is gone on from"]["status"], "failed")  # there is none
+        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(work/logs/001\.err\)")
+        self.assertEqual(checks["training resumes from a checkpoint"]["status"], "failed")  # there is none
         self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
         for name in checks:
             self.assertIn(name, text)
 
+    def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
+        (self.folder / "out/work").mkdir(parents=True)
+        for name in ("work/gpt2-two.plan.json", "notes.txt"):
+            (self.folder / "out" / name).write_text("{}")
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
+        self.assertFalse((self.folder / "out/work/gpt2-two.plan.json").exists())
+        self.assertTrue((self.folder / "out/work/logs/001.err").exists())
+        self.assertTrue((self.folder / "out/notes.txt").exists())
+
+    def test_a_test_program_that_lists_no_tests_is_a_failure(self):
+        listing = "#!/bin/sh\necho '%s.'; echo '  IsThere'\n"
+        for script, options, note in (
+                ("#!/bin/sh\necho 'no such library' >&2\nexit 127\n", [], "ended with 127: no such library"),
+                ("#!/bin/sh\nexit 0\n", [], r"has no tests On/Devices\.\*/cpu; is it frostpipe_executor_tests\?"),
+                (listing % "RanksOnDevice", ["--only-tests", "None"], "--only-tests None: matches none of 3 tests, "
+                                                                      r"such as RanksOnDevice\.IsThere")):
+            program = self.folder / "tests"
+            program.write_text(script)
+            program.chmod(0o755)
+            done = self.run_script("--device", "cpu", "--size", "small", "--sections", "tests", "--tests", program,
+                                   *options)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            check, = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
+            self.assertEqual((check["name"], check["status"]), ("beginning of the tests", "failed"))
+            self.assertRegex(check["note"], note)
+
+    def test_no_mistake_in_a_check_or_in_a_list_of_checks_ends_the_script(self):
+        script = runpy.run_path(str(ROOT / "scripts/gpu-check"))
+
+        def divide(_=None):
+            return 1 / 0
+
+        results = Results(self.folder, {}, judges=True)
+        script["perform"](Check("workflow", "one"), divide, results)
+        script["SECTIONS"]["workflow"] = mock.Mock(checks=divide)
+        self.assertEqual(list(script["checks_of"]("workflow", None, results)), [])
+        self.assertEqual([(check.name, check.status, check.note) for check in results.checks],
+                         [(name, FAILED, "ZeroDivisionError: division by zero")
+                          for name in ("one", "beginning of the workflow")])
+
     def test_what_does_not_fit_into_the_time_is_left_out(self):
-        self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "roads")
+        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "workflow")
+        self.assertEqual(done.returncode, 1)
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
+
+    def test_the_diagnosis_is_kept_where_something_is_missing(self):
+        problem = {"missing": "LibTorch", "to_do": "install it"}
+        self.tool.write_text(f"#!/bin/sh\necho '{json.dumps({'problems': [problem]})}'\nexit 1\n")
+        self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], {"problems": [problem]})
+
+
+class ProgramsTest(unittest.TestCase):
+    def test_a_program_that_hangs_has_failed_whichever_limit_comes_first(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        (pathlib.Path(folder.name) / "logs").mkdir()
+        for left, most, limit in ((1, 600, "what was left of --minutes"), (600, 1, "its limit")):
+            runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + left)
+            with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
+                    programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
+                runner.run(["sleep", 1000], most_seconds=most)
+
+
+class WaitsTest(unittest.TestCase):
+    def waits(self, per_step):
+        """What is made of a run that waits so often in a step, and thrice at its beginning and end."""
+        steps = []
+
+        def frostpipe(command, *words, **_):
+            if command == "plan":
+                steps.append(words[words.index("--steps") + 1])
+            return mock.Mock(stderr=f"{measurements.WAITED}\n" * (3 + per_step * steps[-1]))
+
+        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, frostpipe=frostpipe, on_device=lambda: ())
+        return measurements.waits_of_the_host(runner)
+
+    def test_two_in_an_iteration_are_well_and_more_are_not(self):
+        for per_step in (1, 2, 3):
+            figures, (target,) = self.waits(per_step)
+            self.assertEqual((figures, target.is_met), ({"waits per iteration": per_step}, per_step <= 2))
+
+
+class SanitizerTest(unittest.TestCase):
+    """By a program that says that there are no errors, and of the tests it ran what `results` has."""
+
+    def watch(self, *results):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        folder = pathlib.Path(folder.name)
+        (folder / "logs").mkdir()
+        report = json.dumps({"testsuites": [{"testsuite": [{"result": result} for result in results]}]})
+        fake = folder / "compute-sanitizer"
+        fake.write_text(f"#!/bin/sh\necho '========= ERROR SUMMARY: 0 errors'\n"
+                        f"for last; do :; done\necho '{report}' > ${{last#--gtest_output=json:}}\n")
+        fake.chmod(0o755)
+        runner = programs.Programs(types.SimpleNamespace(tests=folder / "tests"), folder, "cuda", time.monotonic() + 60)
+        runner.sanitizer, runner.libraries = fake, {}
+        return measurements.sanitizer(runner)[0]
+
+    def test_it_has_watched_a_test(self):
+        self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
+        for results in ([], ["SKIPPED", "SKIPPED"]):
+            with self.assertRaisesRegex(programs.Trouble, "it watched no test"):
+                self.watch(*results)
 
 
 class ResultsTest(unittest.TestCase):
@@ -94,11 +202,16 @@ class ResultsTest(unittest.TestCase):
     def test_skipped_checks_are_good_and_failed_ones_are_not(self):
         results = self.results(True)
         results.add(Check("tests", "a", SKIPPED, note="why"))
-        results.add(Check("tests", "b", LEFT_OUT))
         self.assertTrue(results.is_good())
-        results.add(Check("tests", "c", FAILED))
+        results.add(Check("tests", "b", FAILED))
         self.assertFalse(results.is_good())
-        self.assertEqual(results.verdict(), "1 failed, 1 skipped, 1 left out")
+        self.assertEqual(results.verdict(), "1 failed, 1 skipped")
+
+    def test_what_was_left_out_is_not_good(self):
+        results = self.results(True)
+        results.add(Check("tests", "a", LEFT_OUT))
+        self.assertFalse(results.is_good())
+        self.assertEqual(results.verdict(), "1 left out")
 
 
 class InputsTest(unittest.TestCase):

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "simulator/simulate.h"
+#include "tests/plan/examples.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
@@ -189,6 +190,41 @@ TEST(ReconfigurationNs, MovesIntoOneRankFollowEachOther) {
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + kRegroupNs);
   cluster.regroup_ns = 7000;  // measured
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + 7000);
+}
+
+/// A new replica of two tensor ranks: 1115 parameters of 4 bytes in 4 layers go to each of its ranks, side by side.
+/// Then one rank sends both halves, one after the other.
+TEST(ReconfigurationNs, TensorRanksMoveTheirPartsSideBySide) {
+  Cluster cluster = free_cluster(4);
+  cluster.intra_node.point_to_point = {.latency_ns = 1, .bandwidth_bytes_per_second = 1'000'000'000};
+  Phase whole, two, twice;
+  whole.partition = two.partition = twice.partition = {{0, 4}};
+  two.layout.tensor_parallel_size = twice.layout.tensor_parallel_size = 2;
+  twice.layout.data_parallel_size = 2;
+  whole.layout.placement = {3};
+  const auto price = [&](const Phase& before, const Phase& after) {
+    Reconfiguration change = diff(before, after, examples::chain_model(1), Optimizer::kSgd, DType::kFloat32);
+    change.regroup = false;
+    return reconfiguration_ns(change, cluster);
+  };
+  EXPECT_EQ(price(two, twice), 4 * (1000 + 400 + 800 + 30) / 2 + 4);
+  EXPECT_EQ(price(whole, two), 4 * (1000 + 400 + 800 + 30) + 2 * 4);
+}
+
+/// Oracle: bytes over the card's bandwidth: two tensor ranks of a node send to another node at 1 byte a nanosecond
+/// each, and both pass a card of 1 byte a nanosecond, in order.
+TEST(ReconfigurationNs, MovesOverASharedLinkFollowEachOther) {
+  Cluster cluster = free_cluster(4);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  cluster.inter_node.point_to_point = {.latency_ns = 5, .bandwidth_bytes_per_second = 1'000'000'000};
+  const Reconfiguration change{
+      .moves = {{.layer = 0, .from_rank = 0, .to_rank = 2, .bytes = 10, .slice = slice_of(0, 2)},
+                {.layer = 0, .from_rank = 1, .to_rank = 3, .bytes = 20, .slice = slice_of(1, 2)}}};
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 20 + 5);
+  cluster.shared_links = {{"card", 1, 1'000'000'000}};
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 10 + 20 + 5);
+  cluster.shared_links.front().bandwidth_bytes_per_second /= 10;
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 100 + 200 + 5);
 }
 
 TEST(ReconfigurationNs, NothingToDoTakesNoTime) { EXPECT_EQ(reconfiguration_ns({}, free_cluster(1)), 0); }

@@ -1,8 +1,13 @@
 """Small models of every family: a configuration in a Hugging Face folder, with a vocabulary and without weights."""
 
 import json
+import sys
+from pathlib import Path
 
 import tiny_model
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 BERT = tiny_model.config(2)
 VIT = {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -11,19 +16,12 @@ GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positi
         "activation_function": "gelu_new"}
 
 
-def byte_alphabet():
-    """GPT-2's characters for the 256 bytes."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    return [chr(byte) if byte in plain else chr(256 + sorted(set(range(256)) - set(plain)).index(byte))
-            for byte in range(256)]
-
-
 def write_model(folder, config, vocabulary):
     files = {"config.json": config}
     if vocabulary == "words":
         files["vocab.txt"] = "\n".join(tiny_model.vocabulary()) + "\n"
     elif vocabulary == "bytes":
-        files["vocab.json"] = {token: i for i, token in enumerate([*byte_alphabet(), "ab", "<|endoftext|>"])}
+        files["vocab.json"] = {token: i for i, token in enumerate([*symbols_of_bytes(), "ab", "<|endoftext|>"])}
         files["merges.txt"] = "#version: 0.2\na b\n"
     folder.mkdir(parents=True)
     for name, content in files.items():

@@ -2,7 +2,7 @@
 
 A host is a process that sleeps in its namespaces: they are gone when it is, and it ends with the test's process. The
 cables lead to a switch in a namespace of its own, so that nothing of this is seen outside, and no address other than
-10.77.0.0/16 is used."""
+10.77.0.0/16 and 10.78.0.0/16 is used."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from pathlib import Path
 
 NAMES = "abcdefgh"
 CARD = "card0"  # of every host
+SECOND_CARD = "card1"  # of hosts that were given one
 MASTER_PORT = 29555  # free: a host has no other programs
 
 
@@ -66,16 +67,36 @@ class Host:
 
     def connect(self, switch, address):
         """A cable to the switch, and an address at its end."""
-        port = f"port-{self.name}"
-        self.run("ip", "link", "add", CARD, "type", "veth", "peer", "name", port, "netns", switch.holder.pid)
-        switch.run("ip", "link", "set", port, "master", "switch", "up")
-        self.run("ip", "address", "add", f"{address}/16", "dev", CARD)
-        self.run("ip", "link", "set", CARD, "up")
+        self.switch = switch
         self.address = address
+        self.add_card(CARD, address)
+
+    def add_card(self, card, address):
+        port = f"{card}-{self.name}"
+        self.run("ip", "link", "add", card, "type", "veth", "peer", "name", port, "netns", self.switch.holder.pid)
+        self.switch.run("ip", "link", "set", port, "master", "switch", "up")
+        self.run("ip", "address", "add", f"{address}/16", "dev", card)
+        self.run("ip", "link", "set", card, "up")
+
+    def add_second_card(self):
+        """The address of another network, which the same switch carries."""
+        address = self.address.replace("10.77.", "10.78.")
+        self.add_card(SECOND_CARD, address)
+        return address
+
+    def call_by_name(self, name, *addresses):
+        """From now on this host's /etc/hosts has this name, and no other."""
+        file = f"{self.folder}/hosts"
+        self.path("hosts").write_text("".join(f"{address} {name}\n" for address in addresses))
+        self.run("mount", "--bind", file, "/etc/hosts")
 
     def answers_nobody(self, address):
         """Whatever this host sends there is lost."""
         self.run("ip", "route", "add", "blackhole", f"{address}/32")
+
+    def sends_in_vain_to(self, address):
+        """Nobody has the card that this host takes for its: no answer comes, not even that there is none."""
+        self.run("ip", "neighbour", "add", address, "lladdr", "02:00:00:00:00:01", "dev", CARD, "nud", "permanent")
 
     def block_high_ports(self):
         """As many a firewall does: what goes to ports that systems give out by themselves is dropped."""

@@ -12,6 +12,7 @@
 #include "executor/device/memory_meter.h"
 #include "executor/models/folder/model_config.h"
 #include "executor/models/folder/preprocessor_config.h"
+#include "executor/models/shards.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
@@ -183,8 +184,16 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
 
 void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state) {
   const at::NoGradGuard no_grad;
-  const std::vector<ParameterSpec> specs = parameters_of(folder.config, layer);
-  const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
+  if (state.slice != TensorSlice{}) {  // a part of the same values
+    const at::ScalarType kept = state.weights.scalar_type();
+    const UncountedMemory host;
+    LayerState whole = make_layer_state(state.whole, {kept, kept}, at::kCPU, /*trains=*/false, /*num_moments=*/0);
+    load_layer(folder, files, layer, seed, whole);
+    state.weights.copy_(taken(state.whole, whole.weights, {}, {.slice = state.slice}));
+    return;
+  }
+  const std::vector<ParameterSpec>& specs = state.whole;
+  const std::vector<at::Tensor> parameters = kept_parameters(state);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     ParameterSpec spec = specs[i];
     int drawn_as = layer;

@@ -31,7 +31,7 @@ Diagnosis whole() {
                                     .cuda_version = 13000,
                                     .nccl_version = 22809,
                                     .num_gpus = 0},
-          .start_fault = "",
+          .start = {},
           .limits_fault = "",
           .machine = {.processor = "AMD EPYC",
                       .cores = 8,
@@ -87,6 +87,13 @@ TEST(DiagnosisTest, AGpuThatCannotBeUsedIsSaidWithWhatToDo) {
               ElementsAre(Problem{"device cuda: CUDA's runtime says: the driver is too old",
                                   "the driver serves CUDA 12.8 and LibTorch needs 13.0: have a newer driver installed, "
                                   "or train with --device cpu"}));
+  diagnosis.driver.cuda_version = 13000;
+  diagnosis.libtorch->cuda_fault = "device cuda: CUDA's runtime says: system not yet initialized";
+  EXPECT_THAT(problems_of(diagnosis),
+              ElementsAre(Problem{"device cuda: CUDA's runtime says: system not yet initialized",
+                                  "the driver serves CUDA 13.0 and LibTorch needs 13.0, which suffices: see what "
+                                  "nvidia-smi says of the GPU (its mode, what uses it, services that are missing), or "
+                                  "train with --device cpu"}));
   diagnosis.libtorch->cuda_version = 0;
   diagnosis.libtorch->cuda_fault = "device cuda: libcudnn.so.9: cannot open shared object file";
   EXPECT_THAT(problems_of(diagnosis),
@@ -115,15 +122,26 @@ TEST(DiagnosisTest, AMissingLibTorchIsSaidWithWhereItWasLookedFor) {
 TEST(DiagnosisTest, AnExecutorThatDoesNotStartIsSaidInTheLoadersWords) {
   Diagnosis diagnosis = whole();
   diagnosis.libtorch.reset();
-  diagnosis.start_fault = "frostpipe-executor: libcupti.so.13: cannot open shared object file";
+  const std::string words = "frostpipe-executor: libcupti.so.13: cannot open shared object file";
+  diagnosis.start = {.exit_code = 127, .output = "", .errors = "a warning\n" + words + "\n"};
   for (const char* const prefix : {"/opt/fp", ""}) {  // installed, and a build folder
     diagnosis.executor->prefix = prefix;
     const std::vector<Problem> problems = problems_of(diagnosis);
     ASSERT_EQ(problems.size(), 1u);
-    EXPECT_EQ(problems[0].missing, diagnosis.start_fault);
+    EXPECT_EQ(problems[0].missing, words);
     EXPECT_THAT(problems[0].to_do, HasSubstr("install torch==2.11.0 with all its dependencies"));
     diagnosis.torch.reset();
   }
+}
+
+TEST(DiagnosisTest, AnExecutorThatHangsIsSaidWithItsLimit) {
+  Diagnosis diagnosis = whole();
+  diagnosis.libtorch.reset();
+  diagnosis.start = {.exit_code = 128 + 9, .timed_out = true, .output = "", .errors = "a warning\n"};
+  EXPECT_THAT(problems_of(diagnosis),
+              ElementsAre(Problem{"/opt/fp/lib/frostpipe/frostpipe-executor had not ended after 300 s, and was killed",
+                                  "try again: where its libraries come from a network's file system, the first start "
+                                  "is slow; have them on a disk of this machine if it stays so"}));
 }
 
 TEST(DiagnosisTest, EverythingThatIsMissingIsSaidAtOnce) {
@@ -150,6 +168,7 @@ TEST(DiagnosisTest, JsonHoldsWhatTheTextSays) {
 
 TEST(DiagnosisTest, FactsComeBackAsTheyWereSent) {
   const LibTorchFacts facts = *whole().libtorch;
+  EXPECT_EQ(parse_libtorch_facts("noise\n" + libtorch_facts_json(facts) + "\n"), facts);
   EXPECT_EQ(parse_libtorch_facts(libtorch_facts_json(facts)), facts);
   EXPECT_THROW(parse_libtorch_facts("error while loading shared libraries"), InvalidInput);
   EXPECT_THROW(parse_libtorch_facts("{\"folder\": 3}"), InvalidInput);

@@ -81,6 +81,17 @@ TEST_F(HandOver, AllElseStays) {
   EXPECT_EQ(call(nullptr, nullptr), kCameBack);
 }
 
+TEST_F(HandOver, WhatShowsOptionsOrEstimatesStays) {
+  put_executor_beside(fs::perms::owner_all);
+  for (const char* const command : {"profile", "train", "evaluate"}) {
+    EXPECT_EQ(call(command, "--help"), kCameBack) << command;
+    EXPECT_EQ(call(command, "-h"), kCameBack) << command;
+  }
+  for (const char* const option : {"--like", "--like=bert-large", "--import=graph.txt"})
+    EXPECT_EQ(call("profile", option), kCameBack) << option;
+  EXPECT_EQ(call("profile", "--model=--like"), 7) << "a value is no option";
+}
+
 TEST_F(HandOver, WithoutTheProgramBesideTheCommandItselfSaysSo) { EXPECT_EQ(call("train", "plan.json"), kCameBack); }
 
 TEST_F(HandOver, AProgramBesideThatCannotBeStartedIsNamed) {
@@ -120,6 +131,8 @@ TEST_F(HandOverInstalled, WithoutLibTorchItIsSaidWhereItWasLookedFor) {
               testing::HasSubstr(" was not found: TORCH_ROOT, " + (folder_ / "nowhere").string() +
                                  ": has no lib/libtorch_cpu.so; install torch=="));
   EXPECT_FALSE(fs::exists(folder_ / "called"));
+  EXPECT_EQ(call("train", "--help"), kCameBack);
+  EXPECT_EQ(call("profile", "--like=bert-large"), kCameBack);
 }
 
 }  // namespace

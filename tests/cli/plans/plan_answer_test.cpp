@@ -40,7 +40,7 @@ TEST(PlanAnswer, SaysWhatBeatsTheBoundOfAllThatAutoLooksAt) {
   AutoPlan answer = example_answer();
   answer.lower_bound_ns = 16'000'000;
   EXPECT_THAT(plan_answer_text(answer),
-              HasSubstr("the first phase is 25.0 % below, by a schedule that auto does not look at\n"));
+              HasSubstr("the first phase is 25.0 % below, by a layout or a schedule that auto does not look at\n"));
 }
 
 TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {

@@ -111,11 +111,11 @@ void damage_together(const RankEnvironment& self, Communicator& communicator) {
 
 /// The weights of all layers in one row, on every rank.
 std::vector<double> weights_of(RankSession& session, const Model& model, Communicator& communicator) {
-  const std::vector<int> holders = session.holders();
+  const auto holders = session.parts_of_layers();
   std::vector<double> weights;
   for (int layer = 0; layer < static_cast<int>(model.layers.size()); ++layer) {
     std::vector<double> values(model.layers[layer].parameter_count, 0.0);
-    if (holders[layer] == communicator.rank()) {
+    if (holders[layer].front().rank == communicator.rank()) {
       const at::Tensor all = session.layers().at(layer).weights.to(at::kCPU, at::kDouble);
       std::copy_n(all.data_ptr<double>(), values.size(), values.begin());
     }
@@ -160,7 +160,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
     } else {
       session.enter(phase);
     }
-    if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.holders());
+    if (phase.cache.on) cache->set_boundary(phase.first_trainable_layer, session.layers(), session.parts_of_layers());
     for (int i = 0; i < part.steps; ++i, ++step) {
       if (phase.cache.on && with.damaged && i % 3 == 1) damage_together(self, communicator);
       std::vector<int> order, next_order;

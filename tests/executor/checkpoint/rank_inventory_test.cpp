@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offloaded = {0}},
+const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offloaded = {{.layer = 0}}},
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const RankInventory kNothing;
 
@@ -23,12 +23,13 @@ TEST(CommonStep, NeedsEveryLayerAndOneStep) {
   RankInventory behind = kSecond;
   behind.step = 4;
   EXPECT_EQ(common_step({kFirst, behind}, 4, 1, {}), std::nullopt) << "one had done its update, the other not";
-  RankInventory frozen{.step = 9, .layers = {0}, .trainable = {}, .offloaded = {0}};
+  RankInventory frozen{.step = 9, .layers = {0}, .trainable = {}, .offloaded = {{.layer = 0}}};
   EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, 1, {0}), 5) << "ranks of frozen layers run ahead";
   RankInventory earlier_phase = kSecond;
   earlier_phase.phase_from = -1;
   EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, 1, {}), std::nullopt);
-  RankInventory froze{.step = 5, .phase_from = 5, .layers = {0, 1}, .trainable = {}, .offloaded = {0, 1}};
+  RankInventory froze{
+      .step = 5, .phase_from = 5, .layers = {0, 1}, .trainable = {}, .offloaded = {{.layer = 0}, {.layer = 1}}};
   EXPECT_EQ(common_step({froze, kSecond}, 4, 1, {}), std::nullopt) << "layer 1 froze before the others knew of it";
   EXPECT_EQ(common_step({froze, kSecond}, 4, 2, {}), 5) << "the phase that is told freezes it too";
   EXPECT_EQ(common_step({kNothing, kNothing}, 4, 1, {}), std::nullopt);

@@ -148,6 +148,13 @@ struct VirtualRank {
     group.barrier();
     begin = clock.now();
   }
+  /// Of both ranks, which have met.
+  Group group(Connected& connected) {
+    Group both = connected.group({0, 1});
+    both.keep_virtual_time(&clock, &links);
+    meet(both);
+    return both;
+  }
   VirtualClock clock;
   EmulatedLinks links;
   Nanoseconds begin = 0;
@@ -183,9 +190,7 @@ RANK_TEST(Group, InVirtualTimeASumTakesTheLinksTimeFromTheLastRankOn, 2) {
 RANK_TEST(Group, NothingWaitsInVirtualTimeWhereThatIsTakenAway, 2) {
   Connected connected(self);
   VirtualRank rank(self.rank);
-  Group group = connected.group({0, 1});
-  group.keep_virtual_time(&rank.clock, &rank.links);
-  rank.meet(group);
+  Group group = rank.group(connected);
   if (self.rank == 1) rank.clock.pass(5 * kMillisecond);
   {
     const WithoutVirtualTime on_the_host(group);
@@ -204,9 +209,7 @@ RANK_TEST(Group, NothingWaitsInVirtualTimeWhereThatIsTakenAway, 2) {
 RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
   Connected connected(self);
   VirtualRank rank(self.rank);
-  Group group = connected.group({0, 1});
-  group.keep_virtual_time(&rank.clock, &rank.links);
-  rank.meet(group);
+  Group group = rank.group(connected);
   std::vector<Transfer> transfers;
   if (self.rank == 0) {
     be_late_on(0, self.rank);

@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Rank 0's store at a port that the system chose, and how another rank finds it.
 struct HostedStore {
-  explicit HostedStore(int world_size) : first{.world_size = world_size}, store(connect_store(first, true)) {
+  explicit HostedStore(int world_size) : HostedStore(RankEnvironment{.world_size = world_size}) {}
+  explicit HostedStore(const RankEnvironment& rank_0) : first(rank_0), store(connect_store(first, true)) {
     first.master_port = store->getPort();
   }
   RankEnvironment rank(int number, int attempt = 0) const {
@@ -52,6 +53,15 @@ TEST(Store, RankZeroHostsWhatTheOthersRead) {
   EXPECT_EQ(host.store->get_to_str("word"), "hi");
   const auto again = connect_store(host.rank(0), /*may_host=*/false);
   EXPECT_EQ(again->get_to_str("word"), "hi") << "the same store, not another one";
+}
+
+TEST(Store, IsWhereTheOthersLookWhateverTheInterface) {
+  for (const bool is_on_one_host : {false, true}) {
+    const HostedStore host(
+        {.world_size = 2, .master_address = "127.0.0.2", .is_on_one_host = is_on_one_host, .interface = "127.0.0.3"});
+    EXPECT_NO_THROW(wait_for_listener(1, {store_address(host.rank(1)), host.first.master_port, "the store", ""},
+                                      {.unanswered = 1s, .refused = 1s}));
+  }
 }
 
 TEST(Store, APortThatIsTakenIsNamed) {

@@ -59,6 +59,7 @@ TEST(OwnAddress, IsThatOfTheWayToTheMaster) {
   EXPECT_EQ(own_address({.master_address = "10.77.0.1", .is_on_one_host = true}), "127.0.0.1")
       << "a job of one host is nobody else's business";
   EXPECT_EQ(own_address({.master_address = "127.0.0.2"}), "127.0.0.2");
+  EXPECT_EQ(own_address({.master_address = "localhost"}), "127.0.0.1") << "whoever says so means it";
 }
 
 TEST(OwnAddress, IsThatOfTheInterfaceThatWasAskedFor) {
@@ -71,16 +72,27 @@ TEST(OwnAddress, IsThatOfTheInterfaceThatWasAskedFor) {
 }
 
 TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
-  EXPECT_THAT(failure_of([] { own_address({.rank = 3, .master_address = "no-such-host.invalid"}); }),
+  EXPECT_THAT(failure_of([] { own_address({.rank = 3, .master_address = "no-such-host.invalid"}, kShort); }),
               HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
 }
 
 TEST(StoreAddress, IsLoopbackInAJobOfOneHost) {
-  EXPECT_EQ(store_address({.master_address = "n7"}), "n7");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true}), "127.0.0.1");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true, .interface = "eth0"}), "n7");
-  EXPECT_EQ(store_address({.master_address = "n7", .is_on_one_host = true, .store_is_external = true}), "n7")
-      << "the agent listens where it wants";
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true}), "127.0.0.1");
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true, .interface = "127.0.0.3"}),
+              "127.0.0.1");
+    EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true, .store_is_external = true}),
+              "n7")
+        << "the agent listens where it wants";
+  }
+}
+
+TEST(StoreAddress, IsTheMastersWhateverTheInterface) {
+  for (const std::string interface : {"", "127.0.0.3"}) {
+    EXPECT_EQ(store_address({.rank = 0, .master_address = "127.0.0.2", .interface = interface}), "127.0.0.2");
+    EXPECT_EQ(store_address({.rank = 1, .master_address = "127.0.0.2", .interface = interface}), "127.0.0.2");
+  }
+  EXPECT_EQ(store_address({.rank = 1, .master_address = "n7"}), "n7") << "a rank that hosts none need not know it yet";
 }
 
 TEST(BoundSocket, IsAtThatAddressAlone) {

@@ -18,7 +18,7 @@
 
 #include "executor/emulation/emulated_stage.h"
 #include "executor/runtime/rank_session.h"
-#include "executor/training/checkpoint_manager.h"
+#include "executor/training/checkpoints/checkpoint_manager.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 #include "tests/support/synthetic_profile.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -42,6 +43,10 @@ TEST_F(ExecutorProgramTest, GccsLibrariesAreTheSystemsWhereItHasThem) {
   EXPECT_EQ(library_path(executor, torch, "", {without, folder_ / "nowhere"}), "/opt/torch/lib:" + ours);
   EXPECT_EQ(library_path(executor, torch, "/mine:/yours", {without}), "/opt/torch/lib:/mine:/yours:" + ours)
       << "what somebody has set stays, behind LibTorch alone";
+  setenv("LD_LIBRARY_PATH", "/mine", 1);
+  EXPECT_EQ(library_path(executor, torch), library_path(executor, torch, "/mine", system_library_folders()));
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(library_path(executor, torch), library_path(executor, torch, "", system_library_folders()));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -92,6 +93,12 @@ TEST_F(FindTorch, AnotherVersionOfPythonsIsPassedOver) {
   const std::string other = python(torch_in("of_python", "2.1.1").string());
   EXPECT_EQ(found(places(other)), "prefix/lib/torch by " + (folder_ / "prefix/lib").string())
       << "2.1 is not 2.11, though the names begin alike";
+}
+
+TEST_F(FindTorch, APythonThatHangsIsKilledAndTheLimitSaid) {
+  TorchPlaces hanging = places(python("; exec sleep 1000"));
+  hanging.python_limit = std::chrono::seconds(1);
+  EXPECT_EQ(find_torch(hanging, kWanted).looked_at[1], hanging.python + " had not ended after 1 s, and was killed");
 }
 
 TEST_F(FindTorch, SaysWhereItLookedAndWhatToTry) {

@@ -31,6 +31,8 @@ LayerState layer(bool trains) {
   return state;
 }
 
+LayerImage own_image_of(const LayerState& state) { return image_of(kLayer, stored_values(state), !state.trains()); }
+
 at::Tensor times(double factor) { return at::arange(1, 5, at::kFloat) * factor; }
 
 class LayerImagesTest : public test::ScratchFolderTest {
@@ -54,7 +56,7 @@ class LayerImagesTest : public test::ScratchFolderTest {
 };
 
 TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
-  const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
+  const Checkpoint checkpoint = written(own_image_of(layer(/*trains=*/true)));
   LayerState restored = layer(true);
   for (at::Tensor* tensor : {&restored.weights, &restored.first_moment, &restored.second_moment})
     tensor->detach().zero_();
@@ -70,7 +72,7 @@ TEST_F(LayerImagesTest, BothVersionsOfTheWeightsComeBack) {
   LayerState delayed = layer(true);
   keep_older_weights(delayed);
   delayed.older.weights.copy_(times(0.5));
-  const Checkpoint checkpoint = written(image_of(kLayer, delayed));
+  const Checkpoint checkpoint = written(own_image_of(delayed));
   std::map<int, OffloadedMoments> offloaded;
   for (const bool trains : {true, false}) {
     LayerState restored = layer(trains);
@@ -83,7 +85,7 @@ TEST_F(LayerImagesTest, BothVersionsOfTheWeightsComeBack) {
 }
 
 TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
-  const Checkpoint checkpoint = written(image_of(kLayer, layer(/*trains=*/true)));
+  const Checkpoint checkpoint = written(own_image_of(layer(/*trains=*/true)));
   LayerState restored = layer(/*trains=*/false);
   restored.weights.zero_();
   std::map<int, OffloadedMoments> offloaded;
@@ -100,7 +102,7 @@ TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
 
 TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
   LayerState state = layer(/*trains=*/true);
-  const LayerImage image = image_of(kLayer, state);
+  const LayerImage image = own_image_of(state);
   EXPECT_FALSE(image.frozen);
   state.weights.detach().zero_();
   LayerState restored = layer(/*trains=*/false);
@@ -110,7 +112,7 @@ TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
 }
 
 TEST_F(LayerImagesTest, AnotherTypeIsRefused) {
-  LayerImage image = image_of(kLayer, layer(/*trains=*/false));
+  LayerImage image = own_image_of(layer(/*trains=*/false));
   EXPECT_TRUE(image.frozen);
   image.tensors[0].dtype = "I32";
   const Checkpoint checkpoint = written(image);

@@ -116,7 +116,7 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
       const bool is_by_token = x.size(0) == batch.num_tokens();
       expect_close(is_by_token ? test::padded(x, batch.lengths) : x, recorded["logits"], largest_of(recorded["logits"]),
                    "logits", is_by_token ? test::padded(at::ones_like(x), batch.lengths) : at::Tensor());
-      const at::Tensor loss = loss_sum(config.task, x, batch, 0) / 3.0;
+      const at::Tensor loss = loss_sum(config, x, batch, 0) / 3.0;
       EXPECT_NEAR(loss.item<double>(), recorded["loss"].get<double>(), 1e-5);
       torch::autograd::backward({loss}, {});
       std::map<std::string, at::Tensor> gradients;  // as the file has its tensors

@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <numeric>
+#include <vector>
 
+#include "executor/communication/communicator.h"
+#include "executor/device/device.h"
+#include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 
 namespace frostpipe {
@@ -52,12 +57,46 @@ TEST(Shards, AttentionIsCutByHeadsAndTheMlpByColumnsAndRows) {
   for (const TransformerConfig& config : configs()) {
     const auto shapes = [&](int layer) {
       std::map<std::vector<std::int64_t>, int> shapes;
-      for (const ParameterSpec& spec : parameters_of(config, layer, slice_of(2, 4))) ++shapes[spec.shape];
+      for (const ParameterSpec& spec : cut(parameters_of(config, layer), slice_of(2, 4))) ++shapes[spec.shape];
       return shapes;
     };
     using Shapes = std::map<std::vector<std::int64_t>, int>;
     EXPECT_EQ(shapes(1), (Shapes{{{9, 12}, 1}, {{12, 3}, 1}, {{9}, 1}, {{12}, 3}})) << test::name_of(config);
     EXPECT_EQ(shapes(2), (Shapes{{{6, 12}, 1}, {{12, 6}, 1}, {{6}, 1}, {{12}, 3}})) << test::name_of(config);
+  }
+}
+
+/// Oracle: the shapes of Megatron's shards without its padding, by hand: of 40 tokens the second of three tensor ranks
+/// has 13 to 25.
+TEST(Shards, TheVocabularyIsCutByRowsButNoOtherTableOrHead) {
+  for (const TransformerConfig& config : configs()) {
+    for (const int layer : {0, 7})
+      for (const ParameterSpec& spec : cut(parameters_of(config, layer), slice_of(1, 3))) {
+        const bool is_shared = spec.names.front() == "bert.embeddings.word_embeddings.weight" ||
+                               spec.names.front() == "transformer.wte.weight" || spec.names.front() == "lm_head.weight";
+        EXPECT_EQ(spec.share, is_shared ? ParameterSpec::Share::rows : ParameterSpec::Share::whole);
+        EXPECT_TRUE(!is_shared || spec.shape == std::vector<std::int64_t>({13, 12})) << spec.names.front();
+      }
+  }
+  const ParameterSpec table = parameters_of(configs().front(), 0).front();
+  EXPECT_TRUE(at::equal(taken({table}, numbered({table}), {}, {.slice = slice_of(1, 3)}),
+                        at::arange(13 * 12, 26 * 12, at::kLong)));
+}
+
+/// By hand, of hidden size 12, 12 positions and 2 types: BERT's embedding has these and a norm, a block's halves a bias
+/// and a norm, a language model's head a norm.
+TEST(Shards, AModelSaysWhatAllTensorRanksHold) {
+  for (const TransformerConfig& config : configs()) {
+    const Model model = model_of(config, "small");
+    SCOPED_TRACE(test::name_of(config));
+    EXPECT_EQ(model.layers[1].whole_parameter_count, 3 * 12);
+    EXPECT_EQ(model.layers[2].whole_parameter_count, 3 * 12);
+    const Layer& embedding = model.layers[0];
+    const std::map<Family, std::int64_t> whole{
+        {Family::bert, (12 + 2 + 2) * 12}, {Family::gpt2, 12 * 12}, {Family::vit, embedding.parameter_count}};
+    EXPECT_EQ(embedding.whole_parameter_count, whole.at(config.family));
+    const bool is_causal = config.task == Task::causal_language_modeling;
+    EXPECT_EQ(model.layers[7].whole_parameter_count, is_causal ? 2 * 12 : model.layers[7].parameter_count);
   }
 }
 
@@ -78,7 +117,7 @@ TEST(Shards, EverySharedValueHasOneHolderAndTheOthersAll) {
       std::vector<int> holders(values_of(layer));
       for (int tensor = 0; tensor < t; ++tensor) {
         const at::Tensor held = held_by(layer, tensor, t);
-        EXPECT_EQ(held.numel(), values_of(parameters_of(config, number, slice_of(tensor, t))));
+        EXPECT_EQ(held.numel(), values_of(cut(parameters_of(config, number), slice_of(tensor, t))));
         for (std::int64_t i = 0; i < held.numel(); ++i) ++holders[held[i].item<std::int64_t>()];
       }
       std::size_t value = 0;
@@ -122,6 +161,31 @@ TEST(Shards, PartsOfOneNumberOfTensorRanksMakeThoseOfAnother) {
         }
       }
   });
+}
+
+/// Two stacked pieces of 5 rows, 7 columns, and 3 values that everybody has: 3 tensor ranks divide none evenly.
+std::vector<ParameterSpec> uneven_layer() {
+  return {{.names = {}, .shape = {10, 2}, .share = ParameterSpec::Share::rows, .stacked = 2},
+          {.names = {}, .shape = {3, 7}, .share = ParameterSpec::Share::columns},
+          {.names = {}, .shape = {3}}};
+}
+
+/// Oracle: the whole layer that the parts were cut from.
+RANK_TEST(Shards, PartsOfThreeRanksAreTheWholeOnAnyRank, 4) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const std::vector<ParameterSpec> specs = uneven_layer();
+  const at::Tensor whole = at::arange(count_of(specs, ShardOfLayer{}), at::kDouble);
+  const std::vector<LayerPart> parts{{2, slice_of(0, 3)}, {0, slice_of(1, 3)}, {3, slice_of(2, 3)}};
+  at::Tensor own;
+  for (const LayerPart& part : parts)
+    if (part.rank == self.rank) own = taken(specs, whole, {}, {.slice = part.slice});
+  for (int to = 0; to < 4; ++to) {  // rank 1 has no part
+    const at::Tensor collected = collect({.whole = specs, .parts = parts, .to_rank = to, .tag = 0, .what = "test"}, own,
+                                         at::kDouble, communicator->control_group());
+    CHECK_RANK(collected.defined() == (self.rank == to), "on that rank alone");
+    CHECK_RANK(!collected.defined() || at::equal(collected, whole), "the whole");
+  }
 }
 
 }  // namespace

@@ -98,10 +98,12 @@ TEST(SlicedAttention, DropsOfEverySliceWhatWholeSamplesDrop) {
 
 TEST(SlicedAttention, LossesAndPositionsOfAllSlicesAreThoseOfWholeSamples) {
   for_all_slices([](const TransformerConfig& config, MicroBatch batch, const std::vector<TokenRange>& slices) {
+    TransformerConfig causal = config;
+    causal.task = Task::causal_language_modeling;
     batch.labels = at::arange(batch.num_tokens(), at::kLong).remainder(config.vocab_size);
     const at::Tensor logits = wave_rows(batch.num_tokens(), config.vocab_size, 0);
-    const auto loss = [](const at::Tensor& of, const MicroBatch& part) {
-      return loss_sum(Task::causal_language_modeling, of, part, /*label_smoothing=*/0.1).item<double>();
+    const auto loss = [&](const at::Tensor& of, const MicroBatch& part) {
+      return loss_sum(causal, of, part, /*label_smoothing=*/0.1).item<double>();
     };
     double sum = 0;
     KeyValuesOfLayers key_values;

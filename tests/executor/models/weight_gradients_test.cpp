@@ -37,7 +37,7 @@ class SplitModel {
   at::Tensor loss(int first = 0, at::Tensor input = {}) {
     for (int layer = first; layer < 8; ++layer)
       input = forward_layer(config_, layer, layers_[layer].parameters, input, batch_);
-    return loss_sum(config_.task, input, batch_, 0);
+    return loss_sum(config_, input, batch_, 0);
   }
 
   /// Clears them.

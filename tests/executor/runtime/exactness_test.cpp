@@ -136,10 +136,8 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
     std::vector<int> order(11);
     std::iota(order.begin(), order.end(), 0);
     MiniBatch batch = mini_batch(*samples, order, 11, 0);
-    const auto losses_of = [&](int p, int d, int m, const Recompute& recompute, const char* schedule = "1F1B") {
+    const auto losses_of = [&](const Phase& phase) {
       RankSession session = job.session(*samples, Optimizer::kSgd, DType::kFloat64);
-      Phase phase = small_phase(p, d, m, schedule, 3);
-      phase.recompute = recompute;
       session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
         randomise_layer(config, layer, kSeed, state);
       });
@@ -157,16 +155,27 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
       }
       return losses;
     };
-    const std::vector<double> expected = losses_of(1, 1, 1, std::nullopt);
+    const std::vector<double> expected = losses_of(small_phase(1, 1, 1, "1F1B", 3));
     const auto check = [&](const std::vector<double>& losses, const std::string& what) {
       for (int step = 0; step < 3; ++step)
         CHECK_RANK(std::abs(losses[step] - expected[step]) <= 1e-10 * expected[step],
                    fmt::format("{} {}: step {}", name_of(config), what, step));
     };
-    check(losses_of(2, 1, 3, std::nullopt), "2 stages");
-    check(losses_of(1, 2, 2, std::nullopt), "2 replicas");
-    check(losses_of(2, 1, 2, kRecomputeModes.back()), "recomputed");
-    check(losses_of(2, 1, 3, kRecomputeModes.back(), "ZB-H1"), "recomputed in I");
+    check(losses_of(small_phase(2, 1, 3, "1F1B", 3)), "2 stages");
+    check(losses_of(small_phase(1, 2, 2, "1F1B", 3)), "2 replicas");
+    Phase phase = small_phase(2, 1, 2, "1F1B", 3);
+    phase.recompute = kRecomputeModes.back();
+    check(losses_of(phase), "recomputed");
+    phase.schedule = "ZB-H1";
+    check(losses_of(phase), "recomputed in I");
+    phase = small_phase(1, 1, 2, "1F1B", 3);
+    phase.layout.tensor_parallel_size = 2;
+    check(losses_of(phase), "2 tensor ranks");
+    if (config.task == Task::causal_language_modeling) {
+      phase.schedule = "TeraPipe";
+      phase.token_slices = {2, 3, 4};
+      check(losses_of(phase), "token slices on 2 tensor ranks");
+    }
     CHECK_RANK(expected[0] != expected[1], "something is dropped");
   }
 }

@@ -88,7 +88,7 @@ TEST(FrozenDtype, LayersEqualFloat32OnRoundedMatricesWithinTheRoundingOfActivati
     by_hand.freeze_before(kHead);
     for (auto& [layer, state] : by_hand.layers) {
       const std::vector<ParameterSpec> specs = parameters_of(config, layer);
-      const std::vector<at::Tensor> parameters = kept_parameters(state, specs);
+      const std::vector<at::Tensor> parameters = kept_parameters(state);
       for (std::size_t i = 0; i < specs.size(); ++i)
         if (specs[i].projects) parameters[i].copy_(rounded(parameters[i]));
     }

@@ -45,6 +45,7 @@ struct Job {
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<TransformerStageFactory>> factories;
   std::map<std::tuple<std::size_t, DType, int>, Expected> expected;  // see expected_of
+  double label_smoothing = 0;
 
   /// From now on; sessions of another model must have ended.
   void train_now(const TransformerConfig& other) {
@@ -62,7 +63,8 @@ struct Job {
                                                                          .data = data,
                                                                          .types = layer_types_of(dtype),
                                                                          .device = device->torch_device(),
-                                                                         .num_moments = optimizer_moments(optimizer)}));
+                                                                         .num_moments = optimizer_moments(optimizer),
+                                                                         .label_smoothing = label_smoothing}));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
     session.tie_embeddings(tied_parameter_count(config));
     return session;

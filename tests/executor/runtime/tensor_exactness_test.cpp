@@ -11,6 +11,8 @@
 #include "tests/executor/reference_model.h"
 #include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"
+#include "tests/executor/runtime/twin_run.h"
+#include "tests/executor/small_model.h"
 
 namespace frostpipe::test {
 namespace {
@@ -21,11 +23,24 @@ Phase tensor_phase(int p, int d, int m, const std::string& schedule, int first_t
   return phase;
 }
 
-/// Every head of every family; nothing, the embedding and one block, and all blocks frozen; 4 samples leave
+/// Every head of every family, with a vocabulary of which one tensor rank has more; one whose tokens are all of the
+/// first rank's part; and an untied head.
+std::vector<TransformerConfig> configs() {
+  std::vector<TransformerConfig> configs = small_configs();
+  for (TransformerConfig& config : configs) config.vocab_size = 41;
+  TransformerConfig sparse = small_config(), untied = small_config(Family::gpt2, Task::causal_language_modeling);
+  sparse.vocab_size = 100;
+  untied.vocab_size = 41;
+  untied.ties_embeddings = false;
+  configs.insert(configs.end(), {sparse, untied});
+  return configs;
+}
+
+/// Every one of these; nothing, the embedding and one block, and all blocks frozen; 4 samples leave
 /// micro-batches empty.
 void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
-  for (const TransformerConfig& config : small_configs()) {
+  for (const TransformerConfig& config : configs()) {
     job.train_now(config);
     for (const int first_trainable : {0, 3, 7})
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -35,6 +50,11 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
     for (const RecomputeMode mode : {RecomputeMode::attention, RecomputeMode::stage}) {
       Phase phase = tensor_phase(p, d, 3, "ZB-H1", 0);
       phase.recompute = mode;
+      check_gradients(job, phase, DType::kFloat64, 11);
+    }
+    if (config.task == Task::causal_language_modeling) {
+      Phase phase = tensor_phase(p, d, 3, "Seq1F1B", 0);
+      phase.token_slices = {2, 3, 1, 3};
       check_gradients(job, phase, DType::kFloat64, 11);
     }
   }
@@ -60,10 +80,10 @@ std::string bytes_of(const at::Tensor& values) {
 
 /// Three updates, clipped to a norm that the gradients exceed: every value must count once in it. Oracle: SGD of the
 /// reference model, weights to 1e-10. What tensor ranks do not share stays the same on both to the bit.
-void clipped_steps_equal_single_process(const RankEnvironment& self, int p) {
+void clipped_steps_equal_single_process(const RankEnvironment& self, int p, const std::string& schedule) {
   Job job(self);
   const int num_samples = 11, steps = 3;
-  for (const TransformerConfig& config : small_configs()) {
+  for (const TransformerConfig& config : configs()) {
     job.train_now(config);
     const std::string what = name_of(config);
     const std::unique_ptr<Samples> data = small_samples(config, num_samples);
@@ -71,18 +91,19 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, int p) {
     std::iota(order.begin(), order.end(), 0);
     const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
     RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat64);
-    session.start(tensor_phase(p, 1, 3, "1F1B", 0), 0,
-                  [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-                    randomise_layer(config, layer, kSeed, state);
-                  });
+    const Phase phase = tensor_phase(p, 1, 3, schedule, 0);
+    session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+      randomise_layer(config, layer, kSeed, state);
+    });
     ReferenceModel reference(config, kSeed, at::kDouble);
+    if (weight_delay(phase) > 0) reference.delay_updates();
     for (int step = 0; step < steps; ++step) {
       reference.loss_and_gradients(job.whole(*data, batch, DType::kFloat64), 0);
       reference.step(Optimizer::kSgd, /*learning_rate=*/0.5, /*weight_decay=*/0, /*clip=*/0.1, 0);
       Trace trace;
       const UpdateRule rule{.optimizer = Optimizer::kSgd, .learning_rate = 0.5, .step = step + 1};
       session.runner()->run_iteration(batch, step + 1 < steps ? &batch : nullptr, step,
-                                      {.rule = rule, .gradient_clip = 0.1}, trace);
+                                      {.rule = rule, .gradient_clip = 0.1}, trace, /*drains=*/step + 1 == steps);
     }
     std::string same;
     for (const auto& [layer, state] : session.layers()) {
@@ -97,8 +118,72 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, int p) {
   }
 }
 
-RANK_TEST(TensorExactness, ClippedStepsOf1StagesEqualOneProcess, 2) { clipped_steps_equal_single_process(self, 1); }
-RANK_TEST(TensorExactness, ClippedStepsOf2StagesEqualOneProcess, 4) { clipped_steps_equal_single_process(self, 2); }
+RANK_TEST(TensorExactness, ClippedStepsOf1StagesEqualOneProcess, 2) {
+  clipped_steps_equal_single_process(self, 1, "1F1B");
+}
+RANK_TEST(TensorExactness, ClippedStepsOf2StagesEqualOneProcess, 4) {
+  clipped_steps_equal_single_process(self, 2, "1F1B");
+}
+RANK_TEST(TensorExactness, DelayedStepsOf2StagesEqualOneProcess, 4) {
+  clipped_steps_equal_single_process(self, 2, "PipeDream-2BW");
+}
+
+/// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, is idle
+/// for a while; 3 tensor ranks share no number of heads evenly. What froze under 2 tensor ranks is moved to 3. Oracle:
+/// twin_run.h, and a change of phase leaves every layer the same to the bit.
+const std::vector<Segment> kOneTwoThree{{.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
+                                        {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
+                                        {.p = 2, .d = 1, .m = 3, .first_trainable = 1, .steps = 2, .t = 2},
+                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .t = 3},
+                                        {.p = 2, .d = 2, .m = 1, .first_trainable = 5, .steps = 1},
+                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 5, .steps = 1, .t = 4}};
+
+void run_through_numbers_of_tensor_ranks(const RankEnvironment& self, Optimizer optimizer) {
+  Job job(self);
+  TransformerConfig config = small_config();
+  config.num_attention_heads = 4;
+  job.train_now(config);
+  elastic_run_equals_single_process(job, optimizer, kOneTwoThree);
+}
+RANK_TEST(TensorExactness, SgdRunThroughNumbersOfTensorRanksEqualsOneProcess, 4) {
+  run_through_numbers_of_tensor_ranks(self, Optimizer::kSgd);
+}
+RANK_TEST(TensorExactness, AdamWRunThroughNumbersOfTensorRanksEqualsOneProcess, 4) {
+  run_through_numbers_of_tensor_ranks(self, Optimizer::kAdamW);
+}
+
+/// Oracle: twin_run.h.
+RANK_TEST(TensorExactness, RunOfEveryHeadThroughNumbersOfTensorRanksEqualsOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : small_configs()) {
+    job.train_now(config);
+    elastic_run_equals_single_process(job, Optimizer::kSgd,
+                                      {{.p = 1, .d = 1, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
+                                       {.p = 2, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
+                                       {.p = 1, .d = 1, .m = 3, .first_trainable = 3, .steps = 2, .t = 2}});
+  }
+}
+
+/// PipeDream-2BW, whose versions begin equal where the number of tensor ranks changes. Oracle: twin_run.h.
+RANK_TEST(TensorExactness, DelayedUpdatesEqualOneProcess, 2) {
+  Job job(self);
+  elastic_run_equals_single_process(
+      job, Optimizer::kSgd,
+      {{.p = 1, .d = 1, .m = 3, .first_trainable = 0, .steps = 3, .schedule = "PipeDream-2BW", .t = 2},
+       {.p = 2, .d = 1, .m = 3, .first_trainable = 0, .steps = 2, .schedule = "PipeDream-2BW"},
+       {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .schedule = "PipeDream-2BW", .t = 2}});
+}
+
+/// Oracle: one process that knows neither slices nor tensor ranks (check_gradients.h).
+RANK_TEST(TensorExactness, GradientsOfTokenSlicesEqualOneProcess, 2) {
+  Job job(self);
+  job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
+  for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
+    Phase phase = tensor_phase(1, 1, 2, schedule, 0);
+    phase.token_slices = {2, 3, 1, 3};
+    check_gradients(job, phase, DType::kFloat64, 11);
+  }
+}
 
 }  // namespace
 }  // namespace frostpipe::test

@@ -23,13 +23,14 @@ class Texts final : public TrainingTask {
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return 0; }
+  std::int64_t tied_values() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
                                              int) const override {
     return nullptr;
   }
   void fill(int, LayerState&) const override {}
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+  void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 
  private:

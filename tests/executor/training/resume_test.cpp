@@ -11,7 +11,7 @@
 
 #include "executor/models/layer_images.h"
 #include "executor/runtime/transformer_stage.h"
-#include "executor/training/checkpoint_manager.h"
+#include "executor/training/checkpoints/checkpoint_manager.h"
 #include "plan/memory.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"

@@ -27,6 +27,7 @@ class SmallTask final : public TrainingTask {
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::int64_t hidden_size() const override { return config_.hidden_size; }
+  std::int64_t tied_values() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
                                              int) const override {
@@ -39,7 +40,7 @@ class SmallTask final : public TrainingTask {
                                .num_moments = optimizer_moments(Optimizer::kAdamW)});
   }
   void fill(int layer, LayerState& state) const override { randomise_layer(config_, layer, 5, state); }
-  void save(bool, const std::map<int, LayerState>&, const std::vector<int>&, Communicator&,
+  void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 
  private:

@@ -13,7 +13,7 @@ using Kind = RestoreSource::Kind;
 
 // A model of four layers on two ranks, of which the first layer froze before step 4.
 const RankInventory kLowerHalf{
-    .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .offloaded = {0}},
+    .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .offloaded = {{.layer = 0}}},
     kUpperHalf{.step = 6, .phase_from = 4, .num_recorded = 6, .layers = {2, 3}, .trainable = {2, 3}}, kSpare;
 constexpr int kNumLayers = 4;
 

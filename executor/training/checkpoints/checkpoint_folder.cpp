@@ -1,4 +1,4 @@
-#include "executor/training/checkpoint_folder.h"
+#include "executor/training/checkpoints/checkpoint_folder.h"
 
 #include <fmt/format.h>
 

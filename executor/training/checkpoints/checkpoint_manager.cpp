@@ -1,44 +1,16 @@
-#include "executor/training/checkpoint_manager.h"
+#include "executor/training/checkpoints/checkpoint_manager.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "executor/models/layer_images.h"
+#include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/run_clock.h"
-#include "plan/stages.h"
 
 namespace frostpipe {
 namespace {
 
 constexpr int kLongestWaitSeconds = 120;
-
-/// Who writes a layer.
-struct Writer {
-  int rank = 0;
-  bool is_offloaded = false;  // there
-};
-
-/// Of every layer: trainable ones are spread over the replicas, frozen ones are with the first rank that has offloaded
-/// their moments, else spread as well.
-std::vector<Writer> writers_of_layers(RankSession& session, int num_layers, Communicator& communicator) {
-  const auto world = static_cast<std::size_t>(communicator.world_size());
-  const int self = communicator.rank();
-  std::vector<double> offloaded(world * num_layers, 0.0);
-  for (const auto& [layer, moments] : session.offloaded()) offloaded[self * num_layers + layer] = 1;
-  offloaded = communicator.sum(std::move(offloaded));
-  const Phase& phase = session.phase();
-  std::vector<Writer> writers;
-  for (int layer = 0; layer < num_layers; ++layer) {
-    const std::vector<int> replicas = replicas_of_layer(phase, layer);
-    Writer writer{.rank = replicas[layer % replicas.size()]};
-    for (std::size_t rank = world; layer < phase.first_trainable_layer && rank-- > 0;) {
-      if (offloaded[rank * num_layers + layer] > 0) writer = {.rank = static_cast<int>(rank), .is_offloaded = true};
-    }
-    writers.push_back(writer);
-  }
-  return writers;
-}
 
 }  // namespace
 
@@ -95,17 +67,15 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
                       .layers = {},
                       .manifest = std::nullopt,
                       .num_layers = 0};
-  const std::vector<Writer> writers = writers_of_layers(session, num_layers, communicator_);
   const int self = communicator_.rank();
+  LayersToWrite layers = layers_to_write(session, num_layers, communicator_);
+  part.layers = std::move(layers.own);
   for (int layer = 0; layer < num_layers; ++layer) {
-    const Writer& writer = writers[layer];
-    if (writer.rank == self)
-      part.layers.push_back(writer.is_offloaded ? image_of(layer, session.offloaded().at(layer))
-                                                : image_of(layer, session.layers().at(layer)));
-    if (folder_.places[writer.rank] == folder_.places[self])
+    const int writer = layers.writers[layer];
+    if (folder_.places[writer] == folder_.places[self])
       ++part.num_layers;
     else
-      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer.rank]});
+      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer]});
   }
   if (!folder_.is_shared()) part.host = folder_.hosts[self];
   if (folder_.is_first_of_its_place(communicator_.rank())) part.manifest = snapshot;

@@ -1,4 +1,4 @@
-"""A user's way on the device: profile, plan, train, compare; a change of the layout and the cache on the way; going on
+"""A user's workflow on the device: profile, plan, train, compare, with a change of the layout and the cache; resuming
 from a checkpoint; and what is said where memory does not suffice."""
 import math
 import re
@@ -126,8 +126,8 @@ def out_of_memory(programs):
 
 def checks(programs):
     inputs.write_all(programs.folder, programs.jobs, EPOCHS)
-    for name, road in (("profile, plan, train, compare of the quickstart's model", quickstart),
+    for name, step in (("profile, plan, train, compare of the quickstart's model", quickstart),
                        (f"profile, plan, train, compare of {programs.jobs['gpt2'].name}", gpt2),
-                       ("a checkpoint is gone on from", resume),
+                       ("training resumes from a checkpoint", resume),
                        ("out of memory names rank and action", out_of_memory)):
-        yield Check("roads", name), lambda road=road: road(programs)
+        yield Check("workflow", name), lambda step=step: step(programs)

@@ -10,7 +10,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/execute.h"
 #include "executor/runtime/rank_session.h"
-#include "executor/training/checkpoint_folder.h"
+#include "executor/training/checkpoints/checkpoint_folder.h"
 #include "executor/training/policy/checkpoint_schedule.h"
 
 namespace frostpipe {

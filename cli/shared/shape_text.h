@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/summary.h"
+
+namespace frostpipe {
+
+/// "2 x 3": stages x replicas; "2 x 3 x 4" where 4 tensor ranks share each stage's layers.
+std::string shape_text(const Phase& phase);
+std::string shape_text(const PhaseSummary& phase, std::string_view times = " x ");
+
+/// What stands above a column of such texts.
+std::string shape_heading(const std::vector<Phase>& phases);
+std::string shape_heading(const std::vector<RunSummary>& runs, std::string_view times = " x ");
+
+}  // namespace frostpipe

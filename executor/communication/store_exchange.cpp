@@ -1,0 +1,57 @@
+#include "executor/communication/store_exchange.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "executor/communication/heartbeat.h"
+#include "executor/elastic/addresses.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+std::string key_of(const RankEnvironment& self, const std::string& name, int rank) {
+  return store_key(self, fmt::format("{}/{}", name, rank));
+}
+
+}  // namespace
+
+void put_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, const std::string& text) {
+  store.set(key_of(self, name, self.rank), std::vector<std::uint8_t>(text.begin(), text.end()));
+}
+
+std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& store, const std::string& name,
+                                      std::chrono::milliseconds limit) {
+  std::vector<std::string> keys, texts;
+  for (int rank = 0; rank < self.world_size; ++rank) keys.push_back(key_of(self, name, rank));
+  try {
+    store.wait(keys, limit);
+  } catch (const c10::DistStoreError&) {
+    std::vector<int> missing;
+    for (int rank = 0; rank < self.world_size; ++rank)
+      if (!store.check({keys[rank]})) missing.push_back(rank);
+    if (missing.empty()) throw;
+    throw RuntimeFailure(fmt::format(
+        "rank {} on host {} has waited {} s for {} {} of {}. Have they been started, with the same MASTER_ADDR and "
+        "MASTER_PORT? If they have ended, the reason is in what they said",
+        self.rank, host_name(), std::chrono::duration<double>(limit).count(), missing.size() == 1 ? "rank" : "ranks",
+        fmt::join(missing, ", "), self.world_size));
+  }
+  for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) texts.emplace_back(text.begin(), text.end());
+  return texts;
+}
+
+void leave_together(const RankEnvironment& self, c10d::Store& store) {
+  put_text(self, store, "left", "");
+  if (self.rank != 0) return;
+  try {
+    texts_of_all(self, store, "left", std::chrono::seconds(10));
+  } catch (const std::exception&) {  // too late, or gone
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+#include "executor/device/gloo_group.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <chrono>
+#include <functional>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
+#include <vector>
+
+#include "executor/device/memory_meter.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using c10d::ProcessGroupGloo;
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+/// A collective that was started, and what remains to be done by whoever waits for it.
+class StartedWork final : public c10d::Work {
+ public:
+  explicit StartedWork(std::function<void(std::chrono::milliseconds)> finish) : finish_(std::move(finish)) {}
+  bool wait(std::chrono::milliseconds limit) override {
+    if (finish_) std::exchange(finish_, nullptr)(limit);
+    return true;
+  }
+
+ private:
+  std::function<void(std::chrono::milliseconds)> finish_;
+};
+
+/// Gloo, but for sums: its ring adds each part of a tensor in another order. Here each rank gets one part of all, adds
+/// in the order of ranks, and gives the sum to everybody: as many bytes as the ring's.
+class GlooGroup final : public c10d::Backend {
+ public:
+  GlooGroup(int rank, int size, c10::intrusive_ptr<ProcessGroupGloo> gloo)
+      : Backend(rank, size), gloo_(std::move(gloo)) {}
+
+  const std::string getBackendName() const override { return gloo_->getBackendName(); }
+  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override { return gloo_->send(tensors, to, tag); }
+  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override { return gloo_->recv(tensors, from, tag); }
+  Work barrier(const c10d::BarrierOptions& options) override { return gloo_->barrier(options); }
+  Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override {
+    return gloo_->broadcast(tensors, options);
+  }
+
+  Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override {
+    FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "ranks only sum");
+    FROSTPIPE_CHECK(tensors.at(0).is_contiguous(), "a sum is in place");
+    const at::NoGradGuard no_grad;
+    const UncountedMemory of_the_transport;
+    const at::Tensor flat = tensors[0].detach().view({-1});
+    const std::int64_t part = (flat.numel() + size_ - 1) / size_;
+    at::Tensor own = at::zeros({size_, part}, flat.options()), all = at::empty_like(own);
+    own.view({-1}).narrow(0, 0, flat.numel()).copy_(flat);
+    std::vector<std::int64_t> equal;
+    const Work exchange = gloo_->alltoall_base(all, own, equal, equal, {});
+    return c10::make_intrusive<StartedWork>([this, exchange, flat, own, all](std::chrono::milliseconds limit) mutable {
+      const at::NoGradGuard within_wait;
+      exchange->wait(limit);
+      at::Tensor sum = all.narrow(0, 0, 1);  // `all` has this part of every rank
+      for (std::int64_t rank = 1; rank < size_; ++rank) sum.add_(all.narrow(0, rank, 1));
+      gloo_->_allgather_base(own, sum, {})->wait(limit);
+      flat.copy_(own.view({-1}).narrow(0, 0, flat.numel()));
+    });
+  }
+
+ private:
+  c10::intrusive_ptr<ProcessGroupGloo> gloo_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                  const std::string& address) {
+  // While ranks connect, Gloo waits for one that has died: this long for its address, five times as long for its
+  // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
+  auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
+  auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
+  gloo->setTimeout(std::chrono::minutes(30));
+  return c10::make_intrusive<GlooGroup>(rank, size, std::move(gloo));
+}
+
+}  // namespace frostpipe

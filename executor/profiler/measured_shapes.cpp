@@ -1,0 +1,103 @@
+#include "executor/profiler/measured_shapes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "executor/loading/dataset.h"
+
+namespace frostpipe {
+namespace {
+
+/// Micro-batch sizes between which the others are interpolated: powers of 2 up to the mini-batch, or of 8 where it must
+/// be quick.
+std::vector<int> suited_sizes(int global_batch_size, bool quick) {
+  std::vector<int> sizes;
+  for (int size = 1; size < global_batch_size; size *= quick ? 8 : 2) sizes.push_back(size);
+  sizes.push_back(global_batch_size);
+  return sizes;
+}
+
+/// Tokens of the samples to train on, ascending.
+std::vector<int> lengths_of(const Dataset& dataset) {
+  std::vector<int> lengths;
+  for (const int sample : dataset.split.train) lengths.push_back(dataset.samples->tokens(sample));
+  std::sort(lengths.begin(), lengths.end());
+  return lengths;
+}
+
+/// What the data asks of a run; `lengths` of the samples to train on, ascending.
+Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, const MeasureOptions& options) {
+  int longest = lengths.back();
+  if (options.test_data.empty())
+    longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // which another seed trains on
+  const auto count = static_cast<double>(lengths.size());
+  const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
+  double squares = 0;
+  for (const int length : lengths) squares += (length - mean) * (length - mean);
+  Workload workload{.name = options.data->filename().string(),
+                    .num_samples = static_cast<int>(lengths.size()),
+                    .tokens = mean,
+                    .tokens_deviation = std::sqrt(squares / count),
+                    .longest_tokens = longest,
+                    .global_batch_size = options.global_batch_size};
+  if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
+  if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
+  return workload;
+}
+
+/// Tokens per sample to measure at: the data's mean, which times are predicted with, and one from which the longest
+/// sample, which memory is planned for, is not beyond twice; the model takes `most_tokens`.
+std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
+  const int mean = static_cast<int>(std::lround(workload.tokens)), longest = workload.longest_tokens;
+  if (mean == longest) return {mean};  // pictures, or blocks of text
+  const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
+  return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
+}
+
+/// Parts of a sample, beside the whole, to measure a causal model's token slices at: their lengths, each as the first
+/// slice and after half of the sample. Attention is linear in the context, the other layers do not know it.
+std::vector<int> slice_lengths(int longest) {
+  if (longest < 8) return {};
+  return {longest / 8, longest / 4, longest / 2};
+}
+
+}  // namespace
+
+std::vector<Shape> Shapes::all() const {
+  std::set<int> wholes(tokens.begin(), tokens.end());
+  wholes.insert(slices.begin(), slices.end());
+  std::vector<Shape> all;
+  for (const int length : wholes)
+    for (const int size : sizes) all.push_back({size, length});
+  const int half = *std::max_element(tokens.begin(), tokens.end()) / 2;
+  for (const int length : slices)
+    for (const int size : sizes) all.push_back({size, length, half});
+  return all;
+}
+
+Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
+  Shapes shapes;
+  const bool is_of_pictures = folder.config.family == Family::vit;
+  const int most_tokens =
+      static_cast<int>(is_of_pictures ? image_tokens(folder.config) : folder.config.max_position_embeddings);
+  shapes.tokens = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
+  if (options.tokens.empty() && most_tokens < shapes.tokens.back())
+    shapes.tokens = {std::max(1, most_tokens / 2), most_tokens};
+  if (options.data) {
+    const Dataset dataset =
+        load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
+    shapes.data_lengths = lengths_of(dataset);
+    shapes.workload = describe_data(dataset, shapes.data_lengths, options);
+    if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);
+  }
+  if (is_of_pictures) shapes.tokens = {most_tokens};
+  shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)
+                                                   : options.micro_batch_sizes;
+  if (model_of(folder.config, folder.name).is_causal && !options.quick)
+    shapes.slices = slice_lengths(*std::max_element(shapes.tokens.begin(), shapes.tokens.end()));
+  return shapes;
+}
+
+}  // namespace frostpipe

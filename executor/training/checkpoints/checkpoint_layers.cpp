@@ -1,0 +1,87 @@
+#include "executor/training/checkpoints/checkpoint_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/device/memory_meter.h"
+#include "executor/models/layer_images.h"
+#include "plan/stages.h"
+
+namespace frostpipe {
+namespace {
+
+struct Source {
+  std::vector<LayerPart> parts;
+  int writer = 0;
+  bool is_offloaded = false;
+};
+
+Source source_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded) {
+  const Phase& phase = session.phase();
+  if (layer < phase.first_trainable_layer) {
+    std::vector<LayerPart> parts = whole_from(offloaded);
+    if (!parts.empty()) return {.parts = parts, .writer = parts.front().rank, .is_offloaded = true};
+  }
+  const int d = phase.layout.data_parallel_size, t = phase.layout.tensor_parallel_size;
+  Source source{.parts = session.parts_of(layer, layer % d)};
+  source.writer = source.parts[layer / d % t].rank;
+  return source;
+}
+
+}  // namespace
+
+std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, int num_layers,
+                                                    Communicator& communicator) {
+  constexpr std::size_t kNumbers = 3;  // of a slice
+  const auto layers = static_cast<std::size_t>(num_layers);
+  const std::size_t ranks = static_cast<std::size_t>(communicator.world_size());
+  std::vector<double> slices(ranks * layers * kNumbers, 0.0);
+  const auto place = [&](std::size_t rank, std::size_t layer) { return (rank * layers + layer) * kNumbers; };
+  for (const auto& [layer, moments] : session.offloaded()) {
+    const std::size_t at = place(static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(layer));
+    slices[at] = moments.slice.begin;
+    slices[at + 1] = moments.slice.end;
+    slices[at + 2] = moments.slice.of;
+  }
+  slices = communicator.sum(std::move(slices));
+  std::vector<std::vector<LayerPart>> parts(layers);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+      const double* const slice = &slices[place(rank, layer)];
+      if (slice[2] == 0) continue;
+      parts[layer].push_back(
+          {.rank = static_cast<int>(rank),
+           .slice = {static_cast<int>(slice[0]), static_cast<int>(slice[1]), static_cast<int>(slice[2])}});
+    }
+  return parts;
+}
+
+LayersToWrite layers_to_write(RankSession& session, int num_layers, Communicator& communicator) {
+  const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
+  LayersToWrite layers;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const Source source = source_of(layer, session, offloaded[layer]);
+    layers.writers.push_back(source.writer);
+    const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
+    if (std::ranges::none_of(source.parts, is_own)) continue;
+    std::vector<StoredValues> values =
+        source.is_offloaded ? stored_values(session.offloaded().at(layer)) : stored_values(session.layers().at(layer));
+    const LayerCollection collection{
+        .whole = source.is_offloaded ? session.offloaded().at(layer).whole : session.layers().at(layer).whole,
+        .parts = source.parts,
+        .to_rank = source.writer,
+        .tag = 0,
+        .what = fmt::format("collecting layer {} for a checkpoint", layer)};
+    const UncountedMemory outside_the_device;
+    if (source.parts.size() > 1)
+      for (StoredValues& one : values)
+        one.values = collect(collection, one.values, one.values.scalar_type(), communicator.control_group());
+    if (source.writer == communicator.rank())
+      layers.own.push_back(image_of(layer, values, source.is_offloaded || !session.layers().at(layer).trains()));
+  }
+  return layers;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,146 @@
+"""Layers shared by tensor ranks. Oracles: the run of one process without tensor ranks (losses within what float32
+rounds), and, to the bit, the run of the same layouts that nothing has interrupted."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import recovery
+from end_to_end import HANG_SECONDS
+from faults import free_port
+
+NUM_STEPS = 20
+ROUNDING = 1e-5  # relative, of losses over NUM_STEPS steps
+
+
+class TensorParallelCase(recovery.RecoveryCase):
+    def plan(self, name, *phases, num_steps=NUM_STEPS, cache=False):
+        """`phases`: (from step, first trainable layer, p, d, t); all use the same ranks. Returns train's options."""
+        plan = self.read(self.of_length("static.json", num_steps))
+        only, num_layers = plan["phases"][0], plan["phases"][0]["partition"][-1]["end"]
+        world = max(p * d * t for _, _, p, d, t in phases)
+        plan.update(world_size=world, phases=[], cache={"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0})
+        for from_step, first_trainable, p, d, t in phases:
+            layout = {"pipeline_parallel_size": p, "data_parallel_size": d, "tensor_parallel_size": t, "placement": []}
+            plan["phases"].append({
+                **only, "from_step": from_step, "first_trainable_layer": first_trainable, "layout": layout,
+                "partition": [{"begin": i * num_layers // p, "end": (i + 1) * num_layers // p} for i in range(p)],
+                "num_micro_batches": 2, "schedule": "1F1B", "cache": {"on": cache and first_trainable > 0, "found": []},
+                "predicted": {"iteration_ns": 1000000, "transformation_ns": 0, "peak_memory_bytes": [1 << 20] * world}})
+        self.write(name, plan)
+        cluster = self.read("cluster.json")
+        cluster["devices"] = cluster["devices"][:1] * world
+        self.write(f"cluster-{world}.json", cluster)
+        return ["--cluster", f"cluster-{world}.json", "--dropout", 0.1]
+
+    def run_of(self, name, *phases, more=(), cache=False, output=None):
+        options = self.plan(f"{name}.json", *phases, cache=cache)
+        return self.train(f"{name}.json", output or name, *options, *more)
+
+    def evaluation(self, run):
+        done = self.run_tool("evaluate", "--model", f"{run}/model", "--data", "data.tsv", "--format", "json")
+        return {key: value for key, value in json.loads(done.stdout).items() if key != "samples_per_second"}
+
+
+class TensorParallelTest(TensorParallelCase):
+    def test_layouts_with_tensor_ranks_train_as_one_process(self):
+        one = self.run_of("one", (0, 0, 1, 1, 1))
+        for p, d, t in ((1, 1, 2), (2, 1, 2), (1, 2, 2)):
+            run = self.run_of(f"p{p}d{d}t{t}", (0, 0, p, d, t))
+            self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
+            self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
+            self.assertEqual(run["test_accuracy"], one["test_accuracy"])
+            self.assertEqual(self.evaluation(f"p{p}d{d}t{t}"), self.evaluation("one"))
+
+    def test_frozen_layers_and_the_cache_are_shared(self):
+        phases = [(0, 0), (8, 5)]
+        one = self.run_of("one", *[(*phase, 1, 1, 1) for phase in phases], cache=True)
+        run = self.run_of("two", *[(*phase, 2, 1, 2) for phase in phases], cache=True)
+        self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
+        self.assertGreater(one["phases"][1]["cache_hit_fraction"], 0)
+        self.assertEqual(run["phases"][1]["cache_hit_fraction"], one["phases"][1]["cache_hit_fraction"])
+
+    def test_the_number_of_tensor_ranks_changes_during_a_run_and_at_a_resume(self):
+        phases = [(0, 0, 2, 1, 2), (6, 3, 1, 2, 2), (12, 5, 1, 4, 1), (16, 7, 2, 1, 2)]
+        one = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases])
+        run = self.run_of("live", *phases, more=("--checkpoint-steps", 3, "--keep-checkpoints", 9))
+        self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
+        for step in (6, 9, 15):
+            resume = ("--resume", f"live/checkpoints/step-{step:08}")
+            again = self.run_of("live", *phases, more=resume, output=f"again-{step}")
+            self.assertEqual(self.losses(again), self.losses(run), step)
+            other = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases], more=resume,
+                                output=f"other-{step}")
+            self.assert_losses_equal(other, one, NUM_STEPS, ROUNDING)
+
+    def test_under_another_launcher_the_bits_are_the_same(self):
+        """Four ranks, whose sums differ from order to order."""
+        options = self.plan("four.json", (0, 0, 1, 2, 2))
+        ours = self.train("four.json", "ours", *options)
+        port = free_port()
+        ranks = [self.start(*self.train_arguments("four.json", "theirs", *options), name=f"rank{rank}", RANK=rank,
+                            LOCAL_RANK=rank, WORLD_SIZE=4, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+                 for rank in range(4)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        self.assertEqual(self.losses(self.read("theirs/summary.json")), self.losses(ours))
+
+    def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
+        profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
+                   "--cluster", "two.json", "-o", "two-profile.json"]
+        self.run_tool(*profile, "--tensor-parallel", 2)
+        keys = [measurement["key"] for measurement in self.read("two-profile.json")["measurements"]]
+        of = {t: [{**key, "tensor_parallel_size": 1} for key in keys if key["tensor_parallel_size"] == t
+                  and key["device_type"] == "cpu"] for t in (1, 2)}
+        self.assertTrue(of[2])
+        self.assertEqual(of[2], of[1], "the same layers and sizes")
+        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
+                      "--method", "static", "--tp", 2, "--steps", NUM_STEPS, "-o", "two.plan.json")
+        run = self.train("two.plan.json", "two")
+        self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
+        for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
+            self.assert_refused(*profile, "--tensor-parallel", wrong, says=["--tensor-parallel", says])
+        self.assert_refused(*profile, "--tensor-parallel", 4, "--nproc-per-node", 4,
+                            says=["--tensor-parallel", "at most 2, the model's attention heads", "is 4"])
+
+    def test_more_tensor_ranks_than_heads_are_refused(self):
+        options = self.plan("many.json", (0, 0, 1, 1, 3))
+        self.assert_refused(*self.train_arguments("many.json", "run", *options),
+                            says=["many.json: layout.tensor_parallel_size: must be at most 2", "heads", "is 3"])
+
+
+class LostTensorRankTest(TensorParallelCase):
+    def lose_a_rank(self, name, layout, *options, victim=3):
+        options = [*self.plan(f"{name}.json", (0, 0, *layout), num_steps=200), *options]
+        reference = self.train(f"{name}.json", f"{name}-reference", *options)
+        launcher = self.start_until(40, f"{name}.json", *options, name=name)
+        os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
+        run = self.assert_ended_well(launcher)
+        self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
+        shutil.rmtree(self.folder / "run")
+        return run, reference
+
+    def test_a_spare_takes_a_lost_tensor_ranks_part_from_its_replica(self):
+        run, reference = self.lose_a_rank("replicas", (1, 2, 2), "--spares", 1)
+        self.assertEqual(self.losses(run), self.losses(reference))
+        # Where the loss hit one rank before and another after its update, nobody has a common step.
+        self.assertIn(run["recoveries"][0]["source"], ("the survivors' memory", "the beginning"))
+
+    def test_fewer_ranks_go_on_without_tensor_ranks_where_a_replica_is_left(self):
+        run, reference = self.lose_a_rank("fewer", (1, 2, 2))
+        self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2, 1])
+        self.assert_losses_equal(run, reference, NUM_STEPS, ROUNDING)
+
+    def test_a_part_that_is_lost_comes_from_a_checkpoint(self):
+        run, reference = self.lose_a_rank("parts", (2, 1, 2), "--spares", 1, "--checkpoint-steps", 20)
+        self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
+        self.assertEqual(self.losses(run), self.losses(reference))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+// Oracle: LibTorch's functions of the whole logits.
+#include "executor/models/vocabulary/vocabulary.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <vector>
+
+#include "executor/communication/communicator.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/test_device.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr std::int64_t kIgnored = -100;
+
+/// By hand: rows 3 to 5 of the vocabulary.
+TEST(Vocabulary, TokensOfOtherRanksAreElsewhere) {
+  const OwnTokens own = own_tokens(at::tensor({3, 5, 2, 6, 4, -100}, at::kLong), 3, 3);
+  EXPECT_TRUE(at::equal(own.rows, at::tensor({0, 2, 0, 0, 1, 0}, at::kLong)));
+  EXPECT_TRUE(at::equal(own.elsewhere.to(at::kLong), at::tensor({0, 0, 1, 1, 0, 1}, at::kLong)));
+}
+
+/// All ranks of the job share a vocabulary.
+struct Sharing {
+  explicit Sharing(const RankEnvironment& self)
+      : device(test_device(self.local_rank)), communicator(Communicator::connect(self, *device)) {
+    Phase phase;
+    phase.layout.tensor_parallel_size = self.world_size;
+    phase.partition = {{0, 1}};
+    groups = communicator->form(phase);
+    ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(self.rank, self.world_size),
+                                                device->torch_device());
+  }
+  at::Tensor own(const at::Tensor& logits) const {
+    const std::int64_t begin = ranks->slice.begin_in(logits.size(1)), end = ranks->slice.end_in(logits.size(1));
+    return logits.narrow(1, begin, end - begin).contiguous();
+  }
+  std::unique_ptr<ComputeDevice> device;
+  std::unique_ptr<Communicator> communicator;
+  ActiveGroups groups;
+  TensorRanks ranks;
+};
+
+/// Nine tokens of a vocabulary of 11: each rank's first and last rows are targets, two are ignored. Logits of the
+/// second half of the vocabulary are `apart` higher in odd rows and lower in even ones.
+struct Case {
+  Case(const Sharing& sharing, at::ScalarType type, double apart)
+      : logits((at::arange(9 * 11, at::kDouble).mul(0.7).sin() * 3).view({9, 11})),
+        targets{at::tensor({0, 10, 5, -100, 4, 3, 7, 6, -100}, at::kLong), 11, kIgnored},
+        weights(at::arange(1, 10, at::kDouble) / 4) {
+    logits.slice(1, 6).add_((at::arange(9, at::kDouble).remainder(2) * 2 - 1).mul(apart).unsqueeze(1));
+    const at::Device device = sharing.device->torch_device();
+    logits = logits.to(device, type);
+    weights = weights.to(device, type);
+    targets.tokens = targets.tokens.to(device);
+  }
+  at::Tensor logits;
+  Targets targets;
+  at::Tensor weights;  // of the tokens' losses
+};
+
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().to(at::kDouble).item<double>();
+}
+
+/// Where exponentials would overflow without each rank's maximum, or vanish beside another's, too.
+RANK_TEST(Vocabulary, LossesAndTheirGradientsAreThoseOfTheWholeLogits, 2, 3) {
+  const Sharing sharing(self);
+  for (const auto& [type, bound] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-4}})
+    for (const double apart : {0.0, 30.0, 2000.0})
+      for (const double smoothing : {0.0, 0.1}) {
+        const Case whole(sharing, type, apart);
+        const at::Tensor logits = whole.logits.clone().requires_grad_(true);
+        const at::Tensor expected =
+            at::cross_entropy_loss(logits, whole.targets.tokens, {}, at::Reduction::None, kIgnored, smoothing);
+        torch::autograd::backward({(expected * whole.weights).sum()}, {});
+        const at::Tensor own = sharing.own(whole.logits).requires_grad_(true);
+        const at::Tensor losses = cross_entropies(own, whole.targets, smoothing, sharing.ranks);
+        torch::autograd::backward({(losses * whole.weights).sum()}, {});
+        const std::string what = fmt::format("{}: apart {} smoothing {}", at::toString(type), apart, smoothing);
+        CHECK_RANK(largest_difference(losses, expected) <= bound * (1 + apart / 10), what);
+        CHECK_RANK(largest_difference(own.grad(), sharing.own(logits.grad())) <= bound, what + ": gradient");
+      }
+}
+
+RANK_TEST(Vocabulary, PredictionsAreThoseOfTheWholeLogits, 2, 3) {
+  const Sharing sharing(self);
+  Case whole(sharing, at::kFloat, 30);
+  // Equally likely: in rows of one rank, of both halves, and everywhere.
+  whole.logits.select(0, 0).slice(0, 1, 3).fill_(100);
+  whole.logits.select(0, 1).slice(0, 2, 11, 6).fill_(100);
+  whole.logits.select(0, 2).fill_(1);
+  const at::Tensor losses =
+      at::cross_entropy_loss(whole.logits.to(at::kDouble), whole.targets.tokens, {}, at::Reduction::None, kIgnored);
+  for (const TensorRanks& ranks : {sharing.ranks, TensorRanks()}) {
+    const std::string what = ranks ? "shared" : "alone";
+    const at::Tensor own = own_predictions(ranks ? sharing.own(whole.logits) : whole.logits, whole.targets, ranks);
+    const Predictions found = all_predictions(own, whole.targets, ranks);
+    CHECK_RANK(at::equal(found.tokens.slice(0, 0, 3).to(at::kCPU), at::tensor({1, 2, 0}, at::kLong)), what);
+    CHECK_RANK(at::equal(found.tokens, whole.logits.argmax(1)), what);
+    CHECK_RANK(largest_difference(found.losses, losses) <= 1e-4, what);
+  }
+}
+
+}  // namespace
+}  // namespace frostpipe::test

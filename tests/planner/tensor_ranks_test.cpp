@@ -1,0 +1,68 @@
+// Tensor ranks: whose limits hold, and which devices they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/auto_plan.h"
+#include "planner/make_plan.h"
+#include "tests/planner/two_blocks.h"
+
+namespace frostpipe {
+namespace {
+
+using test::free_cluster;
+using test::options_for;
+using test::two_blocks;
+using testing::HasSubstr;
+
+std::string reason_of(const PlanResult& result) {
+  const auto* none = std::get_if<Infeasible>(&result);
+  return none ? none->reason : "feasible";
+}
+
+// Of two devices with the same layers only tensor rank 1 has too little.
+TEST(MakePlan, FitsTheLimitOfEveryTensorRank) {
+  Profile profile = two_blocks();
+  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+  Cluster cluster = free_cluster(4);
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  options.tensor_parallel_size = 2;
+  ASSERT_EQ(reason_of(make_plan({profile, cluster, options})), "feasible");
+  cluster.devices[1].memory_limit_bytes = 1;
+  EXPECT_THAT(reason_of(make_plan({profile, cluster, options})), HasSubstr("rank 1 has 1 B"));
+  options.virtual_stages = 2;
+  options.schedule = "Interleaved1F1B";  // several stages per rank are cut by other code
+  EXPECT_THAT(reason_of(make_plan({profile, cluster, options})), HasSubstr("rank 1 has 1 B"));
+}
+
+// Oracle: two types that take turns, of which only 0 2 and 1 3 are alike; and nodes that set these apart.
+TEST(AutoPlan, GivesTensorRanksDevicesOfOneType) {
+  Profile profile = two_blocks();
+  const std::size_t measured = profile.measurements.size(), updated = profile.updates.size();
+  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+  for (std::size_t i = 0; i < measured; ++i) {
+    profile.measurements.push_back(profile.measurements[i]);
+    profile.measurements.back().key.device_type = "other";
+  }
+  for (std::size_t i = 0; i < updated; ++i) {
+    profile.updates.push_back(profile.updates[i]);
+    profile.updates.back().device_type = "other";
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  Cluster cluster = free_cluster(4);
+  cluster.devices[1].type = cluster.devices[3].type = "other";
+  PlanOptions options = options_for(PlanMethod::automatic);
+  options.pipeline_parallel_size = options.tensor_parallel_size = 2;
+  options.any_tensor_parallel_size = false;
+  const auto made = make_auto_plan({profile, cluster, options});
+  ASSERT_TRUE(std::holds_alternative<AutoPlan>(made)) << std::get<Infeasible>(made).reason;
+  EXPECT_THAT(std::get<AutoPlan>(made).plan.phases.front().layout.placement,
+              testing::AnyOf(testing::ElementsAre(0, 2, 1, 3), testing::ElementsAre(1, 3, 0, 2)));
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(make_auto_plan({profile, cluster, options})));
+}
+
+}  // namespace
+}  // namespace frostpipe

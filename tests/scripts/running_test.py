@@ -1,0 +1,69 @@
+"""bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import types
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu")]
+import byte_alphabet
+import programs
+import rehearsal
+import running
+
+SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
+ADVICE = "try more stages, or --recompute layers"
+
+
+class RunningTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-running-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.tool = self.folder / "frostpipe"
+
+    def tool_does(self, script):
+        self.tool.write_text(f"#!/bin/sh\n{script}\n")
+        self.tool.chmod(0o755)
+
+    def programs(self):
+        (self.folder / "logs").mkdir()
+        return programs.Programs(types.SimpleNamespace(frostpipe=self.tool), self.folder, "cpu",
+                                 time.monotonic() + 60)
+
+    def test_the_sentence_is_told_and_not_the_advice_behind_it(self):
+        self.assertEqual(running.sentence_of(f"frostpipe: a note\n{SENTENCE}\n{ADVICE}\n"), SENTENCE)
+        self.assertEqual(running.sentence_of("Killed\n\n"), "Killed")
+        self.assertEqual(running.sentence_of("\n"), "it said nothing")
+        self.tool_does(f"printf '%s\\n' '{SENTENCE}' '{ADVICE}' >&2; exit 1")
+        for run in (lambda: rehearsal.frostpipe(self.tool, "plan"), lambda: self.programs().frostpipe("plan")):
+            with self.assertRaises(running.Trouble) as raised:
+                run()
+            self.assertIn(SENTENCE, str(raised.exception))
+            self.assertNotIn(ADVICE, str(raised.exception))
+
+    def test_no_program_takes_itself_for_a_rank_of_the_job_around_it(self):
+        self.tool_does("env")
+        job = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "SLURM_PROCID": "1", "OMPI_COMM_WORLD_RANK": "1",
+               "PMI_RANK": "1", "MPI_LOCALRANKID": "1"}
+        with mock.patch.dict(os.environ, {**job, "FROSTPIPE_LEFT_ALONE": "1"}):
+            for said in (rehearsal.frostpipe(self.tool), self.programs().frostpipe("train").stdout):
+                names = {line.partition("=")[0] for line in said.splitlines()}
+                self.assertEqual(names & set(job), set())
+                self.assertIn("FROSTPIPE_LEFT_ALONE", names)
+
+
+class ByteAlphabetTest(unittest.TestCase):
+    def test_it_is_that_of_gpt2(self):
+        """Oracle: what its published vocabulary has for a blank, a line's end, a letter and the last byte."""
+        symbols = byte_alphabet.symbols_of_bytes()
+        self.assertEqual(len(set(symbols)), 256)
+        self.assertEqual([symbols[byte] for byte in (0x20, 0x0A, 0x41, 0xAD, 0xFF)], ["Ġ", "Ċ", "A", "Ń", "ÿ"])
+
+
+if __name__ == "__main__":
+    unittest.main()
