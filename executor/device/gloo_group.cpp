@@ -54,21 +54,44 @@ class GlooGroup final : public c10d::Backend {
     const UncountedMemory of_the_transport;
     const at::Tensor flat = tensors[0].detach().view({-1});
     const std::int64_t part = (flat.numel() + size_ - 1) / size_;
-    at::Tensor own = at::zeros({size_, part}, flat.options()), all = at::empty_like(own);
-    own.view({-1}).narrow(0, 0, flat.numel()).copy_(flat);
-    std::vector<std::int64_t> equal;
-    const Work exchange = gloo_->alltoall_base(all, own, equal, equal, {});
-    return c10::make_intrusive<StartedWork>([this, exchange, flat, own, all](std::chrono::milliseconds limit) mutable {
+    // By rank: what it is to add, and what it has of this rank's part.
+    const at::Tensor parts = at::zeros({size_, part}, flat.options()), here = at::empty_like(parts);
+    parts.view({-1}).narrow(0, 0, flat.numel()).copy_(flat);
+    const int tag = next_tag();
+    const std::vector<Work> exchange = exchanged([&](int other) { return parts.select(0, other); },
+                                                 [&](int other) { return here.select(0, other); }, tag);
+    return c10::make_intrusive<StartedWork>([this, exchange, flat, parts, here, tag](std::chrono::milliseconds limit) {
       const at::NoGradGuard within_wait;
-      exchange->wait(limit);
-      at::Tensor sum = all.narrow(0, 0, 1);  // `all` has this part of every rank
-      for (std::int64_t rank = 1; rank < size_; ++rank) sum.add_(all.narrow(0, rank, 1));
-      gloo_->_allgather_base(own, sum, {})->wait(limit);
-      flat.copy_(own.view({-1}).narrow(0, 0, flat.numel()));
+      for (const Work& work : exchange) work->wait(limit);
+      here.select(0, rank_).copy_(parts.select(0, rank_));
+      at::Tensor sum = here.select(0, 0);
+      for (std::int64_t rank = 1; rank < size_; ++rank) sum.add_(here.select(0, rank));
+      for (const Work& work :
+           exchanged([&](int) { return sum; }, [&](int other) { return parts.select(0, other); }, tag))
+        work->wait(limit);
+      parts.select(0, rank_).copy_(sum);
+      flat.copy_(parts.view({-1}).narrow(0, 0, flat.numel()));
     });
   }
 
  private:
+  /// Beyond all tags of messages.
+  int next_tag() { return (3 << 29) + (num_sums_++ & ((1 << 28) - 1)); }
+
+  /// Starts to send one tensor to each other rank and to receive another one from it.
+  template <class Sent, class Received>
+  std::vector<Work> exchanged(Sent sent, Received received, int tag) {
+    std::vector<Work> works;
+    for (int step = 1; step < size_; ++step) {
+      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+      std::vector<at::Tensor> in{received(from)}, out{sent(to)};
+      works.push_back(gloo_->recv(in, from, tag));
+      works.push_back(gloo_->send(out, to, tag));
+    }
+    return works;
+  }
+
+  int num_sums_ = 0;
   c10::intrusive_ptr<ProcessGroupGloo> gloo_;
 };
 

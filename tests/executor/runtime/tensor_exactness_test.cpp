@@ -17,9 +17,13 @@
 namespace frostpipe::test {
 namespace {
 
-Phase tensor_phase(int p, int d, int m, const std::string& schedule, int first_trainable_layer) {
-  Phase phase = small_phase(p, d, m, schedule, first_trainable_layer);
-  phase.layout.tensor_parallel_size = 2;
+struct Ranks {
+  int p = 1, d = 1, t = 2;
+};
+
+Phase tensor_phase(const Ranks& ranks, int m, const std::string& schedule, int first_trainable_layer) {
+  Phase phase = small_phase(ranks.p, ranks.d, m, schedule, first_trainable_layer);
+  phase.layout.tensor_parallel_size = ranks.t;
   return phase;
 }
 
@@ -38,39 +42,47 @@ std::vector<TransformerConfig> configs() {
 
 /// Every one of these; nothing, the embedding and one block, and all blocks frozen; 4 samples leave
 /// micro-batches empty.
-void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
+void gradients_equal_single_process(const RankEnvironment& self, const Ranks& ranks) {
   Job job(self);
-  for (const TransformerConfig& config : configs()) {
+  for (TransformerConfig config : configs()) {
+    if (ranks.t > 2) config.num_attention_heads = ranks.t;
     job.train_now(config);
     for (const int first_trainable : {0, 3, 7})
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-        check_gradients(job, tensor_phase(p, d, 3, "1F1B", first_trainable), dtype, 11);
-        check_gradients(job, tensor_phase(p, d, 5, "1F1B", first_trainable), dtype, 4);
+        check_gradients(job, tensor_phase(ranks, 3, "1F1B", first_trainable), dtype, 11);
+        check_gradients(job, tensor_phase(ranks, 5, "1F1B", first_trainable), dtype, 4);
       }
     for (const RecomputeMode mode : {RecomputeMode::attention, RecomputeMode::stage}) {
-      Phase phase = tensor_phase(p, d, 3, "ZB-H1", 0);
+      Phase phase = tensor_phase(ranks, 3, "ZB-H1", 0);
       phase.recompute = mode;
       check_gradients(job, phase, DType::kFloat64, 11);
     }
     if (config.task == Task::causal_language_modeling) {
-      Phase phase = tensor_phase(p, d, 3, "Seq1F1B", 0);
+      Phase phase = tensor_phase(ranks, 3, "Seq1F1B", 0);
       phase.token_slices = {2, 3, 1, 3};
       check_gradients(job, phase, DType::kFloat64, 11);
     }
   }
 }
 
-RANK_TEST(TensorExactness, GradientsOf1StagesX1ReplicasEqualOneProcess, 2) {
-  gradients_equal_single_process(self, 1, 1);
-}
+RANK_TEST(TensorExactness, GradientsOf1StagesX1ReplicasEqualOneProcess, 2) { gradients_equal_single_process(self, {}); }
 RANK_TEST(TensorExactness, GradientsOf2StagesX1ReplicasEqualOneProcess, 4) {
-  gradients_equal_single_process(self, 2, 1);
+  gradients_equal_single_process(self, {.p = 2});
 }
 RANK_TEST(TensorExactness, GradientsOf1StagesX2ReplicasEqualOneProcess, 4) {
-  gradients_equal_single_process(self, 1, 2);
+  gradients_equal_single_process(self, {.d = 2});
 }
 RANK_TEST(LongTensorExactness, GradientsOf2StagesX2ReplicasEqualOneProcess, 8) {
-  gradients_equal_single_process(self, 2, 2);
+  gradients_equal_single_process(self, {.p = 2, .d = 2});
+}
+RANK_TEST(LongTensorExactness, GradientsOf4TensorRanksEqualOneProcess, 4) {
+  gradients_equal_single_process(self, {.t = 4});
+}
+RANK_TEST(LongTensorExactness, GradientsOf2StagesX4TensorRanksEqualOneProcess, 8) {
+  gradients_equal_single_process(self, {.p = 2, .t = 4});
+}
+RANK_TEST(LongTensorExactness, GradientsOf2ReplicasX4TensorRanksEqualOneProcess, 8) {
+  gradients_equal_single_process(self, {.d = 2, .t = 4});
 }
 
 std::string bytes_of(const at::Tensor& values) {
@@ -91,7 +103,7 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, int p, cons
     std::iota(order.begin(), order.end(), 0);
     const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
     RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat64);
-    const Phase phase = tensor_phase(p, 1, 3, schedule, 0);
+    const Phase phase = tensor_phase({.p = p}, 3, schedule, 0);
     session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
       randomise_layer(config, layer, kSeed, state);
     });
@@ -172,17 +184,6 @@ RANK_TEST(TensorExactness, DelayedUpdatesEqualOneProcess, 2) {
       {{.p = 1, .d = 1, .m = 3, .first_trainable = 0, .steps = 3, .schedule = "PipeDream-2BW", .t = 2},
        {.p = 2, .d = 1, .m = 3, .first_trainable = 0, .steps = 2, .schedule = "PipeDream-2BW"},
        {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .schedule = "PipeDream-2BW", .t = 2}});
-}
-
-/// Oracle: one process that knows neither slices nor tensor ranks (check_gradients.h).
-RANK_TEST(TensorExactness, GradientsOfTokenSlicesEqualOneProcess, 2) {
-  Job job(self);
-  job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
-  for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
-    Phase phase = tensor_phase(1, 1, 2, schedule, 0);
-    phase.token_slices = {2, 3, 1, 3};
-    check_gradients(job, phase, DType::kFloat64, 11);
-  }
 }
 
 }  // namespace
