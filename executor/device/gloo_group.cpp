@@ -19,17 +19,20 @@ namespace {
 using c10d::ProcessGroupGloo;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
+/// Of a message of a sum: Gloo's own limit is the one that ranks connect within. Deaths are found by heartbeat.
+constexpr std::chrono::minutes kLongestWait(30);
+
 /// A collective that was started, and what remains to be done by whoever waits for it.
 class StartedWork final : public c10d::Work {
  public:
-  explicit StartedWork(std::function<void(std::chrono::milliseconds)> finish) : finish_(std::move(finish)) {}
-  bool wait(std::chrono::milliseconds limit) override {
-    if (finish_) std::exchange(finish_, nullptr)(limit);
+  explicit StartedWork(std::function<void()> finish) : finish_(std::move(finish)) {}
+  bool wait(std::chrono::milliseconds) override {
+    if (finish_) std::exchange(finish_, nullptr)();
     return true;
   }
 
  private:
-  std::function<void(std::chrono::milliseconds)> finish_;
+  std::function<void()> finish_;
 };
 
 /// Gloo, but for sums: its ring adds each part of a tensor in another order. Here each rank gets one part of all, adds
@@ -60,15 +63,15 @@ class GlooGroup final : public c10d::Backend {
     const int tag = next_tag();
     const std::vector<Work> exchange = exchanged([&](int other) { return parts.select(0, other); },
                                                  [&](int other) { return here.select(0, other); }, tag);
-    return c10::make_intrusive<StartedWork>([this, exchange, flat, parts, here, tag](std::chrono::milliseconds limit) {
+    return c10::make_intrusive<StartedWork>([this, exchange, flat, parts, here, tag] {
       const at::NoGradGuard within_wait;
-      for (const Work& work : exchange) work->wait(limit);
+      for (const Work& work : exchange) work->wait(kLongestWait);
       here.select(0, rank_).copy_(parts.select(0, rank_));
       at::Tensor sum = here.select(0, 0);
       for (std::int64_t rank = 1; rank < size_; ++rank) sum.add_(here.select(0, rank));
       for (const Work& work :
            exchanged([&](int) { return sum; }, [&](int other) { return parts.select(0, other); }, tag))
-        work->wait(limit);
+        work->wait(kLongestWait);
       parts.select(0, rank_).copy_(sum);
       flat.copy_(parts.view({-1}).narrow(0, 0, flat.numel()));
     });
@@ -104,7 +107,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d:
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
   auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
-  gloo->setTimeout(std::chrono::minutes(30));
+  gloo->setTimeout(kLongestWait);
   return c10::make_intrusive<GlooGroup>(rank, size, std::move(gloo));
 }
 
