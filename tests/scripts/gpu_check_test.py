@@ -15,24 +15,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 import facts
 import inputs
 import measurements
 import order
 import programs
+from fake_tool import FakeToolTest
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
 
-BROKEN_TOOL = "#!/bin/sh\necho 'frostpipe: profile: it is broken' >&2\nexit 1\n"
-
-
-class GpuCheckTest(unittest.TestCase):
+class GpuCheckTest(FakeToolTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.tool = self.folder / "frostpipe"
-        self.tool.write_text(BROKEN_TOOL)
-        self.tool.chmod(0o755)
+        super().setUp()
+        self.tool_does("echo 'frostpipe: profile: it is broken' >&2; exit 1")
 
     def run_script(self, *options):
         return subprocess.run([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe", self.tool, "--python",
@@ -72,12 +67,13 @@ class GpuCheckTest(unittest.TestCase):
             self.assertIn(name, text)
 
     def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
-        (self.folder / "out/work").mkdir(parents=True)
-        for name in ("work/gpt2-two.plan.json", "notes.txt"):
-            (self.folder / "out" / name).write_text("{}")
+        own = self.folder / "out" / "work"
+        own.mkdir(parents=True)
+        for path in (own / "gpt2-two.plan.json", self.folder / "out/notes.txt"):
+            path.write_text("{}")
         self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
-        self.assertFalse((self.folder / "out/work/gpt2-two.plan.json").exists())
-        self.assertTrue((self.folder / "out/work/logs/001.err").exists())
+        self.assertFalse((own / "gpt2-two.plan.json").exists())
+        self.assertTrue((own / "logs/001.err").exists())
         self.assertTrue((self.folder / "out/notes.txt").exists())
 
     def test_a_test_program_that_lists_no_tests_is_a_failure(self):
@@ -119,7 +115,7 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_the_diagnosis_is_kept_where_something_is_missing(self):
         problem = {"missing": "LibTorch", "to_do": "install it"}
-        self.tool.write_text(f"#!/bin/sh\necho '{json.dumps({'problems': [problem]})}'\nexit 1\n")
+        self.tool_does(f"echo '{json.dumps({'problems': [problem]})}'; exit 1")
         self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], {"problems": [problem]})
 
 

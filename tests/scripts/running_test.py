@@ -2,34 +2,24 @@
 import os
 import pathlib
 import sys
-import tempfile
 import time
 import types
 import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu")]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/gpu"), str(ROOT / "tests/support")]
 import byte_alphabet
 import programs
 import rehearsal
 import running
+from fake_tool import FakeToolTest
 
 SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
 ADVICE = "try more stages, or --recompute layers"
 
 
-class RunningTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="frostpipe-running-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.tool = self.folder / "frostpipe"
-
-    def tool_does(self, script):
-        self.tool.write_text(f"#!/bin/sh\n{script}\n")
-        self.tool.chmod(0o755)
-
+class RunningTest(FakeToolTest):
     def programs(self):
         (self.folder / "logs").mkdir()
         return programs.Programs(types.SimpleNamespace(frostpipe=self.tool), self.folder, "cpu",
