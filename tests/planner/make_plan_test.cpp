@@ -20,6 +20,7 @@ namespace {
 
 using test::free_cluster;
 using test::options_for;
+using test::reason_of;
 using test::synthetic_profile;
 using test::SyntheticLayer;
 using test::two_blocks;
@@ -32,11 +33,6 @@ using ::testing::Le;
 const TrainingPlan& plan_of(const PlanResult& result) {
   if (const auto* none = std::get_if<Infeasible>(&result)) throw std::runtime_error("infeasible: " + none->reason);
   return std::get<TrainingPlan>(result);
-}
-
-std::string reason_of(const PlanResult& result) {
-  const auto* none = std::get_if<Infeasible>(&result);
-  return none ? none->reason : "feasible";
 }
 
 TEST(MakePlan, DataParallelIsOneStageOnEveryRank) {
@@ -158,25 +154,6 @@ TEST(MakePlan, StaticTakesTheBestLengthThatUsesEveryRank) {
   }
   EXPECT_EQ(plan_of(result).phases[0].predicted.iteration_ns, best);
   EXPECT_EQ(num_ranks(plan_of(result).phases[0].layout), 4);
-}
-
-/// Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.
-TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
-  Profile profile = two_blocks();
-  for (Measurement& measurement : profile.measurements) measurement.key.tensor_parallel_size = 2;
-  Cluster cluster = free_cluster(4);
-  PlanOptions options = options_for(PlanMethod::static_pipeline);
-  options.tensor_parallel_size = 2;
-  const auto reason = [&] { return reason_of(make_plan({profile, cluster, options})); };
-  cluster.devices[2].node = cluster.devices[3].node = 1;
-  EXPECT_EQ(reason(), "feasible");
-  options.placement = {0, 2, 1, 3};
-  EXPECT_EQ(reason(),
-            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); try a "
-            "size that divides the devices of every node");
-  options.placement.clear();
-  cluster.devices[2].node = 0;
-  EXPECT_THAT(reason(), HasSubstr("(rank 2 on 0, rank 3 on 1)"));
 }
 
 TEST(MakePlan, StaticOnOneRankIsOneStage) {

@@ -13,27 +13,46 @@ namespace {
 
 using test::free_cluster;
 using test::options_for;
+using test::reason_of;
 using test::two_blocks;
 using testing::HasSubstr;
 
-std::string reason_of(const PlanResult& result) {
-  const auto* none = std::get_if<Infeasible>(&result);
-  return none ? none->reason : "feasible";
-}
+/// A static plan for four equal devices of which two each share layers.
+struct PairsOfTensorRanks {
+  PairsOfTensorRanks() {
+    for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+    options.tensor_parallel_size = 2;
+  }
+  std::string reason() const { return reason_of(make_plan({profile, cluster, options})); }
+
+  Profile profile = two_blocks();
+  Cluster cluster = free_cluster(4);
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+};
 
 // Of two devices with the same layers only tensor rank 1 has too little.
 TEST(MakePlan, FitsTheLimitOfEveryTensorRank) {
-  Profile profile = two_blocks();
-  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
-  Cluster cluster = free_cluster(4);
-  PlanOptions options = options_for(PlanMethod::static_pipeline);
-  options.tensor_parallel_size = 2;
-  ASSERT_EQ(reason_of(make_plan({profile, cluster, options})), "feasible");
-  cluster.devices[1].memory_limit_bytes = 1;
-  EXPECT_THAT(reason_of(make_plan({profile, cluster, options})), HasSubstr("rank 1 has 1 B"));
-  options.virtual_stages = 2;
-  options.schedule = "Interleaved1F1B";  // several stages per rank are cut by other code
-  EXPECT_THAT(reason_of(make_plan({profile, cluster, options})), HasSubstr("rank 1 has 1 B"));
+  PairsOfTensorRanks pairs;
+  ASSERT_EQ(pairs.reason(), "feasible");
+  pairs.cluster.devices[1].memory_limit_bytes = 1;
+  EXPECT_THAT(pairs.reason(), HasSubstr("rank 1 has 1 B"));
+  pairs.options.virtual_stages = 2;
+  pairs.options.schedule = "Interleaved1F1B";  // several stages per rank are cut by other code
+  EXPECT_THAT(pairs.reason(), HasSubstr("rank 1 has 1 B"));
+}
+
+// Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.
+TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
+  PairsOfTensorRanks pairs;
+  pairs.cluster.devices[2].node = pairs.cluster.devices[3].node = 1;
+  EXPECT_EQ(pairs.reason(), "feasible");
+  pairs.options.placement = {0, 2, 1, 3};
+  EXPECT_EQ(pairs.reason(),
+            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); try a "
+            "size that divides the devices of every node");
+  pairs.options.placement.clear();
+  pairs.cluster.devices[2].node = 0;
+  EXPECT_THAT(pairs.reason(), HasSubstr("(rank 2 on 0, rank 3 on 1)"));
 }
 
 // Oracle: two types that take turns, of which only 0 2 and 1 3 are alike; and nodes that set these apart.

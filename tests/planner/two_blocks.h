@@ -1,4 +1,8 @@
 #pragma once
+#include <string>
+#include <variant>
+
+#include "planner/make_plan.h"
 #include "planner/search/plan_options.h"
 #include "tests/support/synthetic_profile.h"
 
@@ -22,6 +26,12 @@ inline PlanOptions options_for(PlanMethod method) {
   options.tokens = kSyntheticTokens;
   options.virtual_stages = 1;  // as the hand-made and brute-forced answers have
   return options;
+}
+
+/// Why there is no plan; "feasible" where there is one.
+inline std::string reason_of(const PlanResult& result) {
+  const auto* none = std::get_if<Infeasible>(&result);
+  return none ? none->reason : "feasible";
 }
 
 }  // namespace frostpipe::test
