@@ -23,9 +23,10 @@ using testing::HasSubstr;
 
 class HostNamesTest : public test::ScratchFolderTest {
  protected:
-  /// From now on names are looked up in hosts() alone. False where that needs more rights.
+  /// From now on names are looked up in hosts() alone. False where neither root nor a user namespace is to be had.
   bool takes_names_from_hosts() const {
-    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+    return (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
            mount(hosts().c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0 &&
            mount(file("switch", "hosts: files\n").c_str(), "/etc/nsswitch.conf", nullptr, MS_BIND, nullptr) == 0;
   }
@@ -34,7 +35,7 @@ class HostNamesTest : public test::ScratchFolderTest {
   void SetUp() override {
     file("hosts");
     if (!test::holds_in_a_child([&] { return takes_names_from_hosts(); }))
-      GTEST_SKIP() << "needs root, for an /etc/hosts of its own";
+      GTEST_SKIP() << "needs root or a user namespace, for an /etc/hosts of its own";
   }
 
   /// A matcher's word on what `action` returns, or on the sentence that it throws, in a process that knows these names.

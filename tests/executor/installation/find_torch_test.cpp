@@ -120,7 +120,6 @@ TEST_F(FindTorch, SaysWhereItLookedAndWhatToTry) {
 
 TEST_F(FindTorch, PythonIsAskedWithoutImportingTorch) {
   TorchPlaces real = places("python3");
-  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
   const fs::path torch = torch_in("packages/torch", "2.11.0");
   file("packages/torch/__init__.py", "raise SystemExit('imported')\n");
   setenv("PYTHONPATH", (folder_ / "packages").c_str(), 1);
