@@ -6,6 +6,25 @@
 #include "profiles/error.h"
 
 namespace frostpipe {
+namespace {
+
+/// Appends parts that follow `before` up to the end of the whole; false, and nothing appended, if there are none.
+bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& held, std::vector<LayerPart>& parts) {
+  if (before.end == before.of) return true;
+  std::vector<TensorSlice> tried;
+  for (const LayerPart& part : held) {
+    const TensorSlice& slice = part.slice;
+    const bool follows = slice.begin < slice.end && slice.begin * before.of == before.end * slice.of;
+    if (!follows || std::find(tried.begin(), tried.end(), slice) != tried.end()) continue;
+    parts.push_back(part);
+    if (append_the_rest(slice, held, parts)) return true;
+    parts.pop_back();
+    tried.push_back(slice);
+  }
+  return false;
+}
+
+}  // namespace
 
 int num_ranks(const ParallelLayout& layout) {
   return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size;
@@ -77,16 +96,12 @@ std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice
 
 std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held) {
   std::vector<LayerPart> parts;
-  for (TensorSlice whole = {0, 0, 1}; whole.end < whole.of;) {
-    const auto begins_here = [&](const LayerPart& part) {
-      return part.slice.begin < part.slice.end && part.slice.begin * whole.of == whole.end * part.slice.of;
-    };
-    const auto next = std::find_if(held.begin(), held.end(), begins_here);
-    if (next == held.end()) return {};
-    parts.push_back(*next);
-    whole = next->slice;
-  }
+  append_the_rest({0, 0, 1}, held, parts);
   return parts;
+}
+
+bool is_within(const TensorSlice& part, const TensorSlice& slice) {
+  return slice.begin * part.of <= part.begin * slice.of && part.end * slice.of <= slice.end * part.of;
 }
 
 }  // namespace frostpipe

@@ -51,6 +51,8 @@ struct TensorSlice {
 TensorSlice slice_of(int tensor, int tensor_parallel_size);
 /// The part that two slices have in common, of the least common multiple of their `of`; none where they only meet.
 std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other);
+/// Whether `slice` has all of `part`.
+bool is_within(const TensorSlice& part, const TensorSlice& slice);
 
 /// A rank, and the part that it holds of a layer.
 struct LayerPart {
@@ -60,7 +62,8 @@ struct LayerPart {
 };
 
 /// Of the parts that ranks hold, some that are the whole layer without repetition, in the order of their slices; of
-/// parts that begin at the same place the first in the list. Empty if something is missing.
+/// parts that begin at the same place the first in the list with which the rest can be had. Empty if something is
+/// missing.
 std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held);
 
 }  // namespace frostpipe

@@ -117,9 +117,11 @@ void ActivationCache::read_ahead(std::span<const int> samples, int deepest_layer
 CachedRows ActivationCache::take(std::span<const int> samples, int deepest_layer) {
   const Request request{{samples.begin(), samples.end()}, deepest_layer};
   std::optional<CachedRows> ready = reader_->take(request);
-  CachedRows rows = ready ? std::move(*ready) : read(request);
+  return ready ? std::move(*ready) : read(request);
+}
+
+void ActivationCache::count_found(const CachedRows& rows) {
   for (const int layer : rows.layers) ++counts_.found[layer];
-  return rows;
 }
 
 void ActivationCache::write(std::span<const int> samples, const at::Tensor& activations) {

@@ -60,6 +60,8 @@ class ActivationCache {
   void read_ahead(std::span<const int> samples, int deepest_layer);
   /// The rows of these samples: as read ahead, or read now where others were.
   CachedRows take(std::span<const int> samples, int deepest_layer);
+  /// For counts(), once it is certain which of the rows that were taken are used.
+  void count_found(const CachedRows& rows);
   /// Stores the samples' packed rows, [tokens, hidden], at the boundary, but for those that are there.
   void write(std::span<const int> samples, const at::Tensor& activations);
 

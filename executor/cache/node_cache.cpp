@@ -9,6 +9,7 @@
 #include <set>
 
 #include "executor/cache/store/activation_store.h"
+#include "executor/device/memory_meter.h"
 #include "profiles/error.h"
 #include "profiles/hash.h"
 
@@ -136,6 +137,7 @@ void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, Laye
     const auto held = layers.find(static_cast<int>(layer));
     if (held == layers.end()) continue;
     const LayerState& state = held->second;
+    const UncountedMemory outside_the_device;  // whole layers, of which this rank may have a part
     const at::Tensor weights = collect({.whole = state.whole,
                                         .parts = parts[layer],
                                         .to_rank = parts[layer].front().rank,

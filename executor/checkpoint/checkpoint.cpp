@@ -63,6 +63,7 @@ struct Manifest {
   bool freeze_is_decided = false;
   int watched_step = -1;
   double watched_accuracy = 0;
+  std::string attempt;
   std::vector<CheckpointFile> files;
   std::string hash;  // of this text with an empty hash
 };
@@ -77,6 +78,7 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
   archive("freeze_is_decided", manifest.freeze_is_decided, json::MayBeMissing{});
   archive("watched_step", manifest.watched_step, json::at_least(-1));
   archive("watched_accuracy", manifest.watched_accuracy);
+  archive("attempt", manifest.attempt, json::MayBeMissing{});
   archive("files", manifest.files);
   archive("hash", manifest.hash);
 }
@@ -168,6 +170,7 @@ CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<Checkpo
                     checkpoint.freeze_is_decided,
                     checkpoint.watched_step,
                     checkpoint.watched_accuracy,
+                    checkpoint.attempt,
                     {file_of(kPlan, texts.plan), file_of(kRun, texts.run)},
                     {}};
   manifest.files.insert(manifest.files.end(), layers.begin(), layers.end());
@@ -190,6 +193,7 @@ Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& p
           .freeze_is_decided = manifest.freeze_is_decided,
           .watched_step = manifest.watched_step,
           .watched_accuracy = manifest.watched_accuracy,
+          .attempt = std::move(manifest.attempt),
           .files = std::move(manifest.files),
           .plan = {},
           .run = {},
@@ -258,10 +262,13 @@ NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root) {
   return result;
 }
 
-void keep_newest_checkpoints(const std::filesystem::path& root, int count, int held) {
+void keep_newest_checkpoints(const std::filesystem::path& root, int count, const std::set<int>& held) {
   const std::vector<std::filesystem::path> folders = checkpoints_in(root);
+  const auto is_held = [&](const std::filesystem::path& folder) {
+    return std::any_of(held.begin(), held.end(), [&](int step) { return folder == checkpoint_path(root, step); });
+  };
   for (std::size_t i = static_cast<std::size_t>(count); i < folders.size(); ++i) {
-    if (folders[i] != checkpoint_path(root, held)) remove_checkpoint(folders[i]);
+    if (!is_held(folders[i])) remove_checkpoint(folders[i]);
   }
 }
 

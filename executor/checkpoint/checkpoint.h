@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,7 @@ struct Checkpoint {
   int watched_step =
       -1;  // a freeze that no test has confirmed yet can be taken back to this step's checkpoint; -1 = none
   double watched_accuracy = 0;  // there
+  std::string attempt;          // equal for the parts that hosts have of one checkpoint; "" where they share the folder
   std::vector<CheckpointFile> files;
   TrainingPlan plan;
   RunSummary run;
@@ -119,8 +121,8 @@ struct NewestCheckpoint {
 };
 NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root);
 
-/// Removes all but the newest `count`, and that of step `held`.
-void keep_newest_checkpoints(const std::filesystem::path& root, int count, int held);
+/// Removes all but the newest `count`, and those of the steps `held`.
+void keep_newest_checkpoints(const std::filesystem::path& root, int count, const std::set<int>& held);
 /// Removes those after `step`: the run has gone back to it.
 void remove_checkpoints_after(const std::filesystem::path& root, int step);
 /// Removes what writers that were interrupted have left.

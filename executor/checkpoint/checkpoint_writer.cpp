@@ -57,7 +57,7 @@ struct CheckpointWriter::State {
   int rank = 0, keep = 1;
   std::thread thread;
   std::atomic<bool> busy = false, failed = false, given_up = false;
-  std::atomic<int> held = -1;  // step; -1 = none
+  std::atomic<int> held = -1, completed = -1, completed_everywhere = -1;  // steps; -1 = none
   mutable std::mutex mutex;
   std::optional<std::string> note;
   std::string why_given_up;
@@ -70,9 +70,13 @@ struct CheckpointWriter::State {
   CheckpointFile write_layer(const LayerImage& image, const std::filesystem::path& folder, int step) {
     const std::string name = layer_file_name(image.layer);
     const auto before = frozen.find(image.layer);
-    if (image.frozen && before != frozen.end() && link(before->second.path.c_str(), (folder / name).c_str()) == 0) {
-      before->second.path = checkpoint_path(root, step) / name;
-      return before->second.file;
+    if (image.frozen && before != frozen.end()) {
+      const bool is_linked = link(before->second.path.c_str(), (folder / name).c_str()) == 0;
+      if (!is_linked && image.tensors.empty()) std::filesystem::copy_file(before->second.path, folder / name);
+      if (is_linked || image.tensors.empty()) {
+        before->second.path = checkpoint_path(root, step) / name;
+        return before->second.file;
+      }
     }
     std::vector<SafetensorsWriter::Entry> entries;
     for (const ImageTensor& tensor : image.tensors) entries.push_back({tensor.name, tensor.dtype, {tensor.count}});
@@ -132,7 +136,8 @@ struct CheckpointWriter::State {
     std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
     std::filesystem::rename(folder, whole);
     synchronize_folder(root);
-    keep_newest_checkpoints(root, keep, held);
+    completed = part.step;
+    keep_newest_checkpoints(root, keep, {held, completed_everywhere});
   }
 
   void run(CheckpointPart part) {
@@ -215,5 +220,14 @@ std::optional<std::string> CheckpointWriter::take_note() {
 }
 
 void CheckpointWriter::hold(std::optional<int> step) { state_->held = step.value_or(-1); }
+
+int CheckpointWriter::completed() const { return state_->completed; }
+
+void CheckpointWriter::completed_everywhere(int step) { state_->completed_everywhere = step; }
+
+bool CheckpointWriter::has_frozen(int layer) const {
+  const auto written = state_->frozen.find(layer);
+  return written != state_->frozen.end() && std::filesystem::exists(written->second.path);
+}
 
 }  // namespace frostpipe

@@ -22,8 +22,8 @@ struct ImageTensor {
 
 struct LayerImage {
   int layer = 0;
-  bool frozen = false;  // its content is that of its last image, until forget()
-  std::vector<ImageTensor> tensors;
+  bool frozen = false;               // its content is that of its last image, until forget()
+  std::vector<ImageTensor> tensors;  // none where the writer has it (has_frozen)
 };
 
 /// A rank's part of a checkpoint.
@@ -65,6 +65,12 @@ class CheckpointWriter {
   void give_up(const std::string& why);
   /// The checkpoint of that step is not among those that go; for all but the rank with the manifest without effect.
   void hold(std::optional<int> step);
+  /// The step of the last checkpoint that this rank has completed; -1 = none.
+  int completed() const;
+  /// Every place has completed that step's: it stays until there is a newer one of which that is known.
+  void completed_everywhere(int step);
+  /// A frozen layer's file is there: its next image needs no tensors. Must not be busy.
+  bool has_frozen(int layer) const;
   /// A frozen layer may have changed.
   void forget();
   /// A sentence on what went wrong, once.

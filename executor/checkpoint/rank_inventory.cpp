@@ -108,7 +108,7 @@ std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inven
       bool with_whole = own == held.end();
       for (const LayerPart& piece : pieces) {
         const std::optional<TensorSlice> part = common_part(piece.slice, taker.slice);
-        if (!part || (own != held.end() && own->slice == piece.slice)) continue;
+        if (!part || (own != held.end() && is_within(*part, own->slice))) continue;
         std::vector<int> sources;
         for (const LayerPart& source : held)
           if (source.slice == piece.slice) sources.push_back(source.rank);

@@ -28,7 +28,7 @@ std::vector<CheckpointFile> files_of(const nlohmann::json& json) {
 }
 
 std::string run_of(const Checkpoint& checkpoint) {
-  std::string text = checkpoint.plan_fingerprint;
+  std::string text = checkpoint.plan_fingerprint + "\n" + checkpoint.attempt;
   for (const auto& [name, value] : values_by_name(checkpoint.settings)) text += fmt::format("\n{} {}", name, value);
   return fingerprint(text);
 }
@@ -83,8 +83,9 @@ std::string sentence_of(const Gathering& newest) {
   std::string names;
   for (const std::string& host : hosts) names += (names.empty() ? "" : ", ") + host;
   return fmt::format(
-      "checkpoint of step {}: no host has {} whole{}. Start the run on the hosts that wrote it, copy their checkpoints "
-      "to one of these, or start over with --resume no",
+      "checkpoint of step {}: no host has {} whole{}. Start the run on the hosts that wrote it, or on others with "
+      "their "
+      "folders of checkpoints, or start over with --resume no",
       newest.checkpoint.step, files, names.empty() ? "" : fmt::format(", which host {} wrote", names));
 }
 

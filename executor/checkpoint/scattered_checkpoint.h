@@ -14,7 +14,7 @@ namespace frostpipe {
 /// What one host has of a checkpoint.
 struct CheckpointShare {
   int step = 0;
-  std::string run;                    // equal for shares of one run: its settings and plan
+  std::string run;                    // equal for shares of one checkpoint: settings, plan and attempt
   std::vector<CheckpointFile> whole;  // layers that are here, every byte as it was written
   std::vector<CheckpointFile> lacks;  // those that are not, with the hosts that wrote them
   bool operator==(const CheckpointShare&) const = default;

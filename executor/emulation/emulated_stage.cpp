@@ -16,15 +16,19 @@
 namespace frostpipe {
 namespace {
 
-/// Values of a row of the embedding's table; 0: it has none, or none of its rows would be left.
-std::int64_t shrunk_table_row(const Model& model, int shrink) {
-  return model.vocab_size > 0 ? model.hidden_size / shrink : 0;
+/// The embedding's table, of as many values as it has whole, divided by `shrink`; no rows: there is none.
+struct ShrunkTable {
+  std::int64_t rows = 0, row = 1;
+};
+ShrunkTable shrunk_table(const Model& model, int shrink) {
+  const std::int64_t row = std::max(1, model.hidden_size / shrink);
+  return {.rows = model.vocab_size * model.hidden_size / shrink / row, .row = row};
 }
 
 class EmulatedStage final : public StageCompute {
  public:
   EmulatedStage(const Profile& profile, const EmulatedStageOptions& options, VirtualClock& clock,
-                ActivationCache* cache, const Phase& phase, int stage)
+                ActivationCache* cache, const Phase& phase, int stage, const TensorRanks& ranks)
       : profile_(profile),
         clock_(clock),
         key_({.device_type = options.device_type,
@@ -48,8 +52,9 @@ class EmulatedStage final : public StageCompute {
     }
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
-    if (stage == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end));
-    if (range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
+    if (stage == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end), ranks);
+    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
+    if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
@@ -89,7 +94,7 @@ class EmulatedStage final : public StageCompute {
   }
 
   void cache_write(int micro_batch, SampleRange range) override {
-    if (unfinished_.contains(micro_batch)) return;
+    if (!writes_ || unfinished_.contains(micro_batch)) return;
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
@@ -138,11 +143,12 @@ class EmulatedStage final : public StageCompute {
   }
 
   at::Tensor looked_up_rows() const override {
-    const std::int64_t tokens = tokens_per_sample() * static_cast<std::int64_t>(batch_->samples.size());
-    return shrunk_table_row(profile_.model, shrink_) == 0
-               ? at::Tensor()
-               : at::arange(std::min(profile_.model.vocab_size, tokens) / phase_.layout.tensor_parallel_size,
-                            options_.dtype(at::kLong));
+    const ShrunkTable table = shrunk_table(profile_.model, shrink_);
+    if (table.rows == 0) return {};
+    const std::int64_t tokens = tokens_per_sample() * static_cast<std::int64_t>(batch_->samples.size()),
+                       vocabulary = profile_.model.vocab_size;
+    const std::int64_t rows = table.rows * std::min(vocabulary, tokens) / vocabulary;
+    return at::arange(rows / phase_.layout.tensor_parallel_size, options_.dtype(at::kLong));
   }
 
   void update(const UpdateRule&) override { clock_.pass(update_ns_); }
@@ -297,7 +303,8 @@ class EmulatedStage final : public StageCompute {
 }  // namespace
 
 std::int64_t shrunk_tied_values(const Model& model, int shrink) {
-  return model.tied_parameter_count > 0 ? model.vocab_size * shrunk_table_row(model, shrink) : 0;
+  const ShrunkTable table = shrunk_table(model, shrink);
+  return model.tied_parameter_count > 0 ? table.rows * table.row : 0;
 }
 
 int shrunk_hidden_size(const Model& model, int shrink) {
@@ -313,14 +320,14 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const Tensor
   const std::int64_t values = std::max<std::int64_t>(1, described.parameter_count / options_.shrink);
   const bool is_tied =
       profile_.model.tied_parameter_count > 0 && layer + 1 == static_cast<int>(profile_.model.layers.size());
-  const std::int64_t row = layer == 0 || is_tied ? shrunk_table_row(profile_.model, options_.shrink) : 0,
-                     of_table = profile_.model.vocab_size * row,
+  const ShrunkTable table = layer == 0 || is_tied ? shrunk_table(profile_.model, options_.shrink) : ShrunkTable{};
+  const std::int64_t of_table = table.rows * table.row,
                      whole = std::min(values - of_table, described.whole_parameter_count / options_.shrink);
   std::vector<ParameterSpec> specs;
   const auto add = [&](std::vector<std::int64_t> shape, ParameterSpec::Share share) {
     if (shape.front() > 0) specs.push_back({.names = {}, .shape = std::move(shape), .matrix = true, .share = share});
   };
-  if (row > 0) add({profile_.model.vocab_size, row}, ParameterSpec::Share::rows);
+  add({table.rows, table.row}, ParameterSpec::Share::rows);
   add({values - of_table - whole}, ParameterSpec::Share::rows);
   add({whole}, ParameterSpec::Share::whole);
   LayerState state =
@@ -331,8 +338,9 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const Tensor
 }
 
 std::unique_ptr<StageCompute> EmulatedStageFactory::make_stage(const Phase& phase, int stage,
-                                                               std::map<int, LayerState>&, const TensorRanks&) const {
-  return std::make_unique<EmulatedStage>(profile_, options_, clock_, cache_, phase, stage);
+                                                               std::map<int, LayerState>&,
+                                                               const TensorRanks& ranks) const {
+  return std::make_unique<EmulatedStage>(profile_, options_, clock_, cache_, phase, stage, ranks);
 }
 
 }  // namespace frostpipe

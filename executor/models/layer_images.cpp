@@ -21,6 +21,7 @@ ImageTensor image_tensor(const char* name, const at::Tensor& tensor, bool change
 
 /// Of the stored values, on the host, what is held of the layer.
 at::Tensor stored(const SafetensorsFile& file, const std::string& place, const char* name, const LayerState& held) {
+  const UncountedMemory outside_the_device;
   const StoredTensor& tensor = file.tensor(name, {count_of(held.whole, ShardOfLayer{})});
   const char* const type = stored_type(held.weights);
   if (tensor.dtype != type)
@@ -47,11 +48,11 @@ std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded) {
           {"second_moment", offloaded.second_moment}};
 }
 
-LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen) {
+LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen, bool changes) {
   const at::NoGradGuard no_grad;
   const UncountedMemory outside_the_device;
   LayerImage image{.layer = layer, .frozen = frozen, .tensors = {}};
-  for (const auto& [name, values] : whole) image.tensors.push_back(image_tensor(name, values, !frozen));
+  for (const auto& [name, values] : whole) image.tensors.push_back(image_tensor(name, values, changes));
   return image;
 }
 
@@ -72,7 +73,6 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
     state.second_moment.copy_(stored(file, place, "second_moment", state));
     return;
   }
-  const UncountedMemory outside_the_device;
   offloaded[layer] = {.first_moment = stored(file, place, "first_moment", state),
                       .second_moment = stored(file, place, "second_moment", state),
                       .weights = stored(file, place, "weights", state),

@@ -15,8 +15,9 @@ struct StoredValues {
 std::vector<StoredValues> stored_values(const LayerState& state);
 std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded);
 
-/// A whole layer as a checkpoint keeps it. `frozen`: training changes it no more; else its values are copied.
-LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen);
+/// A whole layer as a checkpoint keeps it. `frozen`: training changes it no more. `changes`: the values do, and are
+/// copied.
+LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen, bool changes);
 
 /// Of a file, which has the whole layer, what the rank holds. Fills the layer's weights and, where it trains, its
 /// moments and the older weights that the file may have; moments that it does not use now are offloaded. `num_moments`:

@@ -28,6 +28,7 @@ class CachedShare {
     lengths_ = lengths_of(batch, share);
     rows_ = cache_->take(samples_of(batch, share), deepest_layer_);
     if (ranks_) agree();
+    cache_->count_found(rows_);
     if (next) cache_->read_ahead(samples_of(*next, next_share), deepest_layer_);
   }
 

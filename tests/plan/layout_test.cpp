@@ -115,5 +115,27 @@ TEST(WholeFrom, TakesTheFirstPartsThatMeet) {
   EXPECT_TRUE(whole_from({}).empty());
 }
 
+/// Oracle: covers written out.
+TEST(WholeFrom, DoesNotEndWhereTheFirstPartLeadsNowhere) {
+  const LayerPart half{0, slice_of(0, 2)}, whole{1, {}},
+      thirds[] = {{2, slice_of(0, 3)}, {3, slice_of(1, 3)}, {4, slice_of(2, 3)}};
+  EXPECT_EQ(whole_from({half, whole}), (std::vector<LayerPart>{whole}));
+  EXPECT_EQ(whole_from({half, half, thirds[2], thirds[0], thirds[1]}),
+            (std::vector<LayerPart>{thirds[0], thirds[1], thirds[2]}));
+}
+
+/// Oracle: the definition, by parts of what can be counted.
+TEST(TensorSlice, IsWithinAnotherThatHasAllOfIt) {
+  for (int t = 1; t <= 6; ++t)
+    for (int k = 0; k < t; ++k)
+      for (int other_t = 1; other_t <= 6; ++other_t)
+        for (int j = 0; j < other_t; ++j) {
+          constexpr int kAll = 60;  // every slice's ends are whole
+          const TensorSlice one = slice_of(k, t), other = slice_of(j, other_t);
+          EXPECT_EQ(is_within(one, other),
+                    other.begin_in(kAll) <= one.begin_in(kAll) && one.end_in(kAll) <= other.end_in(kAll));
+        }
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -1,5 +1,7 @@
 #include "executor/training/checkpoints/checkpoint_folder.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <system_error>
 
 #include "executor/checkpoint/scattered_checkpoint.h"
+#include "executor/communication/group.h"
 #include "executor/communication/hosts.h"
 #include "executor/elastic/addresses.h"
 #include "executor/training/policy/resume_point.h"
@@ -43,26 +46,38 @@ std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::file
   return parts;
 }
 
-/// A file of rank `from`, to those that take it.
-void pass_on(const std::filesystem::path& file, int from, bool takes, Communicator& communicator) {
-  const bool gives = communicator.rank() == from;
-  const std::string content = communicator.broadcast(gives ? read_text_file(file, kAnySize) : "", from);
-  if (takes) write_file_atomically(file, content);
+/// A file of rank `from`, to those that take it, ascending. Others may call it, and do nothing.
+void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std::vector<int>& takers,
+             Communicator& communicator) {
+  const int self = communicator.rank();
+  const std::string what = fmt::format("bringing {} together", file.filename().string());
+  Group& group = communicator.control_group();
+  if (self == from) {
+    std::string content = read_text_file(file, kAnySize);
+    const at::Tensor values = at::from_blob(content.data(), {bytes}, at::kByte);
+    for (const int taker : takers) group.send(values, taker, /*tag=*/0, what).wait();
+  } else if (std::find(takers.begin(), takers.end(), self) != takers.end()) {
+    const at::Tensor values = at::empty({bytes}, at::kByte);
+    group.receive(values, from, /*tag=*/0, what).wait();
+    write_file_atomically(file, {static_cast<const char*>(values.data_ptr()), static_cast<std::size_t>(bytes)});
+  }
 }
 
 }  // namespace
 
 CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size) {
-  return {.root = root, .places = std::vector<int>(world_size, 0), .hosts = {}};
+  return {.root = root, .places = std::vector<int>(world_size, 0), .hosts = {}, .start = {}};
 }
 
 CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator) {
   const int self = communicator.rank();
-  CheckpointFolder folder{.root = root, .places = hosts_of_ranks(communicator), .hosts = {}};
+  CheckpointFolder folder{
+      .root = root,
+      .places = hosts_of_ranks(communicator),
+      .hosts = {},
+      .start = communicator.broadcast(std::to_string(std::chrono::system_clock::now().time_since_epoch().count()), 0)};
   const std::vector<int> hosts = folder.places;
-  const std::string token =
-      communicator.broadcast(std::to_string(std::chrono::system_clock::now().time_since_epoch().count()), 0);
-  const auto mark_of = [&](int host) { return root / fmt::format("host-{}-{}", token, host); };
+  const auto mark_of = [&](int host) { return root / fmt::format("host-{}-{}", folder.start, host); };
   std::error_code ignored;
   const bool marks = folder.is_first_of_its_place(self);
   try {
@@ -87,28 +102,37 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   if (!parts) return;
   const GatheredCheckpoint& checkpoint = parts->checkpoint;
   const std::filesystem::path path = checkpoint_path(root, checkpoint.step);
-  const auto lacks = [&](int rank, const std::string& name) {
-    if (!folder.is_first_of_its_place(rank)) return false;
-    const auto& layers = parts->layers[rank];
-    return !layers || (!name.empty() && !layers->contains(name));
-  };
-  const auto bring = [&](const std::string& file, int from, const std::string& layer) {
+  const int self = communicator.rank();
+  const auto takers_of = [&](const std::string& layer) {
+    std::vector<int> takers;
     for (int rank = 0; rank < communicator.world_size(); ++rank) {
-      if (!lacks(rank, layer)) continue;
-      return pass_on(path / file, from, lacks(communicator.rank(), layer), communicator);
+      const auto& layers = parts->layers[rank];
+      const bool has = layers && (layer.empty() || layers->contains(layer));
+      if (folder.is_first_of_its_place(rank) && !has) takers.push_back(rank);
     }
+    return takers;
   };
+  const std::vector<int> without_any = takers_of("");
+  const bool has_none = std::find(without_any.begin(), without_any.end(), self) != without_any.end();
   std::error_code ignored;
-  if (lacks(communicator.rank(), "")) std::filesystem::remove_all(path, ignored);  // of another run
-  for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) bring(name, checkpoint.manifest_rank, "");
+  if (has_none) std::filesystem::remove_all(path, ignored);  // of another run
+  for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) {
+    if (without_any.empty()) break;
+    const bool gives = self == checkpoint.manifest_rank;
+    const std::string content =
+        communicator.broadcast(gives ? read_text_file(path / name, kAnySize) : "", checkpoint.manifest_rank);
+    if (has_none) write_file_atomically(path / name, content);
+  }
   std::vector<CheckpointFile> layers;
   bool lacked_any = false;
   for (const GatheredCheckpoint::Source& source : checkpoint.layers) {
-    bring(source.file.name, source.rank, source.file.name);
-    lacked_any = lacked_any || lacks(communicator.rank(), source.file.name);
+    const std::vector<int> takers = takers_of(source.file.name);
+    pass_on(path / source.file.name, source.file.bytes, source.rank, takers, communicator);
+    lacked_any = lacked_any || std::find(takers.begin(), takers.end(), self) != takers.end();
     layers.push_back(source.file);
   }
   if (lacked_any) complete_manifest(path, layers);
+  communicator.control_group().barrier();  // others may read what the first of their place has written
 }
 
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {

@@ -15,6 +15,7 @@ struct CheckpointFolder {
   std::filesystem::path root;
   std::vector<int> places;         // by rank: equal where ranks see the same folder
   std::vector<std::string> hosts;  // by rank: their names; empty where all share it
+  std::string start;               // of the run, another one at each; equal on all ranks
 
   bool is_shared() const { return hosts.empty(); }
   /// That rank completes checkpoints there, and removes them.

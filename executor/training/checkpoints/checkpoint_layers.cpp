@@ -30,6 +30,39 @@ Source source_of(int layer, const RankSession& session, const std::vector<LayerP
   return source;
 }
 
+/// 1 for each frozen layer whose file its writer has, by layer. Nobody is asked where no layer is in parts.
+std::vector<double> there_already(const std::vector<Source>& sources, const CheckpointWriter& writer,
+                                  Communicator& communicator) {
+  std::vector<double> there(sources.size(), 0.0);
+  if (std::ranges::none_of(sources, [](const Source& source) { return source.parts.size() > 1; })) return there;
+  for (std::size_t layer = 0; layer < sources.size(); ++layer)
+    if (sources[layer].writer == communicator.rank() && writer.has_frozen(static_cast<int>(layer))) there[layer] = 1;
+  return communicator.sum(std::move(there));
+}
+
+/// The layer's values go to its writer, which appends their image to `layers`.
+void bring_layer(int layer, const Source& source, RankSession& session, Communicator& communicator,
+                 LayersToWrite& layers) {
+  const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
+  if (std::ranges::none_of(source.parts, is_own)) return;
+  std::vector<StoredValues> values =
+      source.is_offloaded ? stored_values(session.offloaded().at(layer)) : stored_values(session.layers().at(layer));
+  const LayerCollection collection{
+      .whole = source.is_offloaded ? session.offloaded().at(layer).whole : session.layers().at(layer).whole,
+      .parts = source.parts,
+      .to_rank = source.writer,
+      .tag = 0,
+      .what = fmt::format("collecting layer {} for a checkpoint", layer)};
+  const UncountedMemory outside_the_device;
+  const bool is_frozen = source.is_offloaded || !session.layers().at(layer).trains();
+  const bool is_collected = source.parts.size() > 1;
+  if (is_collected)
+    for (StoredValues& one : values)
+      one.values = collect(collection, one.values, one.values.scalar_type(), communicator.control_group());
+  if (source.writer == communicator.rank())
+    layers.own.push_back(image_of(layer, values, is_frozen, /*changes=*/!is_frozen && !is_collected));
+}
+
 }  // namespace
 
 std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, int num_layers,
@@ -58,28 +91,21 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
   return parts;
 }
 
-LayersToWrite layers_to_write(RankSession& session, int num_layers, Communicator& communicator) {
+LayersToWrite layers_to_write(RankSession& session, int num_layers, const CheckpointWriter& writer,
+                              Communicator& communicator) {
   const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
   LayersToWrite layers;
+  std::vector<Source> sources;
   for (int layer = 0; layer < num_layers; ++layer) {
-    const Source source = source_of(layer, session, offloaded[layer]);
-    layers.writers.push_back(source.writer);
-    const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
-    if (std::ranges::none_of(source.parts, is_own)) continue;
-    std::vector<StoredValues> values =
-        source.is_offloaded ? stored_values(session.offloaded().at(layer)) : stored_values(session.layers().at(layer));
-    const LayerCollection collection{
-        .whole = source.is_offloaded ? session.offloaded().at(layer).whole : session.layers().at(layer).whole,
-        .parts = source.parts,
-        .to_rank = source.writer,
-        .tag = 0,
-        .what = fmt::format("collecting layer {} for a checkpoint", layer)};
-    const UncountedMemory outside_the_device;
-    if (source.parts.size() > 1)
-      for (StoredValues& one : values)
-        one.values = collect(collection, one.values, one.values.scalar_type(), communicator.control_group());
-    if (source.writer == communicator.rank())
-      layers.own.push_back(image_of(layer, values, source.is_offloaded || !session.layers().at(layer).trains()));
+    sources.push_back(source_of(layer, session, offloaded[layer]));
+    layers.writers.push_back(sources.back().writer);
+  }
+  const std::vector<double> there = there_already(sources, writer, communicator);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    if (there[layer] == 0)
+      bring_layer(layer, sources[layer], session, communicator, layers);
+    else if (sources[layer].writer == communicator.rank())
+      layers.own.push_back({.layer = layer, .frozen = true, .tensors = {}});
   }
   return layers;
 }

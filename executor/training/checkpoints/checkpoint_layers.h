@@ -18,8 +18,9 @@ struct LayersToWrite {
 };
 
 /// Whole layers: of tensor ranks one brings their parts together. Those that train are spread over the replicas and
-/// tensor ranks; frozen ones are with the first rank that has offloaded moments of them, else spread as well. Called by
-/// all ranks.
-LayersToWrite layers_to_write(RankSession& session, int num_layers, Communicator& communicator);
+/// tensor ranks; frozen ones are with the first rank that has offloaded moments of them, else spread as well. Of frozen
+/// ones that `writer` has already nothing is sent. Called by all ranks.
+LayersToWrite layers_to_write(RankSession& session, int num_layers, const CheckpointWriter& writer,
+                              Communicator& communicator);
 
 }  // namespace frostpipe

@@ -44,6 +44,17 @@ void CheckpointManager::forget_earlier_rounds() {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
+/// Where a place cannot write its part, the others' newer checkpoints are of no use without it.
+void CheckpointManager::learn_what_is_complete() {
+  std::vector<double> completed(folder_.places.size(), 0.0);
+  completed[communicator_.rank()] = writer_->completed();
+  completed = communicator_.sum(std::move(completed));
+  double everywhere = completed.front();
+  for (int rank = 0; rank < communicator_.world_size(); ++rank)
+    if (folder_.is_first_of_its_place(rank)) everywhere = std::min(everywhere, completed[rank]);
+  if (everywhere >= 0) writer_->completed_everywhere(static_cast<int>(everywhere));
+}
+
 bool CheckpointManager::is_due(int step) {
   if (!schedule_.asks_before(step, steady_now_ns())) return false;
   const WithoutVirtualTime on_the_host(communicator_.control_group());
@@ -52,6 +63,7 @@ bool CheckpointManager::is_due(int step) {
   const std::vector<double> sums =
       communicator_.sum({writer_->busy() ? 1.0 : 0.0, writer_->failed() ? 1.0 : 0.0, proposal.is_due ? 1.0 : 0.0,
                          static_cast<double>(proposal.next_question), still_writes_for_earlier_rounds() ? 1.0 : 0.0});
+  if (!folder_.is_shared()) learn_what_is_complete();
   const bool is_busy = sums[0] > 0, has_failed = sums[1] > 0, is_clear = sums[4] == 0;
   if (has_failed) writer_->give_up("a rank could not write its part");
   if (is_clear) forget_earlier_rounds();
@@ -68,7 +80,7 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
                       .manifest = std::nullopt,
                       .num_layers = 0};
   const int self = communicator_.rank();
-  LayersToWrite layers = layers_to_write(session, num_layers, communicator_);
+  LayersToWrite layers = layers_to_write(session, num_layers, *writer_, communicator_);
   part.layers = std::move(layers.own);
   for (int layer = 0; layer < num_layers; ++layer) {
     const int writer = layers.writers[layer];
@@ -78,7 +90,10 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
       part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer]});
   }
   if (!folder_.is_shared()) part.host = folder_.hosts[self];
-  if (folder_.is_first_of_its_place(communicator_.rank())) part.manifest = snapshot;
+  if (folder_.is_first_of_its_place(self)) {
+    part.manifest = snapshot;
+    part.manifest->attempt = folder_.is_shared() ? "" : folder_.start + "-" + part.attempt;
+  }
   writer_->start(std::move(part));
   schedule_.record_written(steady_now_ns());
 }

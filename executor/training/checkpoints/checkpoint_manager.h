@@ -55,6 +55,7 @@ class CheckpointManager {
  private:
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();
+  void learn_what_is_complete();
 
   CheckpointFolder folder_;
   int round_;

@@ -59,7 +59,7 @@ bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::f
   if (is_own)
     remove_checkpoints_after(root, found->step);
   else
-    keep_newest_checkpoints(root, 0, -1);
+    keep_newest_checkpoints(root, 0, {});
   return is_own;
 }
 

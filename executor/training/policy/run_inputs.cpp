@@ -1,6 +1,7 @@
 #include "executor/training/policy/run_inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,28 @@ void add_model(const fs::path& folder, RunInputs& inputs) {
   }
 }
 
+/// A freeze rule with all that it decides by.
+std::string text_of(const FreezePolicy& policy) {
+  const FreezeOptions& options = policy.options;
+  return fmt::format("{}:{} alpha {} warm-up {} interval {} threshold {}", to_string(policy.rule),
+                     fmt::join(policy.fixed_layers, ","), options.alpha, options.warm_up_fraction,
+                     options.interval_fraction, options.threshold);
+}
+
+void add_options(const TrainOptions& options, RunInputs& inputs) {
+  inputs.values["--freeze"] = text_of(options.freeze);
+  inputs.values["--accuracy-guard"] =
+      options.accuracy_tolerance ? fmt::format("{}", *options.accuracy_tolerance) : "none";
+  inputs.values["--held-out"] = fmt::format("{}", options.held_out);
+  inputs.values["--max-tokens"] = fmt::format("{}", options.samples.max_tokens);
+  inputs.values["--window-overlap"] = fmt::format("{}", options.samples.window_overlap);
+  inputs.values["--crop-padding"] = fmt::format("{}", options.samples.crop_padding);
+  inputs.values["--flip"] = fmt::format("{}", options.samples.flip);
+  inputs.values["--checkpoint-steps"] = fmt::format("{}", options.checkpoints.every_steps);
+  inputs.values["--checkpoint-minutes"] = fmt::format("{}", options.checkpoints.every_minutes);
+  inputs.values["--resume"] = options.resume;
+}
+
 RunInputs inputs_from_text(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
   return {.host = json.at(0), .values = json.at(1), .paths = json.at(2)};
@@ -70,10 +93,10 @@ RunInputs inputs_from_text(const std::string& text) {
 
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
   RunInputs inputs{.host = host_name(), .values = values_by_name(settings), .paths = {}};
-  // These follow from the files and the other settings, which say more.
-  inputs.values.erase("model_fingerprint");
+  inputs.values.erase("model_fingerprint");  // follows from the files, which say more
   inputs.values.erase("data_fingerprint");
-  inputs.values["--freeze"] = to_string(options.freeze.rule);
+  inputs.values["the samples"] = settings.data_fingerprint;  // after all that they are made of
+  add_options(options, inputs);
   inputs.values["PLAN"] = fingerprint(to_json(options.plan));
   inputs.paths["PLAN"] = options.plan_source;
   if (options.cluster) inputs.values["--cluster"] = fingerprint(to_json(*options.cluster));

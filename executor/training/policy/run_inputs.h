@@ -19,8 +19,8 @@ struct RunInputs {
 };
 
 /// The plan and its cluster, data and the model's files (JSON, text, safetensors) by a hash of their contents, a data
-/// folder by one of its files' names and sizes; settings and the freeze rule as they are. Throws InvalidInput for a
-/// file that cannot be read.
+/// folder by one of its files' names and sizes and the samples that were made of it; settings and options that the
+/// result depends on as they are. Throws InvalidInput for a file that cannot be read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
 
 /// What a rank tells the others of its inputs.

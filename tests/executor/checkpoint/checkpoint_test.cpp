@@ -187,6 +187,20 @@ TEST_F(CheckpointTest, OldOnesGoButTheHeldOne) {
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 2)));
 }
 
+TEST_F(CheckpointTest, TheNewestThatAllPlacesHaveStays) {
+  CheckpointWriter first(root_, 0, 1), second(root_, 1, 1);
+  EXPECT_EQ(first.completed(), -1);
+  for (const int step : {1, 2, 3}) {
+    write(first, second, step);
+    EXPECT_EQ(first.completed(), step);
+    if (step == 1) first.completed_everywhere(1);
+  }
+  EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 3), checkpoint_path(root_, 1)));
+  first.completed_everywhere(3);
+  write(first, second, 4);
+  EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 4), checkpoint_path(root_, 3)));
+}
+
 TEST_F(CheckpointTest, OnlyWhatThisProgramMadeIsRemoved) {
   write(1);
   const std::filesystem::path others = root_ / "others";
@@ -231,6 +245,25 @@ TEST_F(CheckpointTest, AFrozenLayerIsWrittenOnceAndLinked) {
   first.forget();
   write(first, second, 3);
   EXPECT_EQ(links(3, 0), 1u);
+}
+
+TEST_F(CheckpointTest, AFrozenLayerThatIsThereNeedsNoTensors) {
+  CheckpointWriter writer(root_, 0, 1);
+  const auto write_layers = [&](int step, LayerImage first) {
+    CheckpointPart part{.step = step, .attempt = "0-" + std::to_string(step), .layers = {}, .num_layers = 3};
+    part.layers = {std::move(first), image(1, step), image(2, step)};
+    part.manifest = small_checkpoint(step);
+    writer.start(std::move(part));
+    writer.finish(10);
+  };
+  EXPECT_FALSE(writer.has_frozen(0));
+  write_layers(1, image(0, 1, /*frozen=*/true));
+  EXPECT_TRUE(writer.has_frozen(0));
+  EXPECT_FALSE(writer.has_frozen(1));
+  write_layers(2, {.layer = 0, .frozen = true, .tensors = {}});
+  EXPECT_TRUE(loads(checkpoint_path(root_, 2)));
+  std::filesystem::remove_all(root_);
+  EXPECT_FALSE(writer.has_frozen(0)) << "somebody has removed it";
 }
 
 TEST_F(CheckpointTest, ARankThatHasNoLayersLeavesNothingWhereTheOthersWereFaster) {
@@ -308,21 +341,6 @@ TEST_F(CheckpointTest, WithoutAThreadTheCheckpointIsGivenUpAndTheRunGoesOn) {
   EXPECT_TRUE(writer.failed());
   EXPECT_THAT(writer.take_note().value_or(""),
               HasSubstr("step 4 was not written: a thread cannot be started: Resource temporarily unavailable"));
-}
-
-TEST(RunSettings, TheFirstDifferenceIsNamed) {
-  const RunSettings settings = small_checkpoint(1).settings;
-  RunSettings other = settings;
-  EXPECT_FALSE(first_difference(settings, other));
-  other.seed = 4;
-  EXPECT_EQ(first_difference(settings, other), "seed: 3 in the checkpoint, 4 now");
-  other = settings;
-  other.group_by_length = 8;  // written only where it is not 0
-  EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
-  EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
-  other = settings;
-  other.frozen_dtype = DType::kBFloat16;
-  EXPECT_EQ(first_difference(settings, other), "frozen_dtype: none in the checkpoint, \"bfloat16\" now");
 }
 
 }  // namespace

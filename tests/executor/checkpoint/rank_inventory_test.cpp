@@ -51,6 +51,48 @@ TEST(MovesToRestore, SpreadTheSourcesOverTheReplicas) {
               ElementsAre(TensorMove{0, 1, 0, true, 0}, TensorMove{0, 3, 2, true, 0}));
 }
 
+RankInventory part_of(int tensor, int tensor_parallel_size) {
+  return {.step = 5, .layers = {0}, .trainable = {0}, .slice = slice_of(tensor, tensor_parallel_size)};
+}
+
+TEST(CommonStep, NeedsEveryPartOfWhatTensorRanksShare) {
+  EXPECT_EQ(common_step({part_of(0, 2), part_of(1, 2)}, 1, 0, {}), 5);
+  EXPECT_EQ(common_step({part_of(0, 2), part_of(0, 2)}, 1, 0, {}), std::nullopt) << "nobody has the second half";
+  EXPECT_EQ(common_step({part_of(0, 2), part_of(1, 3), part_of(2, 3)}, 1, 0, {}), std::nullopt)
+      << "between a half and the second third there is nothing that begins at the half";
+  RankInventory frozen = part_of(0, 2);
+  frozen.trainable = {};
+  frozen.offloaded = {{.layer = 0, .slice = slice_of(0, 2)}};
+  EXPECT_EQ(common_step({frozen, part_of(1, 2)}, 1, 1, {0}), 5) << "half of the moments is offloaded, half in use";
+  frozen.offloaded = {};
+  EXPECT_EQ(common_step({frozen, part_of(1, 2)}, 1, 1, {0}), std::nullopt) << "half of the moments is lost";
+}
+
+TEST(MovesToRestore, BringAReplacedTensorRankItsHalfFromItsReplica) {
+  // Two replicas of two tensor ranks; rank 3 is new.
+  const Phase phase{.layout = {.data_parallel_size = 2, .tensor_parallel_size = 2}, .partition = {{0, 1}}};
+  EXPECT_THAT(moves_to_restore({part_of(0, 2), part_of(1, 2), part_of(0, 2), kNothing}, phase),
+              ElementsAre(TensorMove{0, 1, 3, true, 0, slice_of(1, 2)}));
+}
+
+TEST(MovesToRestore, CutHalvesIntoThirds) {
+  const Phase phase{.layout = {.tensor_parallel_size = 3}, .partition = {{0, 1}}};
+  // In sixths: rank 0 has 0-2 and wants 0-1, rank 1 has 3-5 and wants 2-3, rank 2 has nothing and wants 4-5.
+  EXPECT_THAT(moves_to_restore({part_of(0, 2), part_of(1, 2), kNothing}, phase),
+              ElementsAre(TensorMove{0, 0, 1, true, 0, {2, 3, 6}, false}, TensorMove{0, 1, 2, true, 0, {4, 6, 6}}));
+}
+
+TEST(MovesToRestore, LeaveAloneWhoHasItsPartAlready) {
+  // Two tensor ranks were to become one in each of two replicas: the first replica had changed when rank 3 was lost.
+  const Phase phase{.layout = {.data_parallel_size = 3}, .partition = {{0, 1}}};
+  const RankInventory whole = part_of(0, 1), half = part_of(0, 2);
+  EXPECT_THAT(moves_to_restore({whole, whole, half}, phase),
+              ElementsAre(TensorMove{0, 0, 2, true, 0, {0, 1, 1}, false}));
+  const Phase halves{.layout = {.data_parallel_size = 2, .tensor_parallel_size = 2}, .partition = {{0, 1}}};
+  EXPECT_THAT(moves_to_restore({whole, whole, half, kNothing}, halves),
+              ElementsAre(TensorMove{0, 0, 3, true, 0, {1, 2, 2}}));
+}
+
 TEST(RankInventory, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
   RankInventory inventory = kSecond;
   EXPECT_FALSE(knows_the_run(inventory)) << "interrupted after its update";
@@ -59,7 +101,12 @@ TEST(RankInventory, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
   EXPECT_FALSE(knows_the_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
 }
 
-TEST(RankInventory, SurvivesItsText) { EXPECT_EQ(inventory_from_text(to_text(kFirst)), kFirst); }
+TEST(RankInventory, SurvivesItsText) {
+  RankInventory third = kFirst;
+  third.slice = slice_of(1, 3);
+  third.offloaded = {{.layer = 0, .slice = slice_of(2, 3)}};
+  for (const RankInventory& inventory : {kFirst, third}) EXPECT_EQ(inventory_from_text(to_text(inventory)), inventory);
+}
 
 }  // namespace
 }  // namespace frostpipe

@@ -19,7 +19,8 @@ class ScatteredCheckpointTest : public test::ScratchFolderTest {
   std::filesystem::path root(const std::string& host) const { return folder_ / host; }
 
   /// A host's part: it writes `here`, the other host the rest of three layers.
-  void write(const std::string& host, int step, const std::vector<int>& here, std::uint64_t seed = 0) const {
+  void write(const std::string& host, int step, const std::vector<int>& here, std::uint64_t seed = 0,
+             const std::string& attempt = "") const {
     CheckpointPart part{.step = step, .attempt = attempt_name(0, step), .layers = {}, .host = host};
     for (int layer = 0; layer < 3; ++layer) {
       if (std::find(here.begin(), here.end(), layer) == here.end()) {
@@ -32,7 +33,7 @@ class ScatteredCheckpointTest : public test::ScratchFolderTest {
            .tensors = {{"weights", "F32", 1, std::as_bytes(std::span<const float>(value.get(), 1)), value}}});
     }
     part.num_layers = static_cast<int>(here.size());
-    part.manifest = Checkpoint{.step = step, .settings = {.seed = seed}};
+    part.manifest = Checkpoint{.step = step, .settings = {.seed = seed}, .attempt = attempt};
     part.manifest->plan.phases = {Phase{}};
     part.manifest->plan.phases[0].partition = {{0, 3}};
     CheckpointWriter writer(root(host), host == "a" ? 0 : 1, 9);
@@ -109,6 +110,14 @@ TEST_F(ScatteredCheckpointTest, PartsOfAnotherRunDoNotCount) {
   write("a", 10, {0, 2}, /*seed=*/1);
   write("b", 10, {1}, /*seed=*/2);
   EXPECT_THAT(why_none(), HasSubstr("no host has layer-001.safetensors whole, which host b wrote"));
+}
+
+TEST_F(ScatteredCheckpointTest, PartsOfAnotherStartOfTheRunDoNotCount) {
+  write("a", 10, {0, 2}, /*seed=*/0, "first");
+  write("b", 10, {1}, /*seed=*/0, "second");
+  EXPECT_THAT(why_none(), HasSubstr("no host has layer-001.safetensors whole"));
+  write("a", 10, {0, 2}, /*seed=*/0, "second");
+  EXPECT_EQ(gathered()->step, 10);
 }
 
 TEST_F(ScatteredCheckpointTest, LayersThatAreLostAreNamedWithWhoWroteThem) {

@@ -24,16 +24,16 @@ using testing::ElementsAre;
 using Values = std::map<std::string, std::string>;
 
 /// Variables of the environment while this lives.
-class Variables {
+class SetVariables {
  public:
-  explicit Variables(Values values) : values_(std::move(values)) {
+  explicit SetVariables(Values values) : values_(std::move(values)) {
     for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
   }
-  ~Variables() {
+  ~SetVariables() {
     for (const auto& [name, value] : values_) unsetenv(name.c_str());
   }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
+  SetVariables(const SetVariables&) = delete;
+  SetVariables& operator=(const SetVariables&) = delete;
 
  private:
   Values values_;
@@ -88,7 +88,7 @@ TEST(Messages, NoneIsTakenForAnother) {
 TEST(Membership, IsNoneWithoutRank) { EXPECT_EQ(Membership::join(), nullptr); }
 
 TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneRound) {
-  const Variables variables(kSecondOfThree);
+  const SetVariables variables(kSecondOfThree);
   const std::unique_ptr<Membership> membership = Membership::join();
   ASSERT_TRUE(membership);
   const std::optional<RendezvousInfo> info = membership->next_round();
@@ -105,7 +105,7 @@ class LaunchedMember {
   LaunchedMember() {
     auto [ours, theirs] = ControlChannel::make_pair();
     launcher_ = std::make_unique<ControlChannel>(std::move(ours));
-    const Variables variables(Values{{kControlVariable, std::to_string(dup(theirs.descriptor()))}});
+    const SetVariables variables(Values{{kControlVariable, std::to_string(dup(theirs.descriptor()))}});
     membership = Membership::join();
   }
   void say(const std::string& text) { EXPECT_TRUE(launcher_->send(text)) << text; }
@@ -126,7 +126,7 @@ class LaunchedMember {
 };
 
 TEST(Membership, EndsAfterTheStepThatTheLauncherNames) {
-  const Variables variables(Values{{"LOCAL_RANK", "5"}});
+  const SetVariables variables(Values{{"LOCAL_RANK", "5"}});
   LaunchedMember member;
   member.say(messages::start_round({.self = {.rank = 1, .world_size = 2}, .logical_ranks = {0, 1}, .cause = ""}));
   ASSERT_EQ(member.membership->next_round()->self.local_rank, 5);

@@ -105,6 +105,20 @@ TEST(ShrunkHiddenSize, IsRoundedUpAndNeverNothing) {
   EXPECT_EQ(shrunk_hidden_size(model, 10'000), 1);
 }
 
+/// By hand: 100 words of 768 values, divided: 76,800 / 512 = 150 rows of one value; 76,800 / 100 = 768 are 109 rows of
+/// 7 values, and 5 values that are left out.
+TEST(ShrunkTiedValues, AreAsManyAsTheWholeOnesDivided) {
+  Model model;
+  model.hidden_size = 768;
+  model.vocab_size = 100;
+  EXPECT_EQ(shrunk_tied_values(model, 1), 0) << "nothing is tied";
+  model.tied_parameter_count = 76'800;
+  EXPECT_EQ(shrunk_tied_values(model, 1), 76'800);
+  EXPECT_EQ(shrunk_tied_values(model, 512), 150);
+  EXPECT_EQ(shrunk_tied_values(model, 100), 763);
+  EXPECT_EQ(shrunk_tied_values(model, 100'000), 0);
+}
+
 /// 1000 parameters, of which a table of 10 words of 4 values is a row of 2 each where half of everything is there.
 TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
   Profile profile = slow_profile();

@@ -31,7 +31,9 @@ LayerState layer(bool trains) {
   return state;
 }
 
-LayerImage own_image_of(const LayerState& state) { return image_of(kLayer, stored_values(state), !state.trains()); }
+LayerImage own_image_of(const LayerState& state) {
+  return image_of(kLayer, stored_values(state), !state.trains(), /*changes=*/state.trains());
+}
 
 at::Tensor times(double factor) { return at::arange(1, 5, at::kFloat) * factor; }
 

@@ -4,10 +4,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "executor/cache/store/activation_store.h"
+#include "executor/communication/communicator.h"
+#include "tests/executor/ranks.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe {
 namespace {
@@ -22,25 +26,33 @@ at::Tensor rows_of(int sample) {
 }
 at::Tensor nothing_of(int sample) { return at::zeros({sample + 1, kHidden}, at::kFloat); }
 
-class CachedShareTest : public testing::Test {
- protected:
-  CachedShareTest() {
+/// Of four samples, with entries of some.
+struct FilledCache {
+  explicit FilledCache(const Ints& written) {
     std::vector<CacheableSample> samples;
     ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = 1 << 16, .disk_folder = {}};
     for (int sample = 0; sample < 4; ++sample) {
       samples.push_back({.tokens = sample + 1, .key = static_cast<std::uint64_t>(100 + sample)});
       options.entry_bytes.push_back(ActivationCache::entry_bytes(sample + 1, kHidden, at::kFloat));
     }
-    store_ = ActivationStore::create(options, "cached_share_test");
-    cache_ = std::make_unique<ActivationCache>(store_.get(), samples, Ints{0, 1, 2, 3}, kHidden, at::kFloat,
-                                               at::TensorOptions().dtype(at::kFloat));
-    cache_->set_boundary({.layer = kBoundary, .key = 7});
-    cache_->write(Ints{0, 2}, at::cat({rows_of(0), rows_of(2)}));
+    store = ActivationStore::create(options, "cached_share_test");
+    cache = std::make_unique<ActivationCache>(store.get(), samples, Ints{0, 1, 2, 3}, kHidden, at::kFloat,
+                                              at::TensorOptions().dtype(at::kFloat));
+    cache->set_boundary({.layer = kBoundary, .key = 7});
+    std::vector<at::Tensor> rows;
+    for (const int sample : written) rows.push_back(rows_of(sample));
+    cache->write(written, at::cat(rows));
   }
+  std::unique_ptr<ActivationStore> store;
+  std::unique_ptr<ActivationCache> cache;
+};
+
+class CachedShareTest : public testing::Test {
+ protected:
   const Ints order_{3, 2, 0, 1};
   const MiniBatch batch_{.samples = order_, .lengths = {4, 3, 1, 2}};
-  std::unique_ptr<ActivationStore> store_;
-  std::unique_ptr<ActivationCache> cache_;
+  const FilledCache filled_{{0, 2}};
+  const std::unique_ptr<ActivationCache>& cache_ = filled_.cache;
 };
 
 TEST_F(CachedShareTest, HandsOutTheRowsOfEachMicroBatch) {
@@ -70,6 +82,22 @@ TEST_F(CachedShareTest, EntriesFromAfterTheStageAreNotFound) {
   const CachedRows rows = share.rows({0, 4});
   EXPECT_EQ(rows.layers, (Ints{0, 0, 0, 0}));
   EXPECT_FALSE(rows.activations.defined());
+}
+
+/// Sample 2 is there for both tensor ranks, sample 0 for the first alone: both compute it, and count it so.
+RANK_TEST(CachedShareOfTensorRanks, HasWhatAllOfThemHaveFound, 2) {
+  const std::unique_ptr<ComputeDevice> device = test::test_device(self.local_rank);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  const Phase phase{.layout = {.tensor_parallel_size = 2}, .partition = {{0, 1}}};
+  ActiveGroups groups = communicator->form(phase);
+  const FilledCache filled(self.rank == 0 ? Ints{0, 2} : Ints{2});
+  CachedShare share(filled.cache.get(), kBoundary,
+                    c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(self.rank, 2), device->torch_device()));
+  const Ints samples{0, 2};
+  const MiniBatch batch{.samples = samples, .lengths = {1, 3}};
+  share.begin_iteration(batch, {0, 2}, nullptr, {});
+  CHECK_RANK((share.rows({0, 2}).layers == Ints{0, kBoundary}), "layers");
+  CHECK_RANK((filled.cache->counts().found == std::map<int, std::int64_t>{{0, 1}, {kBoundary, 1}}), "counts");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "profiles/error.h"
 #include "tests/support/scratch_folder.h"
 
@@ -84,6 +86,27 @@ TEST_F(RunInputsTest, FoldersOfPicturesAreComparedByNamesAndSizes) {
 
 TEST_F(RunInputsTest, SettingsCount) {
   EXPECT_EQ(said_of(on("b"), {.seed = 4}), "host b: seed: must be the same as on host a (0), is 4");
+}
+
+/// Data may be the same and the samples made of it not; the option says more than they do.
+TEST_F(RunInputsTest, OptionsCount) {
+  const auto said_with = [&](const std::function<void(TrainOptions&)>& change) {
+    TrainOptions other = on("b");
+    change(other);
+    return said_of(other, {.data_fingerprint = "others"});
+  };
+  const auto names = [](const std::string& option) { return StartsWith("host b: " + option + ": must be the same"); };
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.held_out = 0.1; }), names("--held-out"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.max_tokens = 64; }), names("--max-tokens"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.window_overlap = 8; }), names("--window-overlap"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.crop_padding = 4; }), names("--crop-padding"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.flip = true; }), names("--flip"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.accuracy_tolerance = 0.5; }), names("--accuracy-guard"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.freeze.fixed_layers = {3, 5}; }), names("--freeze"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.freeze.options.alpha = 0.25; }), names("--freeze"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.checkpoints.every_steps = 7; }), names("--checkpoint-steps"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.resume = "auto"; }), names("--resume"));
+  EXPECT_THAT(said_with([](TrainOptions&) {}), names("the samples"));
 }
 
 TEST_F(RunInputsTest, ThePlanCounts) {
