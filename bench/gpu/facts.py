@@ -76,14 +76,21 @@ def torch_of(python):
     return json.loads(done.stdout.splitlines()[-1]), ""
 
 
+def diagnosis(frostpipe):
+    """What its doctor finds, or the words it says instead. It loads LibTorch, for the first time on this machine."""
+    said = said_by(frostpipe, "doctor", "--format", "json", seconds=300, codes=(0, 1))  # 1: something is missing
+    try:
+        return json.loads(said)
+    except json.JSONDecodeError:
+        return said or "none: it failed, or did not end within 300 s"
+
+
 def all_facts(frostpipe, python, torch):
-    facts = {"gpus": gpus()[0], "processor": processor(), "cores": len(os.sched_getaffinity(0)),
-             "memory_bytes": memory_bytes(), "system": platform.platform(), "python": sys.version.split()[0],
-             "torch_of_python": torch[0] or f"none in {python}: {torch[1]}",
-             "frostpipe": said_by(frostpipe, "--version").splitlines(),
-             "nvidia-smi": said_by("nvidia-smi", "--query-gpu=name,driver_version,pstate,clocks.sm,clocks.max.sm,"
-                                   "power.limit,mig.mode.current,ecc.mode.current", "--format=csv,noheader"),
-             "compute-sanitizer": said_by("compute-sanitizer", "--version").splitlines()[-1:]}
-    if said := said_by(frostpipe, "doctor", "--format", "json", codes=(0, 1)):  # 1: something is missing
-        facts["doctor"] = json.loads(said)
-    return facts
+    return {"gpus": gpus()[0], "processor": processor(), "cores": len(os.sched_getaffinity(0)),
+            "memory_bytes": memory_bytes(), "system": platform.platform(), "python": sys.version.split()[0],
+            "torch_of_python": torch[0] or f"none in {python}: {torch[1]}",
+            "frostpipe": said_by(frostpipe, "--version").splitlines(),
+            "nvidia-smi": said_by("nvidia-smi", "--query-gpu=name,driver_version,pstate,clocks.sm,clocks.max.sm,"
+                                  "power.limit,mig.mode.current,ecc.mode.current", "--format=csv,noheader"),
+            "compute-sanitizer": said_by("compute-sanitizer", "--version").splitlines()[-1:],
+            "doctor": diagnosis(frostpipe)}

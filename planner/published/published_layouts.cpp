@@ -235,11 +235,13 @@ std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem) 
       std::vector<PipeDreamLayer> layers;
       for (std::size_t i = 0; i < costs_of.size(); ++i) {
         const LayerCost& cost = costs_of[i];
+        const Layer& layer = profile.model.layers[i];
+        const Bytes bytes = kept_bytes_per_value(options.dtype);
         layers.push_back(
             {.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
              .activation_bytes = static_cast<double>(cost.output_activation_bytes),
-             .parameter_bytes =
-                 static_cast<double>(profile.model.layers[i].parameter_count * kept_bytes_per_value(options.dtype))});
+             .parameter_bytes = static_cast<double>(of_tensor_rank(
+                 layer.parameter_count * bytes, layer.whole_parameter_count * bytes, options.tensor_parallel_size))});
       }
       const ParallelLayout layout{
           .pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};

@@ -58,8 +58,9 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& probl
 std::variant<Phase, Infeasible> terapipe_phase(const PlanningProblem& problem);
 
 /// Method pipedream: for every pipeline length that divides the devices pipedream_plan with as many replicas for all
-/// stages, which plans have, at micro-batches of batch / (d p); the length with the least time per sample of the
-/// slowest stage; 1F1B with the best micro-batches by the simulator.
+/// stages, which plans have, at micro-batches of batch / (d p), a layer's costs and parameters being those of one
+/// tensor rank; the length with the least time per sample of the slowest stage; 1F1B with the best micro-batches by the
+/// simulator.
 std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem);
 
 }  // namespace frostpipe

@@ -9,77 +9,140 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import FROSTPIPE, HANG_SECONDS
 from faults import FaultTest, free_port
-from hosts import make_hosts
+from hosts import introduce, make_hosts
+from slurm import SlurmCluster, programs_missing_for_slurm
 from two_hosts_test import PYTHON_WITH_TORCHRUN
 
 SOME_STEPS = 20
+MPICH = "mpiexec.mpich"  # Debian's name beside Open MPI's
 
 
 class LaunchedBase(FaultTest):
-    def launched(self, launcher, *hosts):
-        """What it prints for the pipeline of two ranks on these hosts."""
-        self.of_length("static.json", SOME_STEPS)
-        self.write("two.json", self.read("cluster.json"))
-        self.edit("two.json", lambda cluster: cluster["devices"][1].update(node=1))
-        command, plan, *options = self.train_arguments("static.json", "run")
-        return self.run_tool("launch", launcher, "--hosts", ",".join(hosts), plan, "--", *options, "--cluster",
-                             "two.json").stdout
+    num_ranks = 2
+
+    def write_plan(self, num_steps):
+        """With as many ranks on each of two hosts, for which there is two.json."""
+        self.of_length("static.json", num_steps)
+        device = self.read("cluster.json")["devices"][0]
+        self.write("two.json", {**self.read("cluster.json"), "devices": [
+            {**device, "node": rank * 2 // self.num_ranks} for rank in range(self.num_ranks)]})
+
+    def launched(self, launcher, *hosts, options=()):
+        """What it prints for the plan."""
+        _, plan, *words = self.train_arguments("static.json", "run", "--cluster", "two.json", *options)
+        which = ["--hosts", ",".join(hosts)] if hosts else []
+        return self.run_tool("launch", launcher, *which, plan, "--", *words).stdout
+
+    @staticmethod
+    def path_of_tool():
+        """PATH of a user who has the tool there."""
+        return f"{os.path.dirname(FROSTPIPE)}:{PYTHON_WITH_TORCHRUN.parent}:{os.environ['PATH']}"
 
     def start_line(self, line, name, wrapper=(), **variables):
-        """As a user in a shell of that host, where the tool is on the PATH."""
-        path = f"{os.path.dirname(FROSTPIPE)}:{PYTHON_WITH_TORCHRUN.parent}:{os.environ['PATH']}"
-        return self.start(name=name, wrapper=[*wrapper, "bash", "-c", line], PATH=path, **variables)
+        """As a user in a shell of that host."""
+        return self.start(name=name, wrapper=[*wrapper, "bash", "-c", line], PATH=self.path_of_tool(), **variables)
 
-    def assert_trained(self, started, read):
-        """All have ended well, and rank 0 has written what it would have written on one host."""
+    def losses_on_one_host(self):
+        """By our own launcher, with the same shards of the data."""
+        return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2,
+                                      "--nproc-per-node", self.num_ranks // 2))
+
+    def assert_ended_well(self, *started):
         for one in started:
             self.assertEqual(one.ended_within(HANG_SECONDS), 0, one.stderr)
-        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
-        self.assertEqual(self.losses(self.read(read)), self.losses(on_one_host))
 
 
 class LaunchedByHandTest(LaunchedBase):
     def test_on_loopback_addresses(self):
         """Which stand for hosts."""
         hosts = ("127.0.0.2", "127.0.0.3")
+        self.write_plan(SOME_STEPS)
         lines = self.launched("--by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
         ranks = [self.start_line(line, f"host{host}", GLOO_SOCKET_IFNAME=host) for host, line in zip(hosts, lines)]
-        self.assert_trained(ranks, "run/summary.json")
+        self.assert_ended_well(*ranks)
+        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses_on_one_host())
 
 
-class LaunchedOnHostsTest(LaunchedBase):
-    ADDRESSES = ("10.77.0.1", "10.77.0.2")
+class EveryLauncherTest(LaunchedBase):
+    """Two hosts with two ranks each: two stages, each with a replica on either host."""
 
-    def start_on_each(self, launcher):
-        lines = self.launched(launcher, *self.ADDRESSES).splitlines()[1::2]
-        self.hosts = make_hosts(self, 2)
-        started = [self.start_line(line, f"host-{host.name}", host.wrapper) for host, line in zip(self.hosts, lines)]
-        self.assert_trained(started, self.hosts[0].path("run/summary.json"))
+    num_ranks = 4
 
-    def test_by_hand(self):
+    def write_plan(self, num_steps):
+        super().write_plan(num_steps)
+
+        def change(plan):
+            plan.update(world_size=self.num_ranks)
+            for phase in plan["phases"]:
+                phase["layout"].update(data_parallel_size=2, placement=[0, 2, 1, 3])
+                phase["predicted"]["peak_memory_bytes"] = []
+        self.edit("static.json", change)
+
+    def by_hand(self):
         self.start_on_each("--by-hand")
 
-    def test_torchrun(self):
-        if not PYTHON_WITH_TORCHRUN.exists():
-            print(f"\nSKIPPED LOUDLY: there is no {PYTHON_WITH_TORCHRUN} (scripts/setup-peers)", file=sys.stderr)
-            self.skipTest("no torchrun")
+    def torchrun(self):
         self.start_on_each("--torchrun")
 
-    def test_mpirun(self):
-        if not shutil.which("mpirun"):
-            print("\nSKIPPED LOUDLY: there is no mpirun (apt-get install openmpi-bin)", file=sys.stderr)
-            self.skipTest("no mpirun")
-        line = self.launched("--mpirun", *self.ADDRESSES)
-        self.hosts = make_hosts(self, 2)
-        for host in self.hosts:  # in place of ssh HOST COMMAND
+    def start_on_each(self, launcher):
+        lines = self.launched(launcher, "a", "b").splitlines()[1::2]
+        self.assert_ended_well(*(self.start_line(line, f"{launcher}-{host.name}", host.wrapper)
+                                 for host, line in zip(self.hosts, lines)))
+
+    def mpirun(self):
+        self.start_on_first(self.launched("--mpirun", "a", "b"), OMPI_MCA_plm_rsh_agent=self.write_agent(),
+                            OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+
+    def mpiexec(self):
+        """As docs/several_hosts.md has it, with the words after mpirun's."""
+        words = self.launched("--mpirun", "a", "b").partition("frostpipe train")[2]
+        self.start_on_first(f"{MPICH} -hosts a,b -ppn 2 -genv MASTER_ADDR a -genv MASTER_PORT 29500 frostpipe train"
+                            f"{words}", HYDRA_LAUNCHER="rsh", HYDRA_LAUNCHER_EXEC=self.write_agent())
+
+    def start_on_first(self, line, **variables):
+        self.assert_ended_well(self.start_line(line, "mpi", self.hosts[0].wrapper, **variables))
+
+    def write_agent(self):
+        """A command in place of ssh: AGENT HOST WORDS."""
+        for host in self.hosts:
             agent = host.path("enter")
             agent.write_text("#!/bin/sh\ncase $1 in\n" + "".join(
-                f"{other.address}) shift; exec {' '.join(other.wrapper)} sh -c \"$*\";;\n" for other in self.hosts)
+                f"{other.name}) shift; exec {' '.join(other.wrapper)} sh -c \"$*\";;\n" for other in self.hosts)
                 + "esac\n")
             agent.chmod(0o755)
-        job = self.start_line(line, "mpirun", self.hosts[0].wrapper, OMPI_MCA_plm_rsh_agent=self.folder / "enter",
-                              OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
-        self.assert_trained([job], self.hosts[0].path("run/summary.json"))
+        return self.folder / "enter"
+
+    def srun(self):
+        """The script as it is printed, sent by sbatch."""
+        self.hosts[0].path("job.sh").write_text(self.launched("--slurm"))
+        slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
+        said = slurm.said_by("sbatch", "--wait", "job.sh")
+        job, = self.hosts[0].path(".").glob("slurm-*.out")
+        self.assertRegex(said, r"^Submitted batch job \d+\n$", job.read_text())
+        self.assertEqual(slurm.job(said.split()[-1])["JobState"], "COMPLETED", job.read_text())
+
+    def missing(self, launcher):
+        """Names of what it needs and is not here."""
+        return {"torchrun": [] if PYTHON_WITH_TORCHRUN.exists() else [f"{PYTHON_WITH_TORCHRUN} (scripts/setup-peers)"],
+                "mpirun": [] if shutil.which("mpirun.openmpi") else ["mpirun (apt-get install openmpi-bin)"],
+                "mpiexec": [] if shutil.which(MPICH) else [f"{MPICH} (apt-get install mpich)"],
+                "srun": programs_missing_for_slurm()}.get(launcher, [])
+
+    def test_gives_the_losses_of_our_own(self):
+        self.write_plan(SOME_STEPS)
+        self.hosts = make_hosts(self, 2)
+        introduce(self.hosts)
+        ours = self.losses_on_one_host()
+        self.assertEqual(len(ours), SOME_STEPS)
+        for launcher in ("by_hand", "torchrun", "mpirun", "mpiexec", "srun"):
+            with self.subTest(launcher):
+                if missing := self.missing(launcher):
+                    print(f"\nSKIPPED LOUDLY: {launcher}: there is no {', '.join(missing)}", file=sys.stderr)
+                    self.skipTest(launcher)
+                for host in self.hosts:
+                    shutil.rmtree(host.path("run"), ignore_errors=True)
+                getattr(self, launcher)()
+                self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), ours)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,12 @@ class GpuCheckTest(FakeToolTest):
         self.tool_does(f"echo '{json.dumps({'problems': [problem]})}'; exit 1")
         self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], {"problems": [problem]})
 
+    def test_a_doctor_without_a_diagnosis_ends_nothing(self):
+        for script, kept in (("echo 'no JSON'", "no JSON"),
+                             ("kill $$", "none: it failed, or did not end within 300 s")):
+            self.tool_does(script)
+            self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], kept)
+
 
 class ProgramsTest(unittest.TestCase):
     def test_a_program_that_hangs_has_failed_whichever_limit_comes_first(self):

@@ -1,6 +1,8 @@
 """bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import time
 import types
@@ -17,6 +19,8 @@ from fake_tool import FakeToolTest
 
 SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
 ADVICE = "try more stages, or --recompute layers"
+JOB = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "SLURM_PROCID": "1", "OMPI_COMM_WORLD_RANK": "1",
+       "PMI_RANK": "1", "MPI_LOCALRANKID": "1"}
 
 
 class RunningTest(FakeToolTest):
@@ -38,13 +42,30 @@ class RunningTest(FakeToolTest):
 
     def test_no_program_takes_itself_for_a_rank_of_the_job_around_it(self):
         self.tool_does("env")
-        job = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "SLURM_PROCID": "1", "OMPI_COMM_WORLD_RANK": "1",
-               "PMI_RANK": "1", "MPI_LOCALRANKID": "1"}
-        with mock.patch.dict(os.environ, {**job, "FROSTPIPE_LEFT_ALONE": "1"}):
+        with mock.patch.dict(os.environ, {**JOB, "FROSTPIPE_LEFT_ALONE": "1"}):
             for said in (rehearsal.frostpipe(self.tool), self.programs().frostpipe("train").stdout):
                 names = {line.partition("=")[0] for line in said.splitlines()}
-                self.assertEqual(names & set(job), set())
+                self.assertEqual(names & set(JOB), set())
                 self.assertIn("FROSTPIPE_LEFT_ALONE", names)
+
+    def test_nor_does_the_quickstart(self):
+        """Alone in a tree of its own, up to its first call of the tool."""
+        for folder in ("scripts", "build"):
+            (self.folder / folder).mkdir()
+        for name in ("quickstart", "steps"):
+            shutil.copy(ROOT / "scripts" / name, self.folder / "scripts")
+        self.tool_does(f"env >{self.folder}/seen; exit 1")
+        self.tool.rename(self.folder / "build/frostpipe")
+        for name, script in (("scripts/setup", '. "${BASH_SOURCE%/*}/steps"; set_up() { cd "$root"; }'),
+                             ("scripts/debian-sections", "#!/bin/sh"), ("apt-cache", "#!/bin/sh\necho lists")):
+            (self.folder / name).write_text(f"{script}\n")
+            (self.folder / name).chmod(0o755)
+        done = subprocess.run([self.folder / "scripts/quickstart"], capture_output=True, text=True, check=False,
+                              env={**os.environ, **JOB, "PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.assertIn("frostpipe profile failed with status 1", done.stderr)
+        names = {line.partition("=")[0] for line in (self.folder / "seen").read_text().splitlines()}
+        self.assertEqual(names & set(JOB), set())
+        self.assertIn("PATH", names)
 
 
 class ByteAlphabetTest(unittest.TestCase):

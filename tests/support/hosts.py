@@ -4,10 +4,13 @@ A host is a process that sleeps in its namespaces: they are gone when it is, and
 cables lead to a switch in a namespace of its own, so that nothing of this is seen outside, and no address other than
 10.77.0.0/16 and 10.78.0.0/16 is used."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 NAMES = "abcdefgh"
@@ -85,10 +88,13 @@ class Host:
         return address
 
     def call_by_name(self, name, *addresses):
-        """From now on this host's /etc/hosts has this name, and no other."""
-        file = f"{self.folder}/hosts"
-        self.path("hosts").write_text("".join(f"{address} {name}\n" for address in addresses))
-        self.run("mount", "--bind", file, "/etc/hosts")
+        """From now on this host's /etc/hosts has this name, and no other but those that were given before."""
+        file = self.path("hosts")
+        is_first = not file.exists()
+        with file.open("a") as names:
+            names.writelines(f"{address} {name}\n" for address in addresses)
+        if is_first:
+            self.run("mount", "--bind", f"{self.folder}/hosts", "/etc/hosts")
 
     def answers_nobody(self, address):
         """Whatever this host sends there is lost."""
@@ -110,6 +116,37 @@ class Host:
     def pull_the_cable(self):
         """Nothing is closed: what was connected waits."""
         self.run("ip", "link", "set", CARD, "down")
+
+    def processes(self):
+        """All of them but the one that it is made of."""
+        own, found = os.readlink(f"/proc/{self.holder.pid}/ns/net"), []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{entry}/ns/net") == own and int(entry) != self.holder.pid:
+                    found.append(int(entry))
+            except OSError:  # it has ended
+                pass
+        return found
+
+    def lose_power(self):
+        """Nobody hears of it: its connections are not closed."""
+        self.pull_the_cable()
+        while pids := self.processes():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+    def switch_on(self):
+        """After lose_power: with its files, and without a process."""
+        self.run("ip", "link", "set", CARD, "up")
+
+
+def introduce(hosts):
+    """From now on they know each other, and themselves, by name."""
+    for host in hosts:
+        for other in hosts:
+            host.call_by_name(other.name, other.address)
 
 
 def make_hosts(test, count):

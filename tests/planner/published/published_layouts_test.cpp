@@ -77,6 +77,31 @@ TEST(PipeDream, FixedUsesMakeStagesOfEqualReplicas) {
   EXPECT_DOUBLE_EQ(plan.slowest_ns, 100);
 }
 
+// Oracle: by hand. A layer takes 222 ns; the gradients of layers 0 and 2 take 555 ns each to be added where they are
+// held whole, so that the first stage must not have both, and with half of them three layers a stage are best.
+TEST(PipeDream, CountsTheParametersOfOneTensorRank) {
+  for (const bool are_whole : {false, true}) {
+    Profile profile = test::synthetic_profile(2, {{.output_activation_bytes = 0, .parameter_count = 0}});
+    for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+    for (const int layer : {0, 2}) {
+      profile.model.layers[layer].parameter_count = 555;
+      profile.model.layers[layer].whole_parameter_count = are_whole ? 555 : 0;
+    }
+    Cluster cluster = test::free_cluster(8);
+    cluster.intra_node.collective.bandwidth_bytes_per_second = 8'000'000'000;
+    PlanOptions options;
+    options.method = PlanMethod::pipedream;
+    options.global_batch_size = 8;
+    options.num_steps = 1;
+    options.tokens = test::kSyntheticTokens;
+    options.tensor_parallel_size = options.pipeline_parallel_size = 2;
+    const auto made = make_plan({profile, cluster, options});
+    ASSERT_TRUE(std::holds_alternative<TrainingPlan>(made)) << std::get<Infeasible>(made).reason;
+    EXPECT_EQ(std::get<TrainingPlan>(made).phases.front().partition,
+              are_whole ? (Partition{{0, 2}, {2, 6}}) : (Partition{{0, 3}, {3, 6}}));
+  }
+}
+
 TEST(PipeDream, RefusesNothing) {
   EXPECT_THROW(pipedream_plan({}, {{.parts = 2}}), InvalidInput);
   EXPECT_THROW(pipedream_plan(std::vector<PipeDreamLayer>(2), {}), InvalidInput);

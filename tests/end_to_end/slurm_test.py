@@ -1,0 +1,64 @@
+"""A real Slurm on two hosts queues a job again, which goes on. Oracle: the same plan on one host, without a break."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from hosts import introduce, make_hosts
+from launched_test import LaunchedBase
+from slurm import SlurmCluster, programs_missing_for_slurm
+
+STEPS = 300
+
+
+class SlurmTest(LaunchedBase):
+    def submit(self):
+        """A job that has written a checkpoint by the script as it is printed."""
+        if missing := programs_missing_for_slurm():
+            print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
+            self.skipTest("no Slurm")
+        self.write_plan(STEPS)
+        self.write("job.sh", self.launched("--slurm", options=("--checkpoint-steps", 20)))
+        self.hosts = make_hosts(self, 2)
+        introduce(self.hosts)
+        self.slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
+        self.job = self.slurm.said_by("sbatch", "job.sh").split()[-1]
+        self.wait_until(lambda: list(self.hosts[1].path("run/checkpoints").glob("step-????????/checkpoint.json")),
+                        HANG_SECONDS, self.said)
+
+    def state(self):
+        return self.slurm.job(self.job).get("JobState")
+
+    def said(self):
+        """By the job, on the first host, where its script runs."""
+        path = self.hosts[0].path(f"slurm-{self.job}.out")
+        return path.read_text() if path.exists() else ""
+
+    def goes_on_to_the_end(self):
+        self.wait_until(lambda: self.state() == "PENDING", HANG_SECONDS, lambda: f"{self.state()}: {self.said()}")
+        # Slurm gives the nodes two minutes to forget the job; begun sooner, it is ended as what it was before.
+        self.wait_until(lambda: self.state() in ("COMPLETED", "FAILED"), HANG_SECONDS, self.said)
+        self.assertEqual(self.state(), "COMPLETED", self.said())
+        self.assertRegex(self.said(), rf"goes on with step \d+ of {STEPS}, from ")
+        losses = self.losses(self.read(self.hosts[0].path("run/summary.json")))
+        self.assertEqual(losses, self.losses_on_one_host())
+
+    def test_a_job_that_is_told_to(self):
+        self.submit()
+        self.slurm.said_by("scontrol", "requeue", self.job)
+        self.goes_on_to_the_end()
+
+    def test_a_job_that_has_lost_a_host(self):
+        self.submit()
+        self.hosts[1].lose_power()
+        self.wait_until(lambda: self.slurm.states() == {"idle", "down*"}, HANG_SECONDS, self.said)
+        self.assertIn("frostpipe: rank 0: rank 1 has sent no heartbeat for 10 s", self.said())
+        self.hosts[1].switch_on()
+        self.slurm.start_again(self.hosts[1])
+        self.goes_on_to_the_end()
+
+
+if __name__ == "__main__":
+    unittest.main()
