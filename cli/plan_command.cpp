@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/plans/link_text.h"
 #include "cli/plans/plan_answer.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_options.h"
@@ -219,9 +220,12 @@ int run_plan(PlanCommandOptions& options) {
   }
   const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // a deadline asks for another
   const Cluster grouped = with_threads_per_rank(inputs.whole, best.threads_per_rank);
+  const Phase& first = answer.plan.phases.front();
   print_result(
       plan_text(answer.plan, profile, grouped, options.output, is_fastest) + plan_answer_text(answer) + explanation +
-      (options.explain ? stage_terms_text(answer.plan.phases.front(), {profile, best.cluster, options.plan}) : ""));
+      (options.explain
+           ? stage_terms_text(first, {profile, best.cluster, options.plan}) + placement_text(first, best.cluster)
+           : ""));
   return 0;
 }
 

@@ -107,6 +107,8 @@ class AutoSearch {
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
+  using Found = std::map<std::tuple<Nanoseconds, int, int>, Phase>;  // by time, then the shorter pipeline
+
   struct Layout {
     PlanOptions options;
     PhaseSearch search;
@@ -115,7 +117,7 @@ class AutoSearch {
 
   void consider(Layout layout) {
     const int length = layout.search.pipeline_parallel_size, tensor_ranks = layout.options.tensor_parallel_size;
-    layout.search.give_up_above_ns = slowest_of_interest();
+    layout.search.give_up_above_ns = slowest_of_interest(length, tensor_ranks);
     std::string reason;
     Bytes missing = kNoLimit;
     try {
@@ -133,22 +135,28 @@ class AutoSearch {
       unfit_layouts_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
   }
 
-  /// One phase for every length and tensor-parallel size: the best order of unequal devices.
+  Found::iterator found_with(int length, int tensor_ranks) {
+    return std::find_if(found_.begin(), found_.end(), [&](const auto& one) {
+      return one.second.layout.pipeline_parallel_size == length &&
+             one.second.layout.tensor_parallel_size == tensor_ranks;
+    });
+  }
+
+  /// One phase for every length and tensor-parallel size: the best placement.
   void keep(Phase phase) {
     const std::tuple key(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size,
                          phase.layout.tensor_parallel_size);
-    const auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& one) {
-      return one.second.layout.pipeline_parallel_size == phase.layout.pipeline_parallel_size &&
-             one.second.layout.tensor_parallel_size == phase.layout.tensor_parallel_size;
-    });
+    const auto same = found_with(phase.layout.pipeline_parallel_size, phase.layout.tensor_parallel_size);
     if (same != found_.end() && std::get<0>(same->first) <= std::get<0>(key)) return;
     if (same != found_.end()) found_.erase(same);
     found_.emplace(key, std::move(phase));
   }
 
-  /// What is slower than the best and all its alternatives is of no use.
-  Nanoseconds slowest_of_interest() const {
+  /// What is slower than the best and all its alternatives is of no use, nor what is slower than the same layout in
+  /// another placement.
+  Nanoseconds slowest_of_interest(int length, int tensor_ranks) {
     if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
+    if (const auto same = found_with(length, tensor_ranks); same != found_.end()) return std::get<0>(same->first);
     return found_.size() > kMostAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
   }
 
@@ -156,7 +164,7 @@ class AutoSearch {
   bool bound_only_;
   LayerCosts costs_;
   std::vector<Layout> layouts_;
-  std::map<std::tuple<Nanoseconds, int, int>, Phase> found_;  // by time, then the shorter pipeline
+  Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
   std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are on several nodes

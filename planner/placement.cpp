@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "planner/search/link_placement.h"
+
 namespace frostpipe {
 namespace {
 
@@ -35,6 +37,8 @@ bool have_one_type(const Cluster& cluster, int size, int devices) {
 
 std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
                                             int tensor_parallel_size, int pipeline_parallel_size) {
+  auto by_links = placements_by_links(cluster, options, tensor_parallel_size, pipeline_parallel_size);
+  if (by_links.size() > 1 || by_links.front() != options.placement) return by_links;
   std::map<Kind, std::vector<int>> ranks_of;
   const int devices = devices_to_use(cluster, options);
   for (int rank = 0; rank < devices; ++rank)

@@ -8,7 +8,7 @@
 
 #include "plan/memory.h"
 #include "plan/reconfiguration.h"
-#include "planner/search/best_phase.h"
+#include "planner/search/best_placement.h"
 #include "planner/search/candidate.h"
 #include "profiles/error.h"
 #include "simulator/simulate.h"
@@ -92,12 +92,12 @@ const std::vector<int>& RunPlanner::layouts_for(int first_trainable_layer) {
     if (capacity_ > 0 && first_trainable_layer > 0) uses.push_back(all_found(first_trainable_layer, capacity_));
     for (const CacheUse& use : uses) {
       try {
-        PhaseSearchResult found = search_phase(problem_,
-                                               {.pipeline_parallel_size = length,
-                                                .first_trainable_layer = first_trainable_layer,
-                                                .cache = use,
-                                                .recompute = {problem_.options.recompute}},
-                                               costs_);
+        PhaseSearchResult found = search_placements(problem_,
+                                                    {.pipeline_parallel_size = length,
+                                                     .first_trainable_layer = first_trainable_layer,
+                                                     .cache = use,
+                                                     .recompute = {problem_.options.recompute}},
+                                                    costs_);
         if (found.best) {
           const int index = layout_index(*std::move(found.best));
           if (std::find(entry->second.begin(), entry->second.end(), index) == entry->second.end())

@@ -32,6 +32,13 @@ struct LinkClass {
   bool operator==(const LinkClass&) const = default;
 };
 
+/// How ranks of these two nodes talk, where that is not as Cluster::inter_node says.
+struct NodePair {
+  int node = 0, other_node = 0;  // the smaller first
+  LinkClass links;
+  bool operator==(const NodePair&) const = default;
+};
+
 /// One rank's device.
 struct Device {
   std::string type = "cpu";  // matches MeasurementKey::device_type
@@ -75,7 +82,8 @@ struct Cluster {
   std::string name;
   std::vector<Device> devices;
   LinkClass intra_node;
-  LinkClass inter_node;
+  LinkClass inter_node;              // of two nodes that are no pair of node_pairs
+  std::vector<NodePair> node_pairs;  // ascending by nodes
   /// Measured time to rebuild a phase's process groups; none = not measured.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   std::vector<SharedLink> shared_links;
@@ -86,8 +94,11 @@ struct Cluster {
 /// Nodes that the devices stand on.
 int num_nodes(const Cluster& cluster);
 
-/// Class of the link between two ranks.
+/// The links between two ranks: of their node, or of their pair of nodes.
 const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank);
+
+/// Whether two of its nodes are connected otherwise than another two.
+bool has_unequal_pairs(const Cluster& cluster);
 
 /// Time that `bytes` occupy the link: ceil(bytes * 1e9 / bandwidth); 0 for unlimited bandwidth.
 Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes);
@@ -105,13 +116,13 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
 
 /// All-reduce over `ranks`, ascending, by cluster.communication.all_reduce. 0 for fewer than two ranks. `side_by_side`:
 /// that many such collectives run at the same time over the same shared links, each with its part of them. With d
-/// ranks, n of them in each of N nodes, and the slowest class of link in use:
+/// ranks, n of them in each of N nodes, and the slowest link in use, which may be that of any two of the nodes:
 ///   ring          latency + 2 (d - 1) / d x bytes / collective bandwidth
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
 ///   hierarchical  2 (n - 1) / n x bytes within, then n rings of N ranks at once with 1 / n of the bytes each; a ring
 ///   where a node has more ranks than another
-///   direct        latency + the longest of: 2 (n - 1) / d x bytes within; 2 (d - n) / d x bytes between; what passes a
-///   shared link out of g of the ranks, 2 g (d - g) / d x bytes
+///   direct        latency + the longest of: 2 (n - 1) / d x bytes within; 2 (d - n) / d x bytes between, to each other
+///   node over the link of the pair; what passes a shared link out of g of the ranks, 2 g (d - g) / d x bytes
 Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side = 1);
 
 /// All-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x bytes / collective

@@ -28,18 +28,36 @@ int ordinal_of_node(const Cluster& cluster, int rank) {
   return ordinal;
 }
 
-/// What all the ranks' steps around a ring have to share: the slowest bandwidth, the longest latency.
+/// One of these ranks for each of their nodes.
+std::vector<int> one_of_each_node(const Cluster& cluster, const std::vector<int>& ranks) {
+  std::map<int, int> first;
+  for (const int rank : ranks) first.try_emplace(cluster.devices[rank].node, rank);
+  std::vector<int> each;
+  for (const auto& [node, rank] : first) each.push_back(rank);
+  return each;
+}
+
+/// What all the ranks' steps around a ring have to share: the slowest bandwidth, the longest latency. In which order it
+/// passes the nodes is not known.
 Link slowest_link_of_ring(const Cluster& cluster, const std::vector<int>& ranks, int side_by_side) {
   Link slowest;
   const auto narrow = [&](std::int64_t bandwidth) {
     if (bandwidth > 0 && (slowest.bandwidth_bytes_per_second == 0 || bandwidth < slowest.bandwidth_bytes_per_second))
       slowest.bandwidth_bytes_per_second = bandwidth;
   };
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const int rank = ranks[i], next = ranks[(i + 1) % ranks.size()];
-    const Link& link = link_between(cluster, rank, next).collective;
+  const auto pass = [&](int rank, int other) {
+    const Link& link = link_between(cluster, rank, other).collective;
     slowest.latency_ns = std::max(slowest.latency_ns, link.latency_ns);
     narrow(link.bandwidth_bytes_per_second);
+  };
+  if (!cluster.node_pairs.empty()) {
+    const std::vector<int> nodes = one_of_each_node(cluster, ranks);
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (std::size_t other = i + 1; other < nodes.size(); ++other) pass(nodes[i], nodes[other]);
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int rank = ranks[i], next = ranks[(i + 1) % ranks.size()];
+    pass(rank, next);
     for (const SharedUse& use : shared_links_between(cluster, rank, next))
       narrow(std::max<std::int64_t>(1, use.bandwidth_bytes_per_second / side_by_side));
   }
@@ -73,23 +91,35 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
          ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
 }
 
-/// 2 / d of the bytes from every rank to every other, over all links at the same time.
+/// 2 / d of the bytes from every rank to every other, over all links at the same time; what leaves a rank for other
+/// nodes, one after the other.
 Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
   const auto d = static_cast<std::int64_t>(ranks.size());
   std::map<int, std::int64_t> in_node;
-  for (const int rank : ranks) ++in_node[ordinal_of_node(cluster, rank)];
+  std::map<int, int> rank_of;  // by node, one of its ranks
+  for (const int rank : ranks) {
+    ++in_node[ordinal_of_node(cluster, rank)];
+    rank_of.try_emplace(ordinal_of_node(cluster, rank), rank);
+  }
   Nanoseconds latency = 0, longest = 0;
   const auto carry = [&](std::int64_t bandwidth, std::int64_t pairs) {
     longest = std::max(longest, time_for(bandwidth, bytes, 2 * pairs, d));
   };
-  const auto send = [&](const Link& link, std::int64_t others) {
-    if (others == 0) return;
-    latency = std::max(latency, link.latency_ns);
-    carry(link.bandwidth_bytes_per_second, others);
-  };
   for (const auto& [node, n] : in_node) {
-    send(cluster.intra_node.collective, n - 1);
-    send(cluster.inter_node.collective, d - n);
+    if (n > 1) {
+      latency = std::max(latency, cluster.intra_node.collective.latency_ns);
+      carry(cluster.intra_node.collective.bandwidth_bytes_per_second, n - 1);
+    }
+    std::map<std::int64_t, std::int64_t> others_at;  // by bandwidth, the ranks that are reached with it
+    for (const auto& [other, there] : in_node) {
+      if (other == node) continue;
+      const Link& link = link_between(cluster, rank_of[node], rank_of[other]).collective;
+      latency = std::max(latency, link.latency_ns);
+      others_at[link.bandwidth_bytes_per_second] += there;
+    }
+    Nanoseconds between = 0;
+    for (const auto& [bandwidth, others] : others_at) between += time_for(bandwidth, bytes, 2 * others, d);
+    longest = std::max(longest, between);
   }
   for (const SharedLink& level : cluster.shared_links) {
     std::map<int, std::int64_t> inside;

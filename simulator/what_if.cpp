@@ -19,7 +19,9 @@ constexpr std::uint64_t kSeed = 1;
 
 template <class Edit>
 void for_each_link(Cluster& cluster, Edit edit) {
-  for (LinkClass* const links : {&cluster.intra_node, &cluster.inter_node})
+  std::vector<LinkClass*> classes = {&cluster.intra_node, &cluster.inter_node};
+  for (NodePair& pair : cluster.node_pairs) classes.push_back(&pair.links);
+  for (LinkClass* const links : classes)
     for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
 }
 

@@ -77,10 +77,10 @@ std::string updates_text(const Profile& profile) {
   return table.to_string();
 }
 
-std::string text_of(const char* where, const LinkClass& links) {
+std::string text_of(const LinkClass& links) {
   const bool unsteady = is_unsteady(links.point_to_point) || is_unsteady(links.collective);
-  return fmt::format("; between two {}:\n  messages     {}\n  collectives  {}\n{}", where,
-                     to_text(links.point_to_point), to_text(links.collective),
+  return fmt::format(":\n  messages     {}\n  collectives  {}\n{}", to_text(links.point_to_point),
+                     to_text(links.collective),
                      unsteady ? "the links are unsteady: the middle half of what was measured spans more than a factor "
                                 "of 2; measure again when the machine is quiet\n"
                               : "");
@@ -89,8 +89,11 @@ std::string text_of(const char* where, const LinkClass& links) {
 std::string links_text(const Cluster& cluster) {
   const int ranks = static_cast<int>(cluster.devices.size()), nodes = num_nodes(cluster);
   std::string text;
-  if (nodes == 1 || ranks > nodes) text += fmt::format("{} ranks{}", ranks, text_of("of one node", cluster.intra_node));
-  if (nodes > 1) text += fmt::format("{} nodes{}", nodes, text_of("of different nodes", cluster.inter_node));
+  if (nodes == 1 || ranks > nodes)
+    text += fmt::format("{} ranks; between two of one node{}", ranks, text_of(cluster.intra_node));
+  if (nodes > 1) text += fmt::format("{} nodes; between two of different nodes{}", nodes, text_of(cluster.inter_node));
+  for (const NodePair& pair : cluster.node_pairs)
+    text += fmt::format("but between nodes {} and {}{}", pair.node, pair.other_node, text_of(pair.links));
   return text;
 }
 

@@ -81,7 +81,9 @@ void form_nodes(Cluster& cluster, int num_nodes) {
   if (num_ranks % num_nodes != 0)
     throw UsageError(
         fmt::format("--nodes: must divide the {} ranks into nodes of equal size, is {}", num_ranks, num_nodes));
+  const std::vector<Device> measured = cluster.devices;
   for (int rank = 0; rank < num_ranks; ++rank) cluster.devices[rank].node = rank * num_nodes / num_ranks;
+  if (cluster.devices != measured) cluster.node_pairs.clear();  // of other nodes
 }
 
 Emulation emulation_of(const RehearsalOptions& options, Profile profile, const TrainingPlan& plan) {

@@ -20,8 +20,8 @@ void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOp
 /// the other way round.
 void require_consistent(const RehearsalOptions& options, const TrainOptions& train, bool has_data);
 
-/// Numbers the devices' nodes as `num_nodes` equal groups; 0 leaves them. Throws UsageError unless the groups are
-/// equal.
+/// Numbers the devices' nodes as `num_nodes` equal groups; 0 leaves them. Where they are not those of the cluster, all
+/// are connected by inter_node. Throws UsageError unless the groups are equal.
 void form_nodes(Cluster& cluster, int num_nodes);
 
 /// Of a plan's profile. The chosen shrink factor is the smallest power of two with which the tensors of all ranks

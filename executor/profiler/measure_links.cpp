@@ -2,36 +2,52 @@
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "executor/profiler/pair_rounds.h"
 #include "profiles/link_fit.h"
 #include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {
 
-/// One of the things that a link is used for: what moves between ranks, and how long that took on this rank.
+using RankPair = std::pair<int, int>;
+
+/// One of the things that links are used for, several at the same time: what moves between ranks, and how long that
+/// took on this rank.
 struct LinkUse {
-  std::string what;
-  std::vector<Bytes> sizes;
-  double wire_share;  // of a tensor's bytes, those that pass a link
-  int judge;          // the rank whose figures count
+  std::vector<std::string> what;  // by link
+  std::vector<int> judges;        // by link: the rank whose figures count
+  std::vector<Bytes> sizes;       // ascending; those after the third are left out where they take long
+  double wire_share;              // of a tensor's bytes, those that pass a link
   std::function<Nanoseconds(const at::Tensor&)> transfer;
 };
 
-/// Half the time of a round trip between two ranks; 0 on others.
-Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, const at::Tensor& tensor,
-                         std::pair<int, int> ranks) {
+/// What links are measured with.
+struct Bench {
+  Communicator& communicator;
+  ComputeDevice& device;
+  const at::TensorOptions& options;
+  bool quick;
+};
+
+/// Half the time of a round trip between the two ranks of this rank's pair; 0 on ranks without one.
+Nanoseconds time_message(const Bench& bench, const at::Tensor& tensor, const std::vector<RankPair>& pairs) {
+  auto& [communicator, device, options, quick] = bench;
   const int self = communicator.rank();
-  if (self != ranks.first && self != ranks.second) return 0;
-  const int other = self == ranks.first ? ranks.second : ranks.first;
+  const auto pair = std::find_if(pairs.begin(), pairs.end(),
+                                 [&](const RankPair& one) { return one.first == self || one.second == self; });
+  if (pair == pairs.end()) return 0;
+  const int other = self == pair->first ? pair->second : pair->first;
   const Nanoseconds begin = device.now_ns();
-  for (const bool sends : {self == ranks.first, self == ranks.second}) {
+  for (const bool sends : {self == pair->first, self == pair->second}) {
     if (sends) {
       communicator.weight_transfer_group().send(tensor, other, 0, "link measurement").wait();
     } else {
@@ -42,48 +58,73 @@ Nanoseconds time_message(Communicator& communicator, ComputeDevice& device, cons
   return (device.now_ns() - begin) / 2;
 }
 
-/// Over the group's ranks; 0 on others.
-Nanoseconds time_all_reduce(Communicator& communicator, Group& group, ComputeDevice& device, const at::Tensor& tensor) {
-  communicator.control_group().barrier();
+/// Over the ranks of this rank's group; 0 on ranks without one.
+Nanoseconds time_all_reduce(const Bench& bench, Group& group, const at::Tensor& tensor) {
+  bench.communicator.control_group().barrier();
   if (group.ranks().empty()) return 0;
-  const Nanoseconds begin = device.now_ns();
+  const Nanoseconds begin = bench.device.now_ns();
   group.all_reduce_sum({tensor}, "link measurement");
-  device.synchronize();
-  return device.now_ns() - begin;
+  bench.device.synchronize();
+  return bench.device.now_ns() - begin;
 }
 
-/// Rounds over all sizes, so that each is made of moments all over the measuring time; in a round, each size takes some
-/// milliseconds. The figures are the judge's, on all ranks. What makes no sense is measured again, twice at most.
-Link measure_link(Communicator& communicator, const at::TensorOptions& options, bool quick, const LinkUse& use) {
-  constexpr double kNanosecondsPerSize = 5e6;
-  const int num_rounds = quick ? 5 : 11;
-  std::vector<at::Tensor> tensors;
-  std::vector<int> repetitions;
-  const auto of_judge = [&](Nanoseconds time) {
-    return communicator.sum({communicator.rank() == use.judge ? static_cast<double>(time) : 0.0}).front();
-  };
+/// By link: what this rank's time is where it is the judge, on all ranks.
+std::vector<double> of_judges(const Bench& bench, const LinkUse& use, Nanoseconds time) {
+  std::vector<double> times;
+  for (const int judge : use.judges)
+    times.push_back(bench.communicator.rank() == judge ? static_cast<double>(time) : 0.0);
+  return bench.communicator.sum(std::move(times));
+}
+
+/// A tensor of some size, and how often it is sent in a round.
+struct Parcel {
+  at::Tensor tensor;
+  int repetitions = 1;
+};
+
+/// Each takes some milliseconds of a round.
+std::vector<Parcel> parcels_of(const Bench& bench, const LinkUse& use, double& round_ns) {
+  constexpr double kNanosecondsPerSize = 5e6, kLong = 20e6;
+  std::vector<Parcel> parcels;
   for (const Bytes bytes : use.sizes) {
-    tensors.push_back(at::zeros({bytes / 4}, options.dtype(at::kFloat)));
-    use.transfer(tensors.back());  // the first one connects, and touches memory
-    repetitions.push_back(static_cast<int>(
-        std::clamp(kNanosecondsPerSize / std::max(1.0, of_judge(use.transfer(tensors.back()))), 1.0, 50.0)));
+    Parcel parcel{at::zeros({bytes / 4}, bench.options.dtype(at::kFloat))};
+    use.transfer(parcel.tensor);  // the first one connects, and touches memory
+    const std::vector<double> times = of_judges(bench, use, use.transfer(parcel.tensor));
+    const double slowest = std::max(1.0, *std::max_element(times.begin(), times.end()));
+    parcel.repetitions = static_cast<int>(std::clamp(kNanosecondsPerSize / slowest, 1.0, 50.0));
+    round_ns += parcel.repetitions * slowest;
+    parcels.push_back(std::move(parcel));
+    if (parcels.size() >= 3 && slowest > kLong) break;
   }
-  const auto measured_round = [&] {
-    LinkRound round;
-    for (std::size_t i = 0; i < use.sizes.size(); ++i) {
-      std::vector<Nanoseconds> times;
-      for (int repetition = 0; repetition < repetitions[i]; ++repetition) times.push_back(use.transfer(tensors[i]));
-      round.push_back({static_cast<Bytes>(use.wire_share * static_cast<double>(use.sizes[i])),
-                       static_cast<Nanoseconds>(of_judge(quantile(std::move(times), 0.5)))});
-    }
-    return round;
-  };
+  return parcels;
+}
+
+/// Rounds over all sizes, so that each is made of moments all over the measuring time. The figures are the judges', on
+/// all ranks, by link. What makes no sense is measured again, twice at most. Slow links, which are steady beside what
+/// disturbs them, take fewer rounds: a second in all, unless the third size takes longer than a tenth of that.
+std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
+  constexpr double kLongRound = 0.1e9;
+  double round_ns = 0;
+  const std::vector<Parcel> parcels = parcels_of(bench, use, round_ns);
+  const int num_rounds = bench.quick || round_ns > kLongRound ? 5 : 11;
+  const std::size_t num_links = use.judges.size();
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
-    std::vector<LinkRound> rounds;
-    for (int round = 0; round < num_rounds; ++round) rounds.push_back(measured_round());
+    std::vector<std::vector<LinkRound>> rounds(num_links, std::vector<LinkRound>(num_rounds));
+    for (int round = 0; round < num_rounds; ++round) {
+      for (const Parcel& parcel : parcels) {
+        std::vector<Nanoseconds> times;
+        for (int i = 0; i < parcel.repetitions; ++i) times.push_back(use.transfer(parcel.tensor));
+        const std::vector<double> judged = of_judges(bench, use, quantile(std::move(times), 0.5));
+        const auto on_wire = static_cast<Bytes>(use.wire_share * static_cast<double>(parcel.tensor.nbytes()));
+        for (std::size_t link = 0; link < num_links; ++link)
+          rounds[link][round].push_back({on_wire, static_cast<Nanoseconds>(judged[link])});
+      }
+    }
     try {
-      return fit_link(rounds, use.what);
+      std::vector<Link> links;
+      for (std::size_t link = 0; link < num_links; ++link) links.push_back(fit_link(rounds[link], use.what[link]));
+      return links;
     } catch (const RuntimeFailure&) {  // on all ranks alike
       if (attempt == kAttempts) throw;
     }
@@ -92,51 +133,87 @@ Link measure_link(Communicator& communicator, const at::TensorOptions& options, 
 
 constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
 
-/// What links are measured with.
-struct Bench {
-  Communicator& communicator;
-  ComputeDevice& device;
-  const at::TensorOptions& options;
-  bool quick;
+/// Between the two ranks of each pair, at the same time; no rank is in two.
+std::vector<Link> measure_messages(const Bench& bench, const std::vector<RankPair>& pairs) {
+  LinkUse use{.what = {},
+              .judges = {},
+              .sizes = {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte},
+              .wire_share = 1,
+              .transfer = [&](const at::Tensor& tensor) { return time_message(bench, tensor, pairs); }};
+  for (const auto& [one, other] : pairs) {
+    use.what.push_back(fmt::format("messages between ranks {} and {}", one, other));
+    use.judges.push_back(one);
+  }
+  return measure(bench, use);
+}
+
+/// Over the ranks of each group, at least two, at the same time; groups are of one size, and no rank is in two.
+std::vector<Link> measure_all_reduces(const Bench& bench, const std::vector<std::vector<int>>& groups) {
+  Phase phase;
+  const std::size_t size = groups.front().size();
+  phase.layout = {.pipeline_parallel_size = static_cast<int>(groups.size()),
+                  .data_parallel_size = static_cast<int>(size)};
+  for (int stage = 0; stage < phase.layout.pipeline_parallel_size; ++stage)
+    phase.partition.push_back({stage, stage + 1});
+  for (const std::vector<int>& ranks : groups)
+    phase.layout.placement.insert(phase.layout.placement.end(), ranks.begin(), ranks.end());
+  ActiveGroups formed = bench.communicator.form(phase);
+  const auto d = static_cast<double>(size);
+  LinkUse use{.what = {},
+              .judges = {},
+              .sizes = {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte},
+              .wire_share = 2 * (d - 1) / d,
+              .transfer = [&](const at::Tensor& tensor) { return time_all_reduce(bench, formed.replicas, tensor); }};
+  for (const std::vector<int>& ranks : groups) {
+    use.what.push_back(fmt::format("all-reduces over ranks {}", fmt::join(ranks, " ")));
+    use.judges.push_back(ranks.front());
+  }
+  return measure(bench, use);
+}
+
+Nanoseconds mebibyte_ns(const Link& link) { return link.latency_ns + transfer_occupancy_ns(link, kMebibyte); }
+
+/// Of every two nodes that are connected so much better than the two that are worst off that it cannot be chance, and
+/// of those two the messages.
+struct MeasuredPairs {
+  std::vector<NodePair> better;
+  Link worst;
 };
 
-Link measure_messages(const Bench& bench, std::pair<int, int> ranks) {
-  return measure_link(bench.communicator, bench.options, bench.quick,
-                      {.what = fmt::format("messages between ranks {} and {}", ranks.first, ranks.second),
-                       .sizes = {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte},
-                       .wire_share = 1,
-                       .judge = ranks.first,
-                       .transfer = [&](const at::Tensor& tensor) {
-                         return time_message(bench.communicator, bench.device, tensor, ranks);
-                       }});
-}
-
-/// Over these ranks, at least two.
-Link measure_all_reduces(const Bench& bench, const std::vector<int>& ranks) {
-  Phase phase;
-  phase.layout = {.data_parallel_size = static_cast<int>(ranks.size()), .placement = ranks};
-  phase.partition = {{0, 1}};
-  ActiveGroups groups = bench.communicator.form(phase);
-  const double d = static_cast<double>(ranks.size());
-  return measure_link(bench.communicator, bench.options, bench.quick,
-                      {.what = fmt::format("all-reduces over {} ranks", ranks.size()),
-                       .sizes = {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte},
-                       .wire_share = 2 * (d - 1) / d,
-                       .judge = ranks.front(),
-                       .transfer = [&](const at::Tensor& tensor) {
-                         return time_all_reduce(bench.communicator, groups.replicas, bench.device, tensor);
-                       }});
-}
-
-/// Of every two nodes' first ranks, the link that is slower for a mebibyte than all others.
-Link measure_slowest_messages(const Bench& bench, const std::vector<int>& first_ranks) {
-  std::vector<Link> links;
-  for (std::size_t one = 0; one < first_ranks.size(); ++one)
-    for (std::size_t other = one + 1; other < first_ranks.size(); ++other)
-      links.push_back(measure_messages(bench, {first_ranks[one], first_ranks[other]}));
-  return *std::max_element(links.begin(), links.end(), [](const Link& a, const Link& b) {
-    return a.latency_ns + transfer_occupancy_ns(a, kMebibyte) < b.latency_ns + transfer_occupancy_ns(b, kMebibyte);
+/// By messages of a mebibyte between the nodes' first ranks. Sums are measured over the better pairs alone.
+MeasuredPairs measure_pairs(const Bench& bench, const std::vector<int>& first_ranks) {
+  constexpr double kBetter = 0.75;  // of the time
+  const auto rounds = rounds_of_pairs(static_cast<int>(first_ranks.size()));
+  const auto ranks_of = [&](const RankPair& nodes) {
+    return RankPair{first_ranks[nodes.first], first_ranks[nodes.second]};
+  };
+  std::map<RankPair, LinkClass> measured;
+  for (const auto& round : rounds) {
+    std::vector<RankPair> pairs;
+    for (const RankPair& nodes : round) pairs.push_back(ranks_of(nodes));
+    const std::vector<Link> links = measure_messages(bench, pairs);
+    for (std::size_t i = 0; i < round.size(); ++i) measured[round[i]].point_to_point = links[i];
+  }
+  const auto mebibyte_of = [](const auto& pair) { return mebibyte_ns(pair.second.point_to_point); };
+  MeasuredPairs result;
+  result.worst = std::ranges::max_element(measured, {}, mebibyte_of)->second.point_to_point;
+  std::erase_if(measured, [&](const auto& pair) {
+    return static_cast<double>(mebibyte_of(pair)) > kBetter * static_cast<double>(mebibyte_ns(result.worst));
   });
+  for (const auto& round : rounds) {
+    std::vector<std::vector<int>> groups;
+    std::vector<RankPair> better;
+    for (const RankPair& nodes : round) {
+      if (!measured.contains(nodes)) continue;
+      better.push_back(nodes);
+      groups.push_back({ranks_of(nodes).first, ranks_of(nodes).second});
+    }
+    if (better.empty()) continue;
+    const std::vector<Link> links = measure_all_reduces(bench, groups);
+    for (std::size_t i = 0; i < better.size(); ++i) measured[better[i]].collective = links[i];
+  }
+  for (const auto& [nodes, links] : measured) result.better.push_back({nodes.first, nodes.second, links});
+  return result;
 }
 
 }  // namespace
@@ -155,18 +232,22 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
                               : fmt::format("{} ranks on {} hosts", communicator.world_size(), first_ranks.size()),
                   .devices = {},
                   .intra_node = {},
-                  .inter_node = {}};
+                  .inter_node = {},
+                  .node_pairs = {}};
   for (const int node : nodes)
     cluster.devices.push_back({.type = device.type(), .node = node, .memory_limit_bytes = memory_limit_bytes});
   const Bench bench{communicator, device, options, quick};
   const auto several = std::find_if(ranks_of_nodes.begin(), ranks_of_nodes.end(),
                                     [](const std::vector<int>& ranks) { return ranks.size() > 1; });
   if (several != ranks_of_nodes.end())
-    cluster.intra_node = {.point_to_point = measure_messages(bench, {several->at(0), several->at(1)}),
-                          .collective = measure_all_reduces(bench, *several)};
-  if (first_ranks.size() > 1)
-    cluster.inter_node = {.point_to_point = measure_slowest_messages(bench, first_ranks),
-                          .collective = measure_all_reduces(bench, first_ranks)};
+    cluster.intra_node = {.point_to_point = measure_messages(bench, {{several->at(0), several->at(1)}}).front(),
+                          .collective = measure_all_reduces(bench, {*several}).front()};
+  if (first_ranks.size() > 1) {
+    MeasuredPairs pairs = measure_pairs(bench, first_ranks);
+    cluster.node_pairs = std::move(pairs.better);
+    cluster.inter_node = {.point_to_point = pairs.worst,
+                          .collective = measure_all_reduces(bench, {first_ranks}).front()};
+  }
   if (first_ranks.size() == 1) cluster.inter_node = cluster.intra_node;
   if (several == ranks_of_nodes.end()) cluster.intra_node = cluster.inter_node;
   return cluster;

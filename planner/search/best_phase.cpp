@@ -10,6 +10,7 @@
 
 #include "plan/memory.h"
 #include "plan/stages.h"
+#include "planner/search/best_placement.h"
 #include "planner/search/candidate.h"
 #include "planner/search/choices.h"
 #include "planner/search/shifted_cuts.h"
@@ -329,12 +330,12 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache) {
   LayerCosts costs(problem.profile, problem.options.dtype);
-  PhaseSearchResult result = search_phase(problem,
-                                          {.pipeline_parallel_size = pipeline_parallel_size,
-                                           .first_trainable_layer = first_trainable_layer,
-                                           .cache = cache,
-                                           .recompute = {problem.options.recompute}},
-                                          costs);
+  PhaseSearchResult result = search_placements(problem,
+                                               {.pipeline_parallel_size = pipeline_parallel_size,
+                                                .first_trainable_layer = first_trainable_layer,
+                                                .cache = cache,
+                                                .recompute = {problem.options.recompute}},
+                                               costs);
   if (result.best) return *std::move(result.best);
   return Infeasible{std::move(result.reason), result.missing_bytes > 0};
 }

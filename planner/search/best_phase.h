@@ -52,8 +52,9 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 /// micro-batches over all stages). At least as fast as every candidate, but not exact over all partitions: on 1,000
 /// random models of 4 and 6 layers on 1, 2 and 4 ranks the best of its lengths was the best of all layouts and
 /// partitions every time. Candidates whose micro-batch size was not measured are left out; if that is every one, throws
-/// what cost_of throws. The published greedy partition is taken as it is. Infeasible names what the smallest
-/// micro-batches lack, or the empty stage that the greedy partitioner left.
+/// what cost_of throws. Where nodes are unequally connected, search_placements says of which placements. The published
+/// greedy partition is taken as it is. Infeasible names what the smallest micro-batches lack, or the empty stage that
+/// the greedy partitioner left.
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache = {});
 

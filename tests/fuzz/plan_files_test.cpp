@@ -30,7 +30,8 @@ TEST(Fuzz, Profiles) {
 }
 
 TEST(Fuzz, Clusters) {
-  Cluster cluster{.name = "c", .devices = {{}, {.memory_limit_bytes = 1 << 20}}};
+  Cluster cluster{.name = "c", .devices = {{}, {.node = 1, .memory_limit_bytes = 1 << 20}}};
+  cluster.node_pairs = {{0, 1, {}}};
   fuzz(to_json(cluster), [](const std::string& text) {
     const Cluster read = cluster_from_json(text, "cluster.json");
     if (cluster_from_json(to_json(read), "again") != read)

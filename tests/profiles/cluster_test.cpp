@@ -1,5 +1,7 @@
 #include "profiles/cluster.h"
 
+#include <utility>
+
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -31,6 +33,59 @@ TEST(Cluster, LinksAreOfTheClassOfTheirNodes) {
   EXPECT_EQ(link_between(cluster, 0, 1), cluster.intra_node);
   EXPECT_EQ(link_between(cluster, 1, 2), cluster.inter_node);
   EXPECT_EQ(link_between(cluster, 2, 3), cluster.intra_node);
+}
+
+/// One rank on each of four nodes: 0 1 and 2 3 are joined by 1 GB/s, all others by 100 MB/s.
+Cluster two_islands() {
+  Cluster cluster = two_nodes();
+  for (int rank = 0; rank < 4; ++rank) cluster.devices[rank].node = rank;
+  cluster.node_pairs = {{.node = 0, .other_node = 1, .links = cluster.intra_node},
+                        {.node = 2, .other_node = 3, .links = cluster.intra_node}};
+  return cluster;
+}
+
+TEST(Cluster, LinksAreThoseOfThePairOfNodes) {
+  const Cluster cluster = two_islands();
+  EXPECT_EQ(link_between(cluster, 0, 1), cluster.intra_node);
+  EXPECT_EQ(link_between(cluster, 3, 2), cluster.intra_node) << "either way";
+  for (const int other : {2, 3}) EXPECT_EQ(link_between(cluster, 0, other), cluster.inter_node);
+}
+
+TEST(Cluster, PairsAreUnequalIfTwoOfTheNodesThereAreConnectedOtherwise) {
+  Cluster cluster = two_islands();
+  EXPECT_TRUE(has_unequal_pairs(cluster));
+  cluster.devices.resize(2);
+  EXPECT_FALSE(has_unequal_pairs(cluster)) << "one pair alone";
+  cluster = two_islands();
+  for (NodePair& pair : cluster.node_pairs) pair.links = cluster.inter_node;
+  cluster.node_pairs[0].links.point_to_point.measured_bandwidth = {1, 2};
+  EXPECT_FALSE(has_unequal_pairs(cluster)) << "what no prediction depends on";
+  EXPECT_FALSE(has_unequal_pairs(two_nodes()));
+}
+
+TEST(Cluster, PairsSurviveTheirFileInAnyOrder) {
+  const Cluster cluster = two_islands();
+  EXPECT_EQ(cluster_from_json(to_json(cluster), "c.json"), cluster);
+  Cluster turned = cluster;
+  std::swap(turned.node_pairs[0], turned.node_pairs[1]);
+  std::swap(turned.node_pairs[0].node, turned.node_pairs[0].other_node);
+  EXPECT_EQ(cluster_from_json(to_json(turned), "c.json"), cluster);
+  EXPECT_THAT(to_json(cluster), testing::HasSubstr("\"version\": 2")) << "an older reader knows no pairs";
+  EXPECT_THAT(to_json(two_nodes()), testing::HasSubstr("\"version\": 1"));
+}
+
+TEST(Cluster, APairIsOfTwoNodesThatAreThereAndStandsOnce) {
+  const auto message = [](auto edit) {
+    Cluster cluster = two_islands();
+    edit(cluster.node_pairs[1]);
+    return message_of([&] { cluster_from_json(to_json(cluster), "c.json"); });
+  };
+  EXPECT_EQ(message([](NodePair& pair) { pair.other_node = 7; }),
+            "c.json: node_pairs[1].other_node: must be the node of a device, is 7");
+  EXPECT_EQ(message([](NodePair& pair) { pair.node = 3; }),
+            "c.json: node_pairs[1]: must be two nodes (within one the links are intra_node), is 3 twice");
+  EXPECT_EQ(message([](NodePair& pair) { pair.node = 1, pair.other_node = 0; }),
+            "c.json: node_pairs[1]: must be of nodes that are no pair before, is 0 and 1");
 }
 
 TEST(Cluster, ATransferOccupiesItsLinkForBytesOverBandwidthRoundedUp) {

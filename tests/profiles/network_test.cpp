@@ -1,5 +1,6 @@
 // Oracle: closed forms, worked by hand.
 #include <map>
+#include <utility>
 
 #include "tests/plan/examples.h"
 
@@ -62,6 +63,45 @@ TEST(Network, AlgorithmsTakeTheirClosedForms) {
   cluster.communication.all_reduce = "fastest";
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 6'812'000);
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // small: the tree
+}
+
+/// Two fast islands, of nodes 10 11 and of nodes 12 13: 5 GB/s and 2 us.
+Cluster islands() {
+  Cluster cluster = pairs(4);
+  const LinkClass fast = {.point_to_point = {2'000, 5 * kGigabyte}, .collective = {2'000, 5 * kGigabyte}};
+  cluster.node_pairs = {{10, 11, fast}, {12, 13, fast}};
+  return cluster;
+}
+
+TEST(Network, ARingIsAsSlowAsTheSlowestPairOfItsNodes) {
+  Cluster cluster = islands();
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, 5'000'000), 2'000 + 1'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2, 3}, 5'000'000), 2'000 + 1'500'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {2, 4}, 5'000'000), 10'000 + 5'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 5'000'000), 10'000 + 7'500'000);
+  cluster.node_pairs = {{10, 12, {.point_to_point = {}, .collective = {50'000, kGigabyte / 2}}}};
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 5'000'000), 50'000 + 15'000'000)
+      << "10 and 12 are no neighbours in the order of the ranks";
+}
+
+/// By hand: of 8 MB every one of four ranks sends 4 MB to each other: 0.8 ms in its island, 2 x 4 ms out of it.
+TEST(Network, ADirectAllReduceSendsOverTheLinkOfEveryPair) {
+  Cluster cluster = islands();
+  cluster.communication.all_reduce = "direct";
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8'000'000), 10'000 + 800'000 + 8'000'000);
+  EXPECT_EQ(all_reduce_ns(cluster, {4, 6}, 8'000'000), 2'000 + 1'600'000);
+}
+
+TEST(Network, PairsThatAreAsAllOthersChangeNothing) {
+  Cluster cluster = pairs(4), with_pairs = cluster;
+  for (const auto& [node, other] : {std::pair(10, 11), {10, 13}, {11, 12}})
+    with_pairs.node_pairs.push_back({node, other, cluster.inter_node});
+  for (const char* algorithm : {"ring", "tree", "hierarchical", "direct", "fastest"}) {
+    cluster.communication.all_reduce = with_pairs.communication.all_reduce = algorithm;
+    for (const std::vector<int>& ranks : {std::vector<int>{0, 1}, {0, 2}, {1, 2, 3, 6}, {0, 1, 2, 3, 4, 5, 6, 7}})
+      for (const Bytes bytes : {8, 999'999, 7'654'321})
+        EXPECT_EQ(all_reduce_ns(with_pairs, ranks, bytes, 3), all_reduce_ns(cluster, ranks, bytes, 3)) << algorithm;
+  }
 }
 
 /// By hand: every rank sends 2 x 8 MB / 8 to every other.

@@ -96,6 +96,45 @@ TEST(SharedLinks, ThatAreNeverBusyChangeNothing) {
   }
 }
 
+/// Three stages on three nodes: 0 and 1 are 1 byte per ns and 7 ns apart, 1 and 2 a tenth of that and 70 ns.
+Cluster three_nodes() {
+  Cluster cluster = free_cluster(3);
+  for (int rank = 0; rank < 3; ++rank) cluster.devices[rank].node = rank;
+  cluster.inter_node.point_to_point = {.latency_ns = 7, .bandwidth_bytes_per_second = kByteEachNanosecond};
+  cluster.node_pairs = {
+      {1, 2, {.point_to_point = {.latency_ns = 70, .bandwidth_bytes_per_second = kByteEachNanosecond / 10}}}};
+  return cluster;
+}
+
+Nanoseconds three_stages_ns(const Cluster& cluster, int num_micro_batches) {
+  Phase phase = two_stage_phase(1, num_micro_batches);
+  phase.layout.pipeline_parallel_size = 3;
+  phase.partition = {{0, 1}, {1, 2}, {2, 4}};
+  phase.schedule = "GPipe";
+  return simulated_iteration_ns(phase, {.global_batch_size = num_micro_batches}, hundreds(), cluster);
+}
+
+TEST(UnequalPairs, AMessageTakesTheLinkOfItsTwoNodes) {
+  // One micro-batch passes 100, 100 and 200 ns of forwards, 400, 200 and 100 of backwards, and every link twice.
+  EXPECT_EQ(three_stages_ns(three_nodes(), 1), 1100 + 2 * (40 + 7) + 2 * (400 + 70));
+  // Of four, the first is on the slow link at 100 + 47 + 100 = 247. The last comes to stage 2 at 247 + 4 x 400 + 70
+  // and is through at 2117. The first is back on the link 400 later, the last leaves it 4 x 400 after that.
+  EXPECT_EQ(three_stages_ns(three_nodes(), 4), 2117 + 400 + (4 * 400 + 70) + 200 + 47 + 100);
+}
+
+TEST(UnequalPairs, MovesOfTensorsTakeThemToo) {
+  const Reconfiguration moves{.moves = {{.from_rank = 1, .to_rank = 2, .bytes = 1000}}};
+  EXPECT_EQ(reconfiguration_ns(moves, three_nodes()), 10 * 1000 + 70);
+}
+
+TEST(UnequalPairs, ThatAreEqualChangeNothing) {
+  Cluster cluster = three_nodes();
+  cluster.node_pairs.front().links = cluster.inter_node;
+  Cluster without = cluster;
+  without.node_pairs.clear();
+  for (const int m : {1, 4, 7}) EXPECT_EQ(three_stages_ns(cluster, m), three_stages_ns(without, m));
+}
+
 TEST(GradientReduction, BesideTheLastBackwardLeavesWhatIsLeft) {
   // One stage, two replicas; backward layer by layer from the head: 200 200 200 100 ns (the first has no input
   // gradient); one parameter = 4 bytes each.

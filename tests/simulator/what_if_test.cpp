@@ -54,7 +54,9 @@ TEST(WhatIf, BandwidthsAreScaledOrSet) {
   Cluster cluster;
   cluster.intra_node.point_to_point.bandwidth_bytes_per_second = 1000;
   cluster.inter_node.collective.bandwidth_bytes_per_second = 10;
+  cluster.node_pairs = {{0, 1, cluster.intra_node}};
   scale_bandwidths(cluster, 0.01);
+  EXPECT_EQ(cluster.node_pairs.front().links, cluster.intra_node);
   EXPECT_EQ(cluster.intra_node.point_to_point.bandwidth_bytes_per_second, 10);
   EXPECT_EQ(cluster.inter_node.collective.bandwidth_bytes_per_second, 1) << "0 would be unlimited";
   EXPECT_EQ(cluster.intra_node.collective.bandwidth_bytes_per_second, 0) << "unlimited";

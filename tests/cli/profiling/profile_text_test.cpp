@@ -76,5 +76,13 @@ TEST(ProfileText, ShowsTheLinksThatAnyTwoRanksHave) {
   EXPECT_EQ(shown({0, 0, 1}), std::pair(true, true));
 }
 
+TEST(ProfileText, NamesPairsOfNodesThatAreConnectedOtherwise) {
+  Cluster cluster = test::free_cluster(3);
+  for (int rank = 0; rank < 3; ++rank) cluster.devices[rank].node = rank;
+  cluster.node_pairs = {{1, 2, {.point_to_point = {5'000, 3'000'000'000}, .collective = {}}}};
+  EXPECT_THAT(profile_text(millisecond_profile(), cluster),
+              HasSubstr("but between nodes 1 and 2:\n  messages     latency 5.00 us, bandwidth 3.00 GB/s\n"));
+}
+
 }  // namespace
 }  // namespace frostpipe

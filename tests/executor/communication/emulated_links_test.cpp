@@ -34,6 +34,17 @@ TEST(EmulatedLinks, OneLinkCarriesOneMessageAtATime) {
   EXPECT_EQ(links.arrival_ns(1, 0, 30 * kMillisecond), 31 * kMillisecond) << "which is free again";
 }
 
+TEST(EmulatedLinks, APairOfNodesHasItsOwnLink) {
+  Cluster unequal = cluster();
+  for (int rank = 0; rank < 4; ++rank) unequal.devices[rank].node = rank;
+  unequal.node_pairs = {{0, 2, unequal.intra_node}};
+  EmulatedLinks links(unequal, /*shrink=*/1, /*self=*/0);
+  EXPECT_EQ(links.arrival_ns(1, 1'000'000, 0), 15 * kMillisecond);
+  EXPECT_EQ(links.arrival_ns(2, 1'000'000, 0), 2 * kMillisecond);
+  EXPECT_EQ(links.all_reduce_ns({2, 0}, 1'000'000), 2 * kMillisecond);
+  EXPECT_EQ(links.all_reduce_ns({0, 1, 2}, 3'000'000), 45 * kMillisecond) << "4 MB by the slowest pair";
+}
+
 TEST(EmulatedLinks, AnAllReduceTakesTheClustersTime) {
   const EmulatedLinks links(cluster(), 10, 0);
   EXPECT_EQ(links.all_reduce_ns({1, 0}, 1'000'000), all_reduce_ns(cluster(), {0, 1}, 10'000'000));

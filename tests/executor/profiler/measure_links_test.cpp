@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ RANK_TEST(MeasureLinks, TellsLinksWithinANodeFromThoseBetween, 3) {
   check_link(found.inter_node.point_to_point, cluster.inter_node.point_to_point);
   check_link(found.inter_node.collective, cluster.inter_node.collective);
   CHECK_RANK(found.devices[1].node == 0 && found.devices[2].node == 1, found.name);
+  CHECK_RANK(found.node_pairs.empty(), "one pair");
 }
 
 RANK_TEST(MeasureLinks, NodesOfOneRankHaveLinksBetweenThemAlone, 2) {
@@ -79,6 +81,30 @@ RANK_TEST(MeasureLinks, NodesOfOneRankHaveLinksBetweenThemAlone, 2) {
   check_link(found.inter_node.point_to_point, cluster.inter_node.point_to_point);
   check_link(found.inter_node.collective, cluster.inter_node.collective);
   CHECK_RANK(found.intra_node == found.inter_node, "there is none");
+}
+
+/// Nodes 0 and 1 of three are ten times as well connected as the others; its two ranks are the last node's.
+RANK_TEST(MeasureLinks, ListsThePairsOfNodesThatAreConnectedBetter, 4) {
+  const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  Cluster cluster = slow_cluster(4, {1 * kMillisecond, 4'000'000'000}, {1 * kMillisecond, 4'000'000'000});
+  for (int rank = 0; rank < 4; ++rank) cluster.devices[rank].node = std::min(rank, 2);
+  cluster.inter_node = {.point_to_point = {5 * kMillisecond, 200'000'000},
+                        .collective = {7 * kMillisecond, 300'000'000}};
+  const NodePair better{
+      0, 1, {.point_to_point = {1 * kMillisecond, 2'000'000'000}, .collective = {2 * kMillisecond, 3'000'000'000}}};
+  cluster.node_pairs = {better};
+  communicator->emulate_links(cluster, /*shrink=*/1);
+  const Cluster found =
+      measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true, {0, 1, 2, 2});
+  check_link(found.inter_node.point_to_point, cluster.inter_node.point_to_point);
+  check_link(found.inter_node.collective, cluster.inter_node.collective);
+  CHECK_RANK(found.node_pairs.size() == 1, to_json(found));
+  CHECK_RANK(found.node_pairs[0].node == 0 && found.node_pairs[0].other_node == 1, to_json(found));
+  check_link(found.node_pairs[0].links.point_to_point, better.links.point_to_point);
+  check_link(found.node_pairs[0].links.collective, better.links.collective);
+  for (const std::string& text : communicator->gather(to_json(found)))
+    CHECK_RANK(text == to_json(found), "the same on all ranks");
 }
 
 TEST(MeasureLinks, ARankAloneHasNone) {

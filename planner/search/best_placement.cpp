@@ -1,0 +1,41 @@
+#include "planner/search/best_placement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/search/link_placement.h"
+#include "simulator/simulate.h"
+
+namespace frostpipe {
+
+PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs) {
+  const auto& [profile, cluster, options] = problem;
+  const auto searched = [&](const std::vector<int>& placement, Nanoseconds give_up_above_ns) {
+    PlanOptions placed = options;
+    placed.placement = placement;
+    PhaseSearch limited = search;
+    limited.give_up_above_ns = give_up_above_ns;
+    return search_phase({profile, cluster, placed}, limited, costs);
+  };
+  const auto placements =
+      placements_by_links(cluster, options, options.tensor_parallel_size, search.pipeline_parallel_size);
+  auto next = placements.begin();
+  PhaseSearchResult best;
+  do best = searched(*next++, search.give_up_above_ns);
+  while (!best.best && next != placements.end());
+  std::vector<std::pair<Nanoseconds, std::vector<int>>> others;  // by what that phase would take
+  for (; next != placements.end(); ++next) {
+    Phase phase = *best.best;
+    phase.layout.placement = *next;
+    others.emplace_back(simulated_iteration_ns(phase, step_settings(options), profile, cluster), *next);
+  }
+  std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  others.resize(std::min(others.size(), kMostSearched - 1));
+  for (const auto& [time, placement] : others) {
+    PhaseSearchResult other = searched(placement, best.best->predicted.iteration_ns);
+    if (other.best && other.best->predicted.iteration_ns < best.best->predicted.iteration_ns) best = std::move(other);
+  }
+  return best;
+}
+
+}  // namespace frostpipe
