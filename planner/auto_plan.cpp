@@ -159,7 +159,7 @@ class AutoSearch {
   std::map<std::tuple<Nanoseconds, int, int>, Phase> found_;  // by time, then the shorter pipeline
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
-  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are on several nodes
+  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are apart
 };
 
 AutoSearch searched(const PlanningProblem& problem, bool bound_only) {
