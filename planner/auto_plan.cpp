@@ -214,7 +214,7 @@ Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
     return searched({problem.profile, problem.cluster, any}, /*bound_only=*/true).lower_bound_ns();
   };
   Nanoseconds bound = kNoLimit;
-  if (splits_backward(any.schedule) || asks_for_several_stages_per_rank(any)) bound = least();
+  if (!any.schedule.empty() || asks_for_several_stages_per_rank(any)) bound = least();
   any.schedule.clear();
   any.virtual_stages = 0;
   bound = std::min(bound, least());
