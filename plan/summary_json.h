@@ -20,7 +20,7 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
   archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
   archive("stages", phase.stages, json::at_least(1));
   archive("replicas", phase.replicas, json::at_least(1));
-  archive("tensor_ranks", phase.tensor_ranks, json::MayBeMissing{});
+  archive("tensor_ranks", phase.tensor_ranks, json::MayBeMissing{json::at_least(1)});
   archive("num_micro_batches", phase.num_micro_batches, json::at_least(1));
   archive("schedule", phase.schedule);
   archive("partition", phase.partition);

@@ -167,7 +167,7 @@ class AutoSearch {
   Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
-  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are on several nodes
+  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are apart
 };
 
 AutoSearch searched(const PlanningProblem& problem, bool bound_only) {
@@ -222,7 +222,7 @@ Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
     return searched({problem.profile, problem.cluster, any}, /*bound_only=*/true).lower_bound_ns();
   };
   Nanoseconds bound = kNoLimit;
-  if (splits_backward(any.schedule) || asks_for_several_stages_per_rank(any)) bound = least();
+  if (!any.schedule.empty() || asks_for_several_stages_per_rank(any)) bound = least();
   any.schedule.clear();
   any.virtual_stages = 0;
   bound = std::min(bound, least());

@@ -33,6 +33,16 @@ bool have_one_type(const Cluster& cluster, int size, int devices) {
   return true;
 }
 
+/// Tensor ranks that are apart.
+std::string what_brings_together(const Cluster& cluster, int tensor_parallel_size) {
+  std::map<std::pair<int, std::string>, int> alike;  // devices by node and type
+  for (const Device& device : cluster.devices) ++alike[{device.node, device.type}];
+  const bool may_be_together = std::all_of(
+      alike.begin(), alike.end(), [&](const auto& devices) { return devices.second % tensor_parallel_size == 0; });
+  return may_be_together ? "order the ranks so that devices of a node and type are neighbours"
+                         : "try a size that divides the devices of every node and type";
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
@@ -81,18 +91,24 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
 }
 
 std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout) {
+  const auto device = [&](int rank) -> const Device& { return cluster.devices.at(rank); };
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
     for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
       const std::vector<int> ranks = tensor_ranks_of(layout, pipeline_rank, replica);
-      const auto node_of = [&](int rank) { return cluster.devices.at(rank).node; };
-      const auto apart =
-          std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks.front()); });
-      if (apart == ranks.end()) continue;
-      return fmt::format(
-          "t = {}: tensor ranks that share layers out would be on different nodes (rank {} on {}, rank {} on {}); try "
-          "a "
-          "size that divides the devices of every node",
-          layout.tensor_parallel_size, ranks.front(), node_of(ranks.front()), *apart, node_of(*apart));
+      const int first = ranks.front();
+      for (const int rank : ranks) {
+        std::string difference;
+        if (device(rank).node != device(first).node)
+          difference = fmt::format("different nodes (rank {} on {}, rank {} on {})", first, device(first).node, rank,
+                                   device(rank).node);
+        else if (device(rank).type != device(first).type)
+          difference = fmt::format("devices of different types (rank {} on {}, rank {} on {})", first,
+                                   device(first).type, rank, device(rank).type);
+        if (!difference.empty())
+          return fmt::format("t = {}: tensor ranks that share layers out would be on {}; {}",
+                             layout.tensor_parallel_size, difference,
+                             what_brings_together(cluster, layout.tensor_parallel_size));
+      }
     }
   return {};
 }

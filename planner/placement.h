@@ -19,7 +19,7 @@ constexpr std::size_t kMostOrders = 128;
 
 /// "t = 4: tensor ranks that share layers out would be on different nodes (rank 4 on 0, rank 6 on 1); ...": the first
 /// of them, and what to try; empty where those of each replica's stage are of one node, whose links their sums are
-/// priced by.
+/// priced by, and of one type, whose measurements their layers are.
 std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout);
 
 }  // namespace frostpipe

@@ -20,7 +20,7 @@ namespace {
 void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
   const int num_devices = static_cast<int>(cluster.devices.size());
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : replicas_of(layout, pipeline_rank)) {
+    for (const int rank : all_ranks_of(layout, pipeline_rank)) {
       if (rank < num_devices) continue;
       throw InvalidInput("cluster " + cluster.name,
                          "must have a device for each rank of the layout, has " + std::to_string(num_devices),
@@ -148,16 +148,21 @@ class ProfileCostModel::Prices {
     return reductions;
   }
 
-  /// Of all ranks that have something to train.
+  /// Of all ranks that have something to train; those meet that stand for their tensor ranks. No ranks where one meets
+  /// its own tensor ranks alone, and no time where there is nobody else.
   Segment gradient_norm() const {
-    std::vector<int> training;
+    std::vector<int> training, meeting;
     const std::vector<bool> trains = frostpipe::trains(phase_);
     for (int pipeline_rank = 0; pipeline_rank < layout_.pipeline_parallel_size; ++pipeline_rank) {
       if (!trains[pipeline_rank]) continue;
-      const std::vector<int> ranks = replicas_of(layout_, pipeline_rank);
-      training.insert(training.end(), ranks.begin(), ranks.end());
+      const std::vector<int> all = all_ranks_of(layout_, pipeline_rank), first = replicas_of(layout_, pipeline_rank);
+      training.insert(training.end(), all.begin(), all.end());
+      meeting.insert(meeting.end(), first.begin(), first.end());
     }
-    return all_reduce_segment(cluster_, std::move(training), /*bytes=*/8, /*side_by_side=*/1);
+    Segment norm = all_reduce_segment(cluster_, std::move(training), /*bytes=*/8, /*side_by_side=*/1);
+    std::sort(meeting.begin(), meeting.end());
+    norm.collective_ranks = meeting.size() > 1 ? std::move(meeting) : std::vector<int>();
+    return norm;
   }
 
  private:
@@ -293,7 +298,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipe
       return segments;
     }
     case ActionKind::optimizer_step:
-      if (gradient_norm_.collective_ranks.size() < 2 || !meets_for_norm_.at(action.stage))
+      if (gradient_norm_ == Segment() || !meets_for_norm_.at(action.stage))
         return {compute(rank_cost(action.stage, replica).update_ns)};
       return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};
     default:

@@ -115,28 +115,6 @@ std::vector<std::pair<std::string, SocketAddress>> interface_addresses() {
   return all;
 }
 
-/// An address of the kind that the master has comes first.
-std::string address_of_interface(const std::string& interface, int family) {
-  const Resolved number = resolve(interface, 0, AI_NUMERICHOST);
-  if (!number.addresses.empty()) {
-    const SocketAddress& address = number.addresses.front();
-    const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (bind(socket.number(), address.get(), address.size) == 0) return interface;
-  }
-  std::string other, known;
-  for (const auto& [name, address] : interface_addresses()) {
-    const std::string text = in_numbers(address);
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", name, text);
-    if (name != interface) continue;
-    if (address.storage.ss_family == family) return text;
-    if (other.empty()) other = text;
-  }
-  if (!other.empty()) return other;
-  throw InvalidInput("--interface (or GLOO_SOCKET_IFNAME)",
-                     fmt::format("must be an interface of host {} or an address of it: {}", host_name(), known),
-                     interface);
-}
-
 /// The address that this host sends from on the way to there; "" if there is no way.
 std::string near_end_of_route(const SocketAddress& far_end) {
   if (is_loopback(far_end)) return in_numbers(far_end);
@@ -153,11 +131,49 @@ bool may_mean_loopback(const std::string& master_address) {
   return master_address == "localhost" || !resolve(master_address, 0, AI_NUMERICHOST).addresses.empty();
 }
 
+[[noreturn]] void refuse_master(const RankEnvironment& self, const std::string& reason) {
+  throw RuntimeFailure(fmt::format(
+      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host, in numbers, that this host "
+      "knows a way to",
+      self.rank, host_name(), self.master_address, reason));
+}
+
+/// Has addresses.
+Resolved known_master(const RankEnvironment& self, const ConnectLimits& limits) {
+  Resolved master = resolve_in_time(self.master_address, self.master_port, limits);
+  if (master.addresses.empty()) refuse_master(self, fmt::format("is not known here ({})", master.failure));
+  return master;
+}
+
+/// Of a name: an address of the kind that the master has comes first.
+std::string address_of_interface(const RankEnvironment& self, const ConnectLimits& limits) {
+  const std::string& interface = self.interface;
+  const Resolved number = resolve(interface, 0, AI_NUMERICHOST);
+  if (!number.addresses.empty()) {
+    const SocketAddress& address = number.addresses.front();
+    const Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(socket.number(), address.get(), address.size) == 0) return interface;
+  }
+  const int family = self.is_on_one_host ? AF_INET : known_master(self, limits).addresses.front().storage.ss_family;
+  std::string other, known;
+  for (const auto& [name, address] : interface_addresses()) {
+    const std::string text = in_numbers(address);
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", name, text);
+    if (name != interface) continue;
+    if (address.storage.ss_family == family) return text;
+    if (other.empty()) other = text;
+  }
+  if (!other.empty()) return other;
+  throw InvalidInput("--interface (or GLOO_SOCKET_IFNAME)",
+                     fmt::format("must be an interface of host {} or an address of it: {}", host_name(), known),
+                     interface);
+}
+
 /// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
 std::string address_towards_master(const RankEnvironment& self, const ConnectLimits& limits) {
-  const Resolved master = resolve_in_time(self.master_address, self.master_port, limits);
+  const Resolved master = known_master(self, limits);
   const bool any_will_do = may_mean_loopback(self.master_address);
-  std::string reason = fmt::format("is not known here ({})", master.failure);
+  std::string reason;
   for (const SocketAddress& address : master.addresses) {
     if (is_loopback(address) && !any_will_do) {
       reason = fmt::format("is {} here (see /etc/hosts), where no other host finds this one", in_numbers(address));
@@ -167,10 +183,7 @@ std::string address_towards_master(const RankEnvironment& self, const ConnectLim
     if (!own.empty()) return own;
     reason = "is nowhere on this network";
   }
-  throw RuntimeFailure(fmt::format(
-      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host, in numbers, that this host "
-      "knows a way to",
-      self.rank, host_name(), self.master_address, reason));
+  refuse_master(self, reason);
 }
 
 /// What came of trying all addresses of a host once.
@@ -227,10 +240,8 @@ std::string seconds_of(std::chrono::milliseconds time) {
 }  // namespace
 
 std::string own_address(const RankEnvironment& self, const ConnectLimits& limits) {
-  if (self.interface.empty()) return self.is_on_one_host ? kLoopback : address_towards_master(self, limits);
-  const Resolved master = resolve(self.master_address, self.master_port);
-  return address_of_interface(self.interface,
-                              master.addresses.empty() ? AF_INET : master.addresses.front().storage.ss_family);
+  if (!self.interface.empty()) return address_of_interface(self, limits);
+  return self.is_on_one_host ? kLoopback : address_towards_master(self, limits);
 }
 
 std::string store_address(const RankEnvironment& self) {

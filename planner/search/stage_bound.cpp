@@ -189,10 +189,10 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
                      static_cast<double>(parameters_bytes_.back())
                : 0.0);
   }
-  if (num_ranks(layout) / layout.tensor_parallel_size > 1 && first_trainable_layer_ == 0) {
+  if (num_ranks(layout) > 1 && first_trainable_layer_ == 0) {
     std::vector<int> ranks;
     for (int k = 0; k < pipeline_ranks_; ++k)
-      for (const int rank : replicas_of(layout, k)) ranks.push_back(rank);
+      for (const int rank : all_ranks_of(layout, k)) ranks.push_back(rank);
     std::sort(ranks.begin(), ranks.end());
     norm_ns_ = all_reduce_ns(cluster, ranks, 8);
   }

@@ -81,6 +81,7 @@ RunSummary example_run() {
   PhaseSummary phase;
   phase.partition = "[0,5) [5,14)";
   phase.schedule = "GPipe";
+  phase.tensor_ranks = 2;
   phase.frozen_blocks = 3;
   phase.first_trainable_layer = 7;
   phase.measured_iteration_ns = 90;
@@ -196,6 +197,8 @@ TEST(RunSummary, BadFieldsAreNamed) {
             "r.json: seed: must be >= 0, is -1");
   EXPECT_EQ(error_of(with(good, "\"samples_per_second\": 0.3", "\"samples_per_second\": -0.3")).substr(0, 44),
             "r.json: samples_per_second: must be >= 0, is");
+  EXPECT_EQ(error_of(with(good, "\"tensor_ranks\": 2", "\"tensor_ranks\": 0")),
+            "r.json: phases[0].tensor_ranks: must be >= 1, is 0");
 }
 
 }  // namespace

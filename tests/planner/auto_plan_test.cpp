@@ -301,6 +301,21 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
   for (const std::string& schedule : plan_schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
 }
 
+// Two samples through two stages that one rank has no memory for: forwards of the next iteration fill the bubble.
+TEST(IterationLowerBound, IsOfTheScheduleThatIsAskedForToo) {
+  const Profile profile = test::synthetic_profile(  // 9600 bytes, 2BW's half 6000
+      2, {{.forward_ns = 100, .input_gradient_ns = 1, .weight_gradient_ns = 1, .parameter_count = 100}});
+  const Cluster cluster = test::free_cluster(2, 9000);
+  PlanOptions options = options_for(2);
+  options.method = PlanMethod::static_pipeline;
+  const Nanoseconds bound_of_any = iteration_lower_bound_ns({profile, cluster, options});
+  options.schedule = "PipeDream-2BW";
+  const PlanningProblem problem{profile, cluster, options};
+  const TrainingPlan plan = std::get<TrainingPlan>(make_plan(problem));
+  EXPECT_LT(plan.phases.front().predicted.iteration_ns, bound_of_any);
+  EXPECT_LE(iteration_lower_bound_ns(problem), plan.phases.front().predicted.iteration_ns);
+}
+
 TEST(AutoPlan, OneDeviceReachesItsBound) {
   // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no
   // input gradient.

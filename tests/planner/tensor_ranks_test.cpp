@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
@@ -48,28 +50,55 @@ TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
   EXPECT_EQ(pairs.reason(), "feasible");
   pairs.options.placement = {0, 2, 1, 3};
   EXPECT_EQ(pairs.reason(),
-            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); try a "
-            "size that divides the devices of every node");
+            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); order "
+            "the ranks so that devices of a node and type are neighbours");
   pairs.options.placement.clear();
   pairs.cluster.devices[2].node = 0;
-  EXPECT_THAT(pairs.reason(), HasSubstr("(rank 2 on 0, rank 3 on 1)"));
+  EXPECT_THAT(pairs.reason(), HasSubstr("(rank 2 on 0, rank 3 on 1); try a size that divides the devices of every"));
+}
+
+/// The same figures for another type of device.
+void measure_on(Profile& profile, const std::string& type) {
+  const std::size_t measured = profile.measurements.size(), updated = profile.updates.size();
+  for (std::size_t i = 0; i < measured; ++i) {
+    profile.measurements.push_back(profile.measurements[i]);
+    profile.measurements.back().key.device_type = type;
+  }
+  for (std::size_t i = 0; i < updated; ++i) {
+    profile.updates.push_back(profile.updates[i]);
+    profile.updates.back().device_type = type;
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+}
+
+// A group would be priced as its first device. Oracle: types by hand.
+TEST(MakePlan, NamesTensorRanksThatAreOfDifferentTypes) {
+  PairsOfTensorRanks pairs;
+  measure_on(pairs.profile, "other");
+  pairs.options.pipeline_parallel_size = 2;
+  pairs.cluster.devices[2].type = pairs.cluster.devices[3].type = "other";
+  EXPECT_EQ(pairs.reason(), "feasible");
+  std::swap(pairs.cluster.devices[1].type, pairs.cluster.devices[2].type);
+  EXPECT_EQ(pairs.reason(),
+            "t = 2: tensor ranks that share layers out would be on devices of different types (rank 0 on cpu, rank 1 "
+            "on other); order the ranks so that devices of a node and type are neighbours");
+  pairs.cluster.devices[0].type = "other";
+  EXPECT_THAT(pairs.reason(), HasSubstr("(rank 2 on cpu, rank 3 on other); try a size that divides"));
+  pairs.options.method = PlanMethod::automatic;
+  pairs.options.any_tensor_parallel_size = false;
+  pairs.cluster.devices[0].type = "cpu";
+  pairs.options.pipeline_parallel_size = 1;  // both types together are its one stage
+  const auto made = make_auto_plan({pairs.profile, pairs.cluster, pairs.options});
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(made));
+  EXPECT_THAT(std::get<Infeasible>(made).reason, HasSubstr("(rank 0 on cpu, rank 1 on other)"));
 }
 
 // Oracle: two types that take turns, of which only 0 2 and 1 3 are alike; and nodes that set these apart.
 TEST(AutoPlan, GivesTensorRanksDevicesOfOneType) {
   Profile profile = two_blocks();
-  const std::size_t measured = profile.measurements.size(), updated = profile.updates.size();
   for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
-  for (std::size_t i = 0; i < measured; ++i) {
-    profile.measurements.push_back(profile.measurements[i]);
-    profile.measurements.back().key.device_type = "other";
-  }
-  for (std::size_t i = 0; i < updated; ++i) {
-    profile.updates.push_back(profile.updates[i]);
-    profile.updates.back().device_type = "other";
-  }
-  std::sort(profile.measurements.begin(), profile.measurements.end(),
-            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+  measure_on(profile, "other");
   Cluster cluster = free_cluster(4);
   cluster.devices[1].type = cluster.devices[3].type = "other";
   PlanOptions options = options_for(PlanMethod::automatic);
@@ -80,7 +109,9 @@ TEST(AutoPlan, GivesTensorRanksDevicesOfOneType) {
   EXPECT_THAT(std::get<AutoPlan>(made).plan.phases.front().layout.placement,
               testing::AnyOf(testing::ElementsAre(0, 2, 1, 3), testing::ElementsAre(1, 3, 0, 2)));
   cluster.devices[2].node = cluster.devices[3].node = 1;
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(make_auto_plan({profile, cluster, options})));
+  const auto none = make_auto_plan({profile, cluster, options});
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+  EXPECT_THAT(std::get<Infeasible>(none).reason, HasSubstr("; try a size that divides the devices of every node and"));
 }
 
 }  // namespace

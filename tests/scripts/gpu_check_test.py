@@ -60,21 +60,24 @@ class GpuCheckTest(FakeToolTest):
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
         self.assertEqual(broken["status"], "failed")
-        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken \(work/logs/001\.err\)")
+        self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken "
+                                         r"\(gpu-check-work/logs/001\.err\)")
         self.assertEqual(checks["training resumes from a checkpoint"]["status"], "failed")  # there is none
         self.assertEqual(checks["steps by CUDA graphs"]["status"], "skipped")
         for name in checks:
             self.assertIn(name, text)
 
     def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
-        own = self.folder / "out" / "work"
-        own.mkdir(parents=True)
-        for path in (own / "gpt2-two.plan.json", self.folder / "out/notes.txt"):
+        own = self.folder / "out/gpu-check-work"
+        others = [self.folder / "out" / name for name in ("notes.txt", "work/notes.txt", "logs/notes.txt")]
+        for path in (own / "gpt2-two.plan.json", *others):
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}")
         self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
         self.assertFalse((own / "gpt2-two.plan.json").exists())
         self.assertTrue((own / "logs/001.err").exists())
-        self.assertTrue((self.folder / "out/notes.txt").exists())
+        for path in others:
+            self.assertTrue(path.exists(), path)
 
     def test_a_test_program_that_lists_no_tests_is_a_failure(self):
         listing = "#!/bin/sh\necho '%s.'; echo '  IsThere'\n"

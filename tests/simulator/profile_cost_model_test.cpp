@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -213,6 +214,27 @@ TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
   const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(frozen.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
               ElementsAre(Segment{all_reduce_ns(cluster, {2, 3}, 8), {2, 3}}, Segment{40000, {}}));
+}
+
+// Tensor rank 0 stands for the others, whose sums are over all of them.
+TEST(ProfileCostModel, TensorRanksMeetForTheNormToo) {
+  Profile profile = digits();
+  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+  Cluster cluster = free_cluster(4);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  cluster.inter_node.collective = {.latency_ns = 70, .bandwidth_bytes_per_second = 1'000'000'000};
+  const auto step_of = [&](const Partition& partition, int replicas, int stage) {
+    Phase phase = frozen_phase_of(partition, replicas, 1, 0);
+    phase.layout.tensor_parallel_size = 2;
+    const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
+    return costs.segments(parse_action(fmt::format("{}OPTIMIZER_STEP", stage), "test"), stage, 0);
+  };
+  // Updates are halves: of 100000 in all, and of 70000.
+  const Nanoseconds within = all_reduce_ns(cluster, {0, 1}, 8), over_all = all_reduce_ns(cluster, {0, 1, 2, 3}, 8);
+  EXPECT_THAT(step_of({{0, 4}}, 1, 0), ElementsAre(Segment{within, {}}, Segment{50000, {}}));
+  EXPECT_THAT(step_of({{0, 4}}, 2, 0), ElementsAre(Segment{over_all, {0, 2}}, Segment{50000, {}}));
+  EXPECT_THAT(step_of({{0, 2}, {2, 4}}, 1, 1), ElementsAre(Segment{over_all, {0, 2}}, Segment{35000, {}}));
 }
 
 // One layer per stage: stages 0 and 2 on rank 0, which is alone on node 0, and 1 and 3 on rank 1.

@@ -76,6 +76,20 @@ TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
               HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
 }
 
+// Which of an interface's addresses is meant follows from the master's; of a job of one host, and of an address, not.
+TEST(OwnAddress, ANamedInterfaceNeedsAKnownMaster) {
+  RankEnvironment self{.rank = 3, .master_address = "no-such-host.invalid", .interface = "lo"};
+  const Clock::time_point begin = Clock::now();
+  EXPECT_THAT(failure_of([&] { own_address(self, kShort); }),
+              HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
+  EXPECT_GE(Clock::now() - begin, kShort.unanswered) << "its name may come yet";
+  self.interface = "127.0.0.3";
+  EXPECT_EQ(own_address(self, kShort), "127.0.0.3");
+  self.interface = "lo";
+  self.is_on_one_host = true;
+  EXPECT_EQ(own_address(self, kShort), "127.0.0.1");
+}
+
 TEST(StoreAddress, IsLoopbackInAJobOfOneHost) {
   for (const int rank : {0, 1}) {
     EXPECT_EQ(store_address({.rank = rank, .master_address = "n7", .is_on_one_host = true}), "127.0.0.1");

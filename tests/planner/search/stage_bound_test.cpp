@@ -24,7 +24,6 @@ struct RandomCase {
   Phase phase;
 };
 
-/// With several stages per rank as far as the layers allow.
 /// One that the phase's pipeline ranks, stages and micro-batches allow.
 std::string any_schedule(const Phase& phase, const auto& below) {
   std::vector<std::string> possible;
@@ -41,6 +40,17 @@ std::string any_schedule(const Phase& phase, const auto& below) {
   return possible[below(static_cast<int>(possible.size()))];
 }
 
+/// The devices from somewhere on, tensor ranks together; half of the time over a card that each node's ranks share.
+void put_on_two_nodes(Cluster& cluster, int tensor_ranks, const auto& below) {
+  const int num_devices = static_cast<int>(cluster.devices.size());
+  for (int rank = tensor_ranks * (1 + below(num_devices / tensor_ranks)); rank < num_devices; ++rank)
+    cluster.devices[rank].node = 1;
+  cluster.inter_node.point_to_point = {.latency_ns = below(9000), .bandwidth_bytes_per_second = 300'000'000};
+  cluster.inter_node.collective = {.latency_ns = below(40000), .bandwidth_bytes_per_second = 300'000'000};
+  if (below(2) == 0) cluster.shared_links = {{.name = "card", .nodes = 1, .bandwidth_bytes_per_second = 200'000'000}};
+}
+
+/// With several stages per rank as far as the layers allow.
 RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
   RandomCase made;
@@ -59,15 +69,19 @@ RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
              .split_backward = SplitBackward{1000 + below(9000), 1000 + below(9000), below(3000)}};
   made.profile = test::synthetic_profile(blocks, costs);
   const int v = std::min(virtual_stages, layers), p = 1 + below(std::min(4, layers / v)), d = 1 << below(3);
-  made.cluster = test::free_cluster(p * d, 20000 + below(400000));
+  const int t = 1 + below(2);
+  for (Measurement& one : made.profile.measurements) one.key.tensor_parallel_size = t;
+  made.cluster = test::free_cluster(p * d * t, 20000 + below(400000));
   made.cluster.intra_node.point_to_point = {.latency_ns = below(3000), .bandwidth_bytes_per_second = 1'000'000'000};
   made.cluster.intra_node.collective = {.latency_ns = below(20000), .bandwidth_bytes_per_second = 1'000'000'000};
+  if (below(2) == 0) put_on_two_nodes(made.cluster, t, below);
   made.cluster.communication.all_reduce = std::array{"ring", "fastest", "direct"}[below(3)];
   made.cluster.communication.overlap_gradient_reduction = below(4) == 0;
   made.options.tokens = test::kSyntheticTokens;
   made.options.num_steps = 1;
+  made.options.tensor_parallel_size = t;
   made.options.global_batch_size = d * (1 + below(12)) + below(d);
-  made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d};
+  made.phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = t};
   made.phase.num_micro_batches = 1 + below(made.options.global_batch_size / d);
   if (v > 1) {
     made.phase.virtual_stages = v;
