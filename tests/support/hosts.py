@@ -4,6 +4,8 @@ A host is a process that sleeps in its namespaces: they are gone when it is, and
 cables lead to a switch in a namespace of its own, so that nothing of this is seen outside, and no address other than
 10.77.0.0/16 and 10.78.0.0/16 is used."""
 
+import contextlib
+import ctypes
 import os
 import shutil
 import subprocess
@@ -52,6 +54,17 @@ class Host:
         done = subprocess.run([*self.wrapper, *map(str, command)], capture_output=True, text=True)
         assert done.returncode == 0, f"host {self.name}: {command}: {done.stderr}"
         return done.stdout
+
+    @contextlib.contextmanager
+    def network(self):
+        """This thread's sockets are made on this host meanwhile."""
+        set_network = ctypes.CDLL(None, use_errno=True).setns
+        with open("/proc/thread-self/ns/net") as outside, open(f"/proc/{self.holder.pid}/ns/net") as inside:
+            assert set_network(inside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
+            try:
+                yield
+            finally:
+                assert set_network(outside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
 
     def own_folder(self):
         """From now on the test's folder is this host's own, with a copy of what is in it."""
@@ -110,6 +123,9 @@ class Host:
     def pull_the_cable(self):
         """Nothing is closed: what was connected waits."""
         self.run("ip", "link", "set", CARD, "down")
+
+    def plug_the_cable_in(self):
+        self.run("ip", "link", "set", CARD, "up")
 
 
 def make_hosts(test, count):
