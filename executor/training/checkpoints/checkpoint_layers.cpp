@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "executor/device/memory_meter.h"
@@ -18,16 +19,60 @@ struct Source {
   bool is_offloaded = false;
 };
 
-Source source_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded) {
-  const Phase& phase = session.phase();
-  if (layer < phase.first_trainable_layer) {
-    std::vector<LayerPart> parts = whole_from(offloaded);
-    if (!parts.empty()) return {.parts = parts, .writer = parts.front().rank, .is_offloaded = true};
+/// Of the layer's offloaded moments: in each place that has them whole, else wherever their parts are.
+std::vector<Source> offloaded_sources(const std::vector<LayerPart>& offloaded, const std::vector<int>& places) {
+  std::map<int, std::vector<LayerPart>> by_place;
+  for (const LayerPart& part : offloaded) by_place[places[part.rank]].push_back(part);
+  std::vector<Source> sources;
+  const auto add_whole = [&](const std::vector<LayerPart>& held) {
+    std::vector<LayerPart> parts = whole_from(held);
+    if (!parts.empty()) sources.push_back({.parts = parts, .writer = parts.front().rank, .is_offloaded = true});
+  };
+  for (const auto& [place, parts] : by_place) add_whole(parts);
+  if (sources.empty()) add_whole(offloaded);
+  return sources;
+}
+
+/// Of each replica the tensor rank that would write the layer says in which place that is.
+std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& places) {
+  const ParallelLayout& layout = session.phase().layout;
+  std::map<int, std::vector<Source>> by_place;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
+    Source source{.parts = session.parts_of(layer, replica)};
+    source.writer = source.parts[layer / layout.data_parallel_size % layout.tensor_parallel_size].rank;
+    by_place[places[source.writer]].push_back(std::move(source));
   }
-  const int d = phase.layout.data_parallel_size, t = phase.layout.tensor_parallel_size;
-  Source source{.parts = session.parts_of(layer, layer % d)};
-  source.writer = source.parts[layer / d % t].rank;
-  return source;
+  std::vector<Source> sources;
+  for (auto& [place, replicas] : by_place) sources.push_back(std::move(replicas[layer % replicas.size()]));
+  return sources;
+}
+
+std::vector<Source> sources_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded,
+                               const std::vector<int>& places) {
+  if (layer < session.phase().first_trainable_layer) {
+    std::vector<Source> sources = offloaded_sources(offloaded, places);
+    if (!sources.empty()) return sources;
+  }
+  return held_sources(layer, session, places);
+}
+
+/// On all ranks that hold a part of it: brings it together on the writer.
+void add_layer(int layer, const Source& source, RankSession& session, Communicator& communicator,
+               LayersToWrite& layers) {
+  std::vector<StoredValues> values =
+      source.is_offloaded ? stored_values(session.offloaded().at(layer)) : stored_values(session.layers().at(layer));
+  const LayerCollection collection{
+      .whole = source.is_offloaded ? session.offloaded().at(layer).whole : session.layers().at(layer).whole,
+      .parts = source.parts,
+      .to_rank = source.writer,
+      .tag = 0,
+      .what = fmt::format("collecting layer {} for a checkpoint", layer)};
+  const UncountedMemory outside_the_device;
+  if (source.parts.size() > 1)
+    for (StoredValues& one : values)
+      one.values = collect(collection, one.values, one.values.scalar_type(), communicator.control_group());
+  if (source.writer == communicator.rank())
+    layers.own.push_back(image_of(layer, values, source.is_offloaded || !session.layers().at(layer).trains()));
 }
 
 }  // namespace
@@ -58,28 +103,17 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
   return parts;
 }
 
-LayersToWrite layers_to_write(RankSession& session, int num_layers, Communicator& communicator) {
+LayersToWrite layers_to_write(RankSession& session, int num_layers, const std::vector<int>& places,
+                              Communicator& communicator) {
   const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
   LayersToWrite layers;
   for (int layer = 0; layer < num_layers; ++layer) {
-    const Source source = source_of(layer, session, offloaded[layer]);
-    layers.writers.push_back(source.writer);
-    const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
-    if (std::ranges::none_of(source.parts, is_own)) continue;
-    std::vector<StoredValues> values =
-        source.is_offloaded ? stored_values(session.offloaded().at(layer)) : stored_values(session.layers().at(layer));
-    const LayerCollection collection{
-        .whole = source.is_offloaded ? session.offloaded().at(layer).whole : session.layers().at(layer).whole,
-        .parts = source.parts,
-        .to_rank = source.writer,
-        .tag = 0,
-        .what = fmt::format("collecting layer {} for a checkpoint", layer)};
-    const UncountedMemory outside_the_device;
-    if (source.parts.size() > 1)
-      for (StoredValues& one : values)
-        one.values = collect(collection, one.values, one.values.scalar_type(), communicator.control_group());
-    if (source.writer == communicator.rank())
-      layers.own.push_back(image_of(layer, values, source.is_offloaded || !session.layers().at(layer).trains()));
+    std::vector<int>& writers = layers.writers.emplace_back();
+    for (const Source& source : sources_of(layer, session, offloaded[layer], places)) {
+      writers.push_back(source.writer);
+      const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
+      if (std::ranges::any_of(source.parts, is_own)) add_layer(layer, source, session, communicator, layers);
+    }
   }
   return layers;
 }

@@ -44,6 +44,14 @@ void CheckpointManager::forget_earlier_rounds() {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
+/// Another place could not write its part of the last one: what is here of it would take the place of one that is
+/// whole.
+void CheckpointManager::drop_unfinished() {
+  if (folder_.is_shared() || !last_step_ || !folder_.is_first_of_its_place(communicator_.rank())) return;
+  remove_checkpoints_after(folder_.root, *last_step_ - 1);
+  last_step_.reset();
+}
+
 bool CheckpointManager::is_due(int step) {
   if (!schedule_.asks_before(step, steady_now_ns())) return false;
   const WithoutVirtualTime on_the_host(communicator_.control_group());
@@ -54,6 +62,7 @@ bool CheckpointManager::is_due(int step) {
                          static_cast<double>(proposal.next_question), still_writes_for_earlier_rounds() ? 1.0 : 0.0});
   const bool is_busy = sums[0] > 0, has_failed = sums[1] > 0, is_clear = sums[4] == 0;
   if (has_failed) writer_->give_up("a rank could not write its part");
+  if (has_failed && !is_busy) drop_unfinished();
   if (is_clear) forget_earlier_rounds();
   return schedule_.decide(step, {.is_due = sums[2] > 0, .next_question = static_cast<int>(sums[3])}, is_busy,
                           steady_now_ns());
@@ -68,17 +77,19 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
                       .manifest = std::nullopt,
                       .num_layers = 0};
   const int self = communicator_.rank();
-  LayersToWrite layers = layers_to_write(session, num_layers, communicator_);
+  LayersToWrite layers = layers_to_write(session, num_layers, folder_.places, communicator_);
   part.layers = std::move(layers.own);
   for (int layer = 0; layer < num_layers; ++layer) {
-    const int writer = layers.writers[layer];
-    if (folder_.places[writer] == folder_.places[self])
+    const std::vector<int>& writers = layers.writers[layer];
+    const auto is_here = [&](int writer) { return folder_.places[writer] == folder_.places[self]; };
+    if (std::ranges::any_of(writers, is_here))
       ++part.num_layers;
     else
-      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer]});
+      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writers.front()]});
   }
   if (!folder_.is_shared()) part.host = folder_.hosts[self];
   if (folder_.is_first_of_its_place(communicator_.rank())) part.manifest = snapshot;
+  last_step_ = snapshot.step;
   writer_->start(std::move(part));
   schedule_.record_written(steady_now_ns());
 }
@@ -97,7 +108,7 @@ void CheckpointManager::finish() {
     writer_->give_up("a rank could not write its part");
   if (completes) writer_->finish(kLongestWaitSeconds);
   earlier_writers_.clear();  // each ends before it is gone
-  communicator_.control_group().barrier();
+  if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0) drop_unfinished();
   is_clean_ = true;
   if (completes) remove_attempts_before(folder_.root, round_ + 1);
   report();

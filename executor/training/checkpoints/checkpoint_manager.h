@@ -55,6 +55,7 @@ class CheckpointManager {
  private:
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();
+  void drop_unfinished();
 
   CheckpointFolder folder_;
   int round_;
@@ -65,6 +66,7 @@ class CheckpointManager {
   std::vector<std::unique_ptr<CheckpointWriter>> earlier_writers_;  // given up
   bool is_clean_;                                                   // of what they have left
   int num_written_ = 0;
+  std::optional<int> last_step_;  // of the last one that was begun
 };
 
 }  // namespace frostpipe
