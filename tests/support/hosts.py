@@ -99,8 +99,11 @@ class Host:
 
     def call_by_name(self, name, *addresses):
         """From now on this host's /etc/hosts has this name, and no other."""
+        self.know_names((name, address) for address in addresses)
+
+    def know_names(self, names_and_addresses):
         file = f"{self.folder}/hosts"
-        self.path("hosts").write_text("".join(f"{address} {name}\n" for address in addresses))
+        self.path("hosts").write_text("".join(f"{address} {name}\n" for name, address in names_and_addresses))
         self.run("mount", "--bind", file, "/etc/hosts")
 
     def answers_nobody(self, address):
