@@ -97,7 +97,8 @@ class LostHostBase(RecoveryCase):
         if job not in self.references:
             out = f"one-host-{Path(job).stem}"
             self.run_tool(*self.arguments(job, out), "--nodes", 2, "--nproc-per-node", JOBS[job])
-            run, weights = self.read(f"{out}/summary.json"), (self.folder / out / "model/model.safetensors").read_bytes()
+            run = self.read(f"{out}/summary.json")
+            weights = (self.folder / out / "model/model.safetensors").read_bytes()
             self.tidy_up()
             began = time.monotonic()
             self.start_job(job)

@@ -5,7 +5,7 @@ with one sentence; or, where nobody has come yet whom it could miss, it says wit
 the same command, on what is whole again, ends as the undisturbed run, to the bit. Nothing is left behind.
 
     FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7     20 of each kind, other ones
-    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           number 13 of each kind alone: seed and number say when, and what is hit
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           number 13 of each kind alone
 """
 
 import contextlib
