@@ -36,6 +36,7 @@ struct LaunchCommandOptions {
   std::array<bool, kLaunchers.size()> chosen{};
   std::vector<std::string> hosts;
   std::string plan;
+  int min_hosts = 0;
   std::vector<std::string> of_train;
 };
 
@@ -113,6 +114,15 @@ void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher
       fmt::format("{}", fmt::join(ranks, ", ")));
 }
 
+/// Which torchrun's agents alone know how to do.
+void require_min_hosts(const LaunchCommandOptions& options, const Launcher& launcher) {
+  if (options.min_hosts == 0) return;
+  if (launcher.text != torchrun_text) throw UsageError("--min-hosts: for --torchrun alone");
+  if (options.min_hosts > static_cast<int>(options.hosts.size()))
+    throw UsageError(fmt::format("--min-hosts: must be at most {}, the number of hosts, is {}", options.hosts.size(),
+                                 options.min_hosts));
+}
+
 int run_launch(const LaunchCommandOptions& options) {
   const Launcher& launcher = chosen_launcher(options);
   const TrainCommandOptions train = parsed_train_options(options);
@@ -123,10 +133,12 @@ int run_launch(const LaunchCommandOptions& options) {
       .ranks_per_host = ranks_per_node(cluster, options.plan),
       .threads_per_rank = train.train.threads_per_rank > 0 ? train.train.threads_per_rank : plan.threads_per_rank,
       .on_gpus = train.train.device == "cuda",
+      .min_hosts = options.min_hosts,
       .command = {"frostpipe", "train", options.plan}};
   job.command.insert(job.command.end(), options.of_train.begin(), options.of_train.end());
   require_device_of(cluster, train);
   require_hosts(options, launcher, job.ranks_per_host);
+  require_min_hosts(options, launcher);
   print_result(launcher.text(job));
   return 0;
 }
@@ -147,6 +159,12 @@ Command add_launch_command(CLI::App& app) {
       ->allow_extra_args(false)  // the plan comes behind
       ->check(CLI::Validator(check_host_name, ""))
       ->type_name("A,B");
+  command
+      ->add_option("--min-hosts", options->min_hosts,
+                   "With --torchrun: go on with so few hosts where others are lost, in a layout that is planned for "
+                   "them, and with more where they come back")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
   command->add_option("PLAN", options->plan, "Plan to follow; its cluster says which ranks share a node")
       ->required()
       ->type_name("");

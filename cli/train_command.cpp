@@ -13,6 +13,7 @@
 #include "cli/shared/usage_error.h"
 #include "cli/training/replanning.h"
 #include "cli/training/train_options.h"
+#include "executor/elastic/lost_hosts.h"
 #include "plan/messages.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
@@ -212,7 +213,8 @@ Answers prepare(TrainCommandOptions& options) {
   const int virtual_nodes = std::max(1, train.num_nodes);
   options.num_ranks = options.ranks_per_node > 0 ? virtual_nodes * options.ranks_per_node : train.plan.world_size;
   train.plan_source = options.plan;
-  if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train)) {
+  if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train) ||
+      lacks_hosts(environment_variables(), train.plan.world_size)) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
     form_nodes(*train.cluster, train.num_nodes);
   }

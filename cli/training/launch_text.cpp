@@ -29,6 +29,18 @@ std::string for_each_host(const JobOnHosts& job, const Text& text_of) {
   return text;
 }
 
+/// The agents number the hosts themselves, and again after a loss; every host may be started at any time.
+std::string elastic_torchrun_text(const JobOnHosts& job) {
+  constexpr int kMaxRestarts = 3;  // as train's own
+  return for_each_host(job, [&](std::size_t host, int) {
+    return fmt::format(
+        "torchrun --no-python --nnodes {}:{} --nproc-per-node {} --max-restarts {} --rdzv-backend c10d "
+        "--rdzv-endpoint {}:{} {}",
+        job.min_hosts, job.hosts.size(), job.ranks_per_host[host], kMaxRestarts, job.hosts.front(), kMasterPort,
+        shell_text(job.command));
+  });
+}
+
 }  // namespace
 
 std::string shell_text(const std::vector<std::string>& words) {
@@ -65,6 +77,7 @@ std::string slurm_text(const JobOnHosts& job) {
 }
 
 std::string torchrun_text(const JobOnHosts& job) {
+  if (job.min_hosts > 0) return elastic_torchrun_text(job);
   return for_each_host(job, [&](std::size_t host, int) {
     return fmt::format(
         "torchrun --no-python --nnodes {} --node-rank {} --nproc-per-node {} --master-addr {} --master-port {} {}",

@@ -20,9 +20,16 @@ struct Arrival {
   std::string trouble;         // why it cannot take part, a sentence; "" if it can
 };
 
-/// Called by all ranks, each with its own; waits for all of them, some of which may have much to load. Whether any
-/// shares its device. Throws InvalidInput with the trouble of the lowest rank that has any, on all ranks alike, and
-/// RuntimeFailure that names the ranks that have not come within `limit`.
+/// RankEnvironment::attempt: rank 0's random number, which it tells to whoever comes once it is at meet_at_store(). The
+/// others wait for that. torchrun's own count of restarts differs from host to host. Throws RuntimeFailure if rank 0
+/// has not come within `limit`.
+int find_attempt(const RankEnvironment& self, c10d::TCPStore& store,
+                 std::chrono::milliseconds limit = std::chrono::minutes(5));
+
+/// Called by all ranks of an attempt, each with its own; waits for all of them, some of which may have much to load.
+/// After 10 s a line on stderr says for whom. Whether any shares its device. Throws InvalidInput with the trouble of
+/// the lowest rank that has any, on all ranks alike, and RuntimeFailure that names the ranks that have not come within
+/// `limit`.
 bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
                    std::chrono::milliseconds limit = std::chrono::minutes(5));
 

@@ -148,10 +148,11 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     const auto store = guarded(self.rank, "connecting to " + with_port(self.master_address, self.master_port),
                                [&] { return connect_store(self, /*may_host=*/true); });
     state.store = store;
-    state.heartbeat = std::make_unique<Heartbeat>(self);
+    state.self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *store); });
+    state.heartbeat = std::make_unique<Heartbeat>(state.self);
     guarded(self.rank, "waiting for all ranks", [&] {
-      state.host_staging = meet_at_store(self, *store, {.shares_device = device.is_shared()});
-      require_paths_between_hosts(self, state.address, *store);
+      state.host_staging = meet_at_store(state.self, *store, {.shares_device = device.is_shared()});
+      require_paths_between_hosts(state.self, state.address, *store);
     });
   }
   state.control_group = state.make_group(all, /*host_memory=*/true);

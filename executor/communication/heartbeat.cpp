@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Once a connection is lost, a rank that is silent for this long is the reason.
 constexpr int kSilenceAfterLossSeconds = 3;
+/// From the end of the last collective to the end of the process.
+constexpr std::chrono::seconds kTimeToLeave(3);
 // Process-wide, as the heartbeat is.
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
@@ -138,8 +140,8 @@ struct Heartbeat::State {
         last_round = now();
       }
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex);
-      if (stopping) return;
+      // At the end of a run rank 0 may be the first to leave.
+      if (!sleep(kTimeToLeave)) return;
       const std::string text = error.what();
       give_up(host() + " is gone: " + text.substr(0, text.find('\n')));
     }

@@ -24,6 +24,18 @@ void put_text(const RankEnvironment& self, c10d::Store& store, const std::string
   store.set(key_of(self, name, self.rank), std::vector<std::uint8_t>(text.begin(), text.end()));
 }
 
+bool has_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank) {
+  return store.check({key_of(self, name, rank)});
+}
+
+std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit) {
+  return fmt::format(
+      "rank {} on host {} has waited {} s for {} {} of {}. Have they been started, with the same MASTER_ADDR and "
+      "MASTER_PORT? If they have ended, the reason is in what they said",
+      self.rank, host_name(), std::chrono::duration<double>(limit).count(), ranks.size() == 1 ? "rank" : "ranks",
+      fmt::join(ranks, ", "), self.world_size);
+}
+
 std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& store, const std::string& name,
                                       std::chrono::milliseconds limit) {
   std::vector<std::string> keys, texts;
@@ -35,11 +47,7 @@ std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& 
     for (int rank = 0; rank < self.world_size; ++rank)
       if (!store.check({keys[rank]})) missing.push_back(rank);
     if (missing.empty()) throw;
-    throw RuntimeFailure(fmt::format(
-        "rank {} on host {} has waited {} s for {} {} of {}. Have they been started, with the same MASTER_ADDR and "
-        "MASTER_PORT? If they have ended, the reason is in what they said",
-        self.rank, host_name(), std::chrono::duration<double>(limit).count(), missing.size() == 1 ? "rank" : "ranks",
-        fmt::join(missing, ", "), self.world_size));
+    throw RuntimeFailure(have_not_come(self, missing, limit));
   }
   for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) texts.emplace_back(text.begin(), text.end());
   return texts;

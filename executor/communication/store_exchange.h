@@ -14,6 +14,11 @@ namespace frostpipe {
 /// What one rank has put into the store for the others under `name`, which is new in this attempt.
 void put_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, const std::string& text);
 
+bool has_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank);
+
+/// Of those that have put nothing there within `limit`: who waited for whom, and what may be the reason.
+std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit);
+
 /// What all ranks have put there, by rank. Waits for them. Throws RuntimeFailure that names those who have put nothing
 /// within `limit`: nobody watches a rank that has not come yet.
 std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& store, const std::string& name,

@@ -84,7 +84,6 @@ RankEnvironment by_torchrun(const LaunchersView& view) {
   RankEnvironment self = view.ranks();
   self.master_port = view.number(kMasterPort);
   self.is_on_one_host = view.number_or("LOCAL_WORLD_SIZE", 0) == self.world_size;
-  self.attempt = view.number_or("TORCHELASTIC_RESTART_COUNT", 0);
   const std::string* const agent = view.find("TORCHELASTIC_USE_AGENT_STORE");
   self.store_is_external = agent && *agent == "True";
   return self;
@@ -121,7 +120,6 @@ RankEnvironment by_pmi(const LaunchersView& view) {
 RankEnvironment by_slurm(const LaunchersView& view) {
   constexpr int kStepsApart = 1009;  // that a job's steps and those of the next jobs do not meet
   RankEnvironment self = view.ranks();
-  self.attempt = view.number_or("SLURM_RESTART_COUNT", 0);
   self.is_on_one_host = view.number("SLURM_STEP_NUM_NODES") == 1;
   if (!view.find(kMasterAddress) && !self.is_on_one_host)
     self.master_address = first_node_of(view.text("SLURM_STEP_NODELIST"));

@@ -21,8 +21,8 @@ struct RankEnvironment {
   /// What the ranks' sockets are bound to (own_address() in addresses.h): the name of an interface, an address, or ""
   /// where nobody has asked for any.
   std::string interface;
-  /// How often whoever launched has restarted the ranks (torchrun --max-restarts): its store still holds what
-  /// earlier ones wrote.
+  /// Names what this job's ranks write to the store, once they have agreed on it (find_attempt()): a store that
+  /// somebody else hosts still holds what ranks before a restart wrote.
   int attempt = 0;
   /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
   bool store_is_external = false;

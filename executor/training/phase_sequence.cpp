@@ -99,7 +99,7 @@ Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round)
 }
 
 std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, RendezvousRound& round) const {
-  const std::vector<Phase> phases = phases_after(snapshot, run_.options);
+  const std::vector<Phase> phases = phases_after(snapshot, run_.options, round.communicator().world_size());
   std::vector<Phase> result;
   for (const Phase& phase : phases) {
     std::optional<Phase> here = round.with_ranks(phase);
@@ -113,6 +113,7 @@ std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, Rendezvou
 std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
                                                       RendezvousRound& round) const {
   std::vector<Phase> phases;
+  std::string trouble;  // of rank 0, which all end with
   if (round.is_first()) {
     ReplanRequest request{.current = lost.front(),
                           .first_trainable_layer = lost.front().first_trainable_layer,
@@ -124,11 +125,21 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
       for (std::size_t i = 1; i < lost.size(); ++i)
         request.forecast->push_back({lost[i].from_step, frozen_blocks(run_.model, lost[i].first_trainable_layer)});
     }
-    ReplanAnswer answer = run_.callbacks.recover(request);
-    if (answer.phases.empty())
-      throw RuntimeFailure(fmt::format("no layout for the {} ranks that are left: {}", round.logical_ranks().size(),
-                                       answer.explanation));
-    phases = std::move(answer.phases);
+    try {
+      ReplanAnswer answer = run_.callbacks.recover(request);
+      if (answer.phases.empty()) trouble = answer.explanation;
+      phases = std::move(answer.phases);
+    } catch (const InvalidInput& error) {
+      trouble = error.what();
+    }
+  }
+  trouble = round.communicator().broadcast(trouble, 0);
+  if (!trouble.empty()) {
+    const std::size_t count = round.logical_ranks().size();
+    const std::string sentence =
+        fmt::format("no layout for the {} rank{} left: {}", count, count == 1 ? " that is" : "s that are", trouble);
+    if (round.is_first()) throw RuntimeFailure(sentence);
+    throw PeerLost(sentence);  // our launcher lets rank 0 alone say it
   }
   return broadcast(std::move(phases), step, round);
 }

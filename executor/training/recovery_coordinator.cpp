@@ -12,12 +12,22 @@
 #include "plan/memory.h"
 
 namespace frostpipe {
+namespace {
+
+/// "2 x 1", with tensor ranks "2 x 1 x 2".
+std::string layout_text(const Phase& phase) {
+  const ParallelLayout& layout = phase.layout;
+  return fmt::format("{} x {}{}", layout.pipeline_parallel_size, layout.data_parallel_size,
+                     layout.tensor_parallel_size > 1 ? fmt::format(" x {}", layout.tensor_parallel_size) : "");
+}
+
+}  // namespace
 
 void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Nanoseconds connected = steady_now_ns();
   Communicator& communicator = round_.communicator();
   const CheckpointFolder& place = round_.checkpoint_folder();
-  if (!place.is_shared()) {
+  if (!place.is_shared() || round_.lacks_ranks()) {
     const std::string root = communicator.broadcast(folder_to_resume(run_.options).string(), 0);
     if (!root.empty()) bring_checkpoint_together(place, root, communicator);
   }
@@ -39,6 +49,11 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
     if (round_.is_first())
       run_.callbacks.note(fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, folder));
   }
+  if (round_.is_first() && round_.lacks_ranks())
+    run_.callbacks.note(fmt::format("{} of the plan's {} ranks {} there: planned anew for them ({})",
+                                    communicator.world_size(), run_.options.plan.world_size,
+                                    communicator.world_size() == 1 ? "is" : "are",
+                                    layout_text(round_.session().phase())));
   state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
   state_.clock.begin_loop(run_.device->now_ns());
 }
@@ -239,16 +254,13 @@ void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
 }
 
 std::string RecoveryCoordinator::describe(const Recovery& recovery) const {
-  const Phase& phase = round_.session().phase();
   const std::string lost = recovery.lost_steps == 0 ? "no step lost"
                                                     : fmt::format("{} step{} ({}) to do again", recovery.lost_steps,
                                                                   recovery.lost_steps == 1 ? "" : "s",
                                                                   format_duration(recovery.lost_work_ns));
   return fmt::format(
-      "goes on with step {} on {} rank{} ({} x {}{}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
-      recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
-      phase.layout.data_parallel_size,
-      phase.layout.tensor_parallel_size > 1 ? fmt::format(" x {}", phase.layout.tensor_parallel_size) : "",
+      "goes on with step {} on {} rank{} ({}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
+      recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", layout_text(round_.session().phase()),
       recovery.source, lost, format_duration(recovery.detection_ns), format_duration(recovery.rendezvous_ns),
       format_duration(recovery.restoring_ns));
 }

@@ -8,6 +8,7 @@
 #include "executor/communication/hosts.h"
 #include "executor/data/data_shards.h"
 #include "executor/elastic/logical_ranks.h"
+#include "executor/elastic/lost_hosts.h"
 #include "executor/training/policy/resume_point.h"
 #include "profiles/error.h"
 
@@ -17,7 +18,8 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   info_ = info;
   const TrainOptions& options = run_.options;
   const RankEnvironment& self = info.self;
-  if (info.generation == 0 && self.world_size != options.plan.world_size) {
+  const bool may_differ = lacks_hosts(environment_variables(), options.plan.world_size);
+  if (info.generation == 0 && self.world_size != options.plan.world_size && !may_differ) {
     const InvalidInput wrong(options.plan_source + ": world_size",
                              fmt::format("must equal the number of ranks started ({})", self.world_size),
                              std::to_string(options.plan.world_size));
@@ -27,18 +29,37 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   communicator_ = Communicator::connect(self, *run_.device);
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
+  find_nodes();
   if (options.emulation && options.emulation->links)
-    communicator_->emulate_links(remaining(*options.cluster, info.logical_ranks), options.emulation->shrink);
-  nodes_ = options.num_nodes > 0
-               ? nodes_of_logical_ranks(info.logical_ranks, options.plan.world_size, options.num_nodes)
-               : hosts_of_ranks(*communicator_);
+    communicator_->emulate_links(remaining(*options.cluster, info_.logical_ranks), options.emulation->shrink);
   const std::filesystem::path root = checkpoints_folder(options);
   checkpoint_folder_ = self.watched_by_launcher ? shared_checkpoint_folder(root, self.world_size)
                                                 : checkpoint_folder_of(root, *communicator_);
 }
 
-int RendezvousRound::num_nodes() const {
-  return run_.options.num_nodes > 0 ? run_.options.num_nodes : *std::max_element(nodes_.begin(), nodes_.end()) + 1;
+/// Of hosts that are lost only the cluster knows.
+void RendezvousRound::find_nodes() {
+  const TrainOptions& options = run_.options;
+  if (options.num_nodes > 0) {
+    nodes_ = nodes_of_logical_ranks(info_.logical_ranks, options.plan.world_size, options.num_nodes);
+    num_nodes_ = options.num_nodes;
+    return;
+  }
+  nodes_ = hosts_of_ranks(*communicator_);
+  if (info_.generation == 0 && lacks_ranks()) {
+    info_.logical_ranks = logical_ranks_of(nodes_, *options.cluster);
+    const std::vector<int> nodes = nodes_in_order(*options.cluster);
+    for (std::size_t rank = 0; rank < nodes_.size(); ++rank) nodes_[rank] = nodes[info_.logical_ranks[rank]];
+    num_nodes_ = *std::max_element(nodes.begin(), nodes.end()) + 1;
+    return;
+  }
+  num_nodes_ = std::max(num_nodes_, *std::max_element(nodes_.begin(), nodes_.end()) + 1);
+}
+
+int RendezvousRound::num_nodes() const { return num_nodes_; }
+
+bool RendezvousRound::lacks_ranks() const {
+  return static_cast<int>(info_.logical_ranks.size()) < run_.options.plan.world_size;
 }
 
 void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {

@@ -22,7 +22,8 @@ class RendezvousRound {
  public:
   explicit RendezvousRound(const RunContext& run) : run_(run) {}
 
-  /// Throws InvalidInput if the plan is for another number of ranks than were started.
+  /// Throws InvalidInput if the plan is for another number of ranks than were started, unless torchrun has left out
+  /// those of lost hosts.
   void connect(const RendezvousInfo& info);
   /// `shards`: of the training data, one for each node. A session without layers, and a cache if a phase may use one.
   void open(const std::vector<std::vector<int>>& shards);
@@ -36,6 +37,8 @@ class RendezvousRound {
   bool is_first() const { return communicator_->rank() == 0; }
   /// Nodes of the job, of which some may be without ranks.
   int num_nodes() const;
+  /// Ranks of the plan are not there.
+  bool lacks_ranks() const;
   /// Logical ranks, by rank.
   const std::vector<int>& logical_ranks() const { return info_.logical_ranks; }
   Communicator& communicator() { return *communicator_; }
@@ -57,12 +60,14 @@ class RendezvousRound {
   std::optional<Phase> with_ranks(const Phase& phase) const;
 
  private:
+  void find_nodes();
   void open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards);
 
   const RunContext& run_;
   RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<int> nodes_;  // by rank
+  int num_nodes_ = 1;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<NodeCache> cache_;
   std::unique_ptr<StageFactory> factory_;

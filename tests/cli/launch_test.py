@@ -127,6 +127,14 @@ class LaunchTest(CliTest):
                             says=["uneven.json: ranks of its nodes: must be as many on every node for --slurm; "
                                   "--torchrun, --mpirun and --by-hand take any, is 1, 2"])
 
+    def test_torchrun_with_hosts_that_may_be_lost_numbers_none_of_them(self):
+        text = self.launch("--torchrun", *HOSTS, "--min-hosts", 1, "plan.json")
+        self.assert_read_by_bash(text)
+        lines = text.splitlines()[1::2]
+        self.assertEqual(lines[0], lines[1])
+        self.assertRegex(lines[0], "--nnodes 1:2 --nproc-per-node 2 --max-restarts 3 --rdzv-backend c10d "
+                                   "--rdzv-endpoint 127.0.0.1:29500 frostpipe train plan.json")
+
     def test_wrong_use(self):
         for arguments, says in [
             (["plan.json"], "launch: needs one of --slurm, --torchrun, --mpirun, --by-hand"),
@@ -136,6 +144,9 @@ class LaunchTest(CliTest):
             (["--mpirun", "--hosts", "a", "plan.json"], "there is 1"),
             (["--mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is no name of a host"),
             (["--slurm", "--hosts", "a,b", "plan.json"], "--hosts: --slurm takes none"),
+            (["--mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json"], "--min-hosts: for --torchrun alone"),
+            (["--torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json"], "--min-hosts: must be at most 2, the "
+                                                                               "number of hosts, is 3"),
             (["--slurm", "plan.json", "--", "--dta", "d"], "options of train (after --): "),
         ]:
             with self.subTest(arguments):

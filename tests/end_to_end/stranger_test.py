@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, processes_naming, rank_of_process
 from faults import FaultTest
+from hosts import MASTER_PORT, make_hosts
 from listening_sockets import listening_sockets
 
 NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))
@@ -167,8 +168,13 @@ class StrangerTest(DoorTest):
         self.stranger = Stranger(SEED)
         self.addCleanup(self.stranger.leave)
 
-    def disturb(self):
-        """1,000 attempts at all doors, then as many open connections as a stranger can have."""
+    def disturb(self, host=None):
+        """1,000 attempts at all doors, then as many open connections as a stranger can have; from that host, else from
+        this machine."""
+        with host.network() if host else contextlib.nullcontext():
+            return self.knock_at_all()
+
+    def knock_at_all(self):
         done = collections.Counter()
         places = set()
         for attempt in range(NUM_ATTEMPTS):
@@ -220,6 +226,22 @@ class StrangerTest(DoorTest):
         if codes == [0, 0]:
             self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(undisturbed))
         self.assertEqual([place for place in places if not place.is_on_this_host_only()], [])
+
+    def test_ranks_on_two_hosts(self):
+        """A third host knocks. Neither ends nor changes the run."""
+        self.of_length("static.json", MANY_STEPS)
+        undisturbed = self.train("static.json", "undisturbed", "--nodes", 2, "--nproc-per-node", 1)
+        arguments = self.train_arguments("static.json", "run")
+        hosts = make_hosts(self, 3)
+        ranks = [self.start(*arguments, name=f"rank{rank}", wrapper=hosts[rank].wrapper, RANK=rank, LOCAL_RANK=0,
+                            WORLD_SIZE=2, MASTER_ADDR=hosts[0].address, MASTER_PORT=MASTER_PORT) for rank in (0, 1)]
+        self.wait_for_training(ranks[0])
+        places = self.disturb(hosts[2])
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr[-1000:])
+            self.assert_clean(rank)
+        self.assertEqual(self.losses(self.read(hosts[0].path("run/summary.json"))), self.losses(undisturbed))
+        self.assertGreaterEqual({place.address[0] for place in places}, {host.address for host in hosts[:2]})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ cables lead to a switch in a namespace of its own, so that nothing of this is se
 10.77.0.0/16 and 10.78.0.0/16 is used."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -55,6 +56,17 @@ class Host:
         done = subprocess.run([*self.wrapper, *map(str, command)], capture_output=True, text=True)
         assert done.returncode == 0, f"host {self.name}: {command}: {done.stderr}"
         return done.stdout
+
+    @contextlib.contextmanager
+    def network(self):
+        """This thread's sockets are made on this host meanwhile."""
+        set_network = ctypes.CDLL(None, use_errno=True).setns
+        with open("/proc/thread-self/ns/net") as outside, open(f"/proc/{self.holder.pid}/ns/net") as inside:
+            assert set_network(inside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
+            try:
+                yield
+            finally:
+                assert set_network(outside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
 
     def own_folder(self):
         """From now on the test's folder is this host's own, with a copy of what is in it."""
@@ -117,6 +129,9 @@ class Host:
         """Nothing is closed: what was connected waits."""
         self.run("ip", "link", "set", CARD, "down")
 
+    def plug_the_cable_in(self):
+        self.run("ip", "link", "set", CARD, "up")
+
     def processes(self):
         """All of them but the one that it is made of."""
         own, found = os.readlink(f"/proc/{self.holder.pid}/ns/net"), []
@@ -139,7 +154,7 @@ class Host:
 
     def switch_on(self):
         """After lose_power: with its files, and without a process."""
-        self.run("ip", "link", "set", CARD, "up")
+        self.plug_the_cable_in()
 
 
 def introduce(hosts):

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "executor/device/memory_meter.h"
@@ -13,36 +14,64 @@ namespace frostpipe {
 namespace {
 
 struct Source {
+  int layer = 0;
   std::vector<LayerPart> parts;
   int writer = 0;
   bool is_offloaded = false;
 };
 
-Source source_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded) {
-  const Phase& phase = session.phase();
-  if (layer < phase.first_trainable_layer) {
-    std::vector<LayerPart> parts = whole_from(offloaded);
-    if (!parts.empty()) return {.parts = parts, .writer = parts.front().rank, .is_offloaded = true};
-  }
-  const int d = phase.layout.data_parallel_size, t = phase.layout.tensor_parallel_size;
-  Source source{.parts = session.parts_of(layer, layer % d)};
-  source.writer = source.parts[layer / d % t].rank;
-  return source;
+/// Of the layer's offloaded moments: in each place that has them whole, else wherever their parts are.
+std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& offloaded,
+                                      const std::vector<int>& places) {
+  std::map<int, std::vector<LayerPart>> by_place;
+  for (const LayerPart& part : offloaded) by_place[places[part.rank]].push_back(part);
+  std::vector<Source> sources;
+  const auto add_whole = [&](const std::vector<LayerPart>& held) {
+    std::vector<LayerPart> parts = whole_from(held);
+    if (!parts.empty())
+      sources.push_back({.layer = layer, .parts = parts, .writer = parts.front().rank, .is_offloaded = true});
+  };
+  for (const auto& [place, parts] : by_place) add_whole(parts);
+  if (sources.empty()) add_whole(offloaded);
+  return sources;
 }
 
-/// 1 for each frozen layer whose file its writer has, by layer. Nobody is asked where no layer is in parts.
+/// Of each replica the tensor rank that would write the layer says in which place that is.
+std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& places) {
+  const ParallelLayout& layout = session.phase().layout;
+  std::map<int, std::vector<Source>> by_place;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
+    Source source{.layer = layer, .parts = session.parts_of(layer, replica)};
+    source.writer = source.parts[layer / layout.data_parallel_size % layout.tensor_parallel_size].rank;
+    by_place[places[source.writer]].push_back(std::move(source));
+  }
+  std::vector<Source> sources;
+  for (auto& [place, replicas] : by_place) sources.push_back(std::move(replicas[layer % replicas.size()]));
+  return sources;
+}
+
+std::vector<Source> sources_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded,
+                               const std::vector<int>& places) {
+  if (layer < session.phase().first_trainable_layer) {
+    std::vector<Source> sources = offloaded_sources(layer, offloaded, places);
+    if (!sources.empty()) return sources;
+  }
+  return held_sources(layer, session, places);
+}
+
+/// For each source 1 if its writer has the frozen layer's file. Nobody is asked where no layer is in parts.
 std::vector<double> there_already(const std::vector<Source>& sources, const CheckpointWriter& writer,
                                   Communicator& communicator) {
   std::vector<double> there(sources.size(), 0.0);
   if (std::ranges::none_of(sources, [](const Source& source) { return source.parts.size() > 1; })) return there;
-  for (std::size_t layer = 0; layer < sources.size(); ++layer)
-    if (sources[layer].writer == communicator.rank() && writer.has_frozen(static_cast<int>(layer))) there[layer] = 1;
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (sources[i].writer == communicator.rank() && writer.has_frozen(sources[i].layer)) there[i] = 1;
   return communicator.sum(std::move(there));
 }
 
 /// The layer's values go to its writer, which appends their image to `layers`.
-void bring_layer(int layer, const Source& source, RankSession& session, Communicator& communicator,
-                 LayersToWrite& layers) {
+void bring_layer(const Source& source, RankSession& session, Communicator& communicator, LayersToWrite& layers) {
+  const int layer = source.layer;
   const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
   if (std::ranges::none_of(source.parts, is_own)) return;
   std::vector<StoredValues> values =
@@ -91,21 +120,24 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
   return parts;
 }
 
-LayersToWrite layers_to_write(RankSession& session, int num_layers, const CheckpointWriter& writer,
-                              Communicator& communicator) {
+LayersToWrite layers_to_write(RankSession& session, int num_layers, const std::vector<int>& places,
+                              const CheckpointWriter& writer, Communicator& communicator) {
   const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
   LayersToWrite layers;
   std::vector<Source> sources;
   for (int layer = 0; layer < num_layers; ++layer) {
-    sources.push_back(source_of(layer, session, offloaded[layer]));
-    layers.writers.push_back(sources.back().writer);
+    std::vector<int>& writers = layers.writers.emplace_back();
+    for (Source& source : sources_of(layer, session, offloaded[layer], places)) {
+      writers.push_back(source.writer);
+      sources.push_back(std::move(source));
+    }
   }
   const std::vector<double> there = there_already(sources, writer, communicator);
-  for (int layer = 0; layer < num_layers; ++layer) {
-    if (there[layer] == 0)
-      bring_layer(layer, sources[layer], session, communicator, layers);
-    else if (sources[layer].writer == communicator.rank())
-      layers.own.push_back({.layer = layer, .frozen = true, .tensors = {}});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (there[i] == 0)
+      bring_layer(sources[i], session, communicator, layers);
+    else if (sources[i].writer == communicator.rank())
+      layers.own.push_back({.layer = sources[i].layer, .frozen = true, .tensors = {}});
   }
   return layers;
 }

@@ -80,14 +80,15 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
                       .manifest = std::nullopt,
                       .num_layers = 0};
   const int self = communicator_.rank();
-  LayersToWrite layers = layers_to_write(session, num_layers, *writer_, communicator_);
+  LayersToWrite layers = layers_to_write(session, num_layers, folder_.places, *writer_, communicator_);
   part.layers = std::move(layers.own);
   for (int layer = 0; layer < num_layers; ++layer) {
-    const int writer = layers.writers[layer];
-    if (folder_.places[writer] == folder_.places[self])
+    const std::vector<int>& writers = layers.writers[layer];
+    const auto is_here = [&](int writer) { return folder_.places[writer] == folder_.places[self]; };
+    if (std::ranges::any_of(writers, is_here))
       ++part.num_layers;
     else
-      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writer]});
+      part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writers.front()]});
   }
   if (!folder_.is_shared()) part.host = folder_.hosts[self];
   if (folder_.is_first_of_its_place(self)) {

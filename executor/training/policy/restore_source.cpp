@@ -57,8 +57,10 @@ std::string to_string(const RestoreSource& source, const std::optional<Checkpoin
   }
 }
 
-std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options) {
-  const bool same = snapshot.plan_fingerprint == fingerprint(to_json(options.plan)) &&
+std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options, int world_size) {
+  const std::vector<Recovery>& recoveries = snapshot.run.recoveries;
+  const bool had_fewer = !recoveries.empty() && recoveries.back().world_size < world_size;
+  const bool same = !had_fewer && snapshot.plan_fingerprint == fingerprint(to_json(options.plan)) &&
                     snapshot.freeze_rule == to_string(options.freeze.rule);
   if (same || options.freeze.rule == FreezePolicy::Rule::plan) {
     const TrainingPlan& plan = same ? snapshot.plan : options.plan;

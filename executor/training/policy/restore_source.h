@@ -39,8 +39,9 @@ std::string to_string(const RestoreSource& source, const std::optional<Checkpoin
 /// The phase to go on with after `snapshot`, and those to come; layouts name logical ranks.
 ///
 /// Where the run was started with the same plan and freeze rule, and where the plan alone freezes, those that the
-/// snapshot or the plan has for its step. Else the plan's first, with the layers frozen that are frozen in the
+/// snapshot or the plan has for its step: the plan, where the snapshot is of fewer ranks than `world_size`, for which
+/// another layout had to be found. Else the plan's first, with the layers frozen that are frozen in the
 /// snapshot: the rule decides what comes.
-std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options);
+std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options, int world_size);
 
 }  // namespace frostpipe

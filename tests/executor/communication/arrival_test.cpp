@@ -23,9 +23,10 @@ std::vector<std::string> meet(const std::vector<Arrival>& arrivals) {
   for (int rank = 0; rank < first.world_size; ++rank) {
     RankEnvironment self = first;
     self.rank = rank;
-    ranks.push_back(std::async(std::launch::async, [self, &own = arrivals[rank]]() -> std::string {
+    ranks.push_back(std::async(std::launch::async, [self, &own = arrivals[rank]]() mutable -> std::string {
       const auto store = connect_store(self, /*may_host=*/false);
       try {
+        self.attempt = find_attempt(self, *store);
         return meet_at_store(self, *store, own) ? "shares" : "";
       } catch (const InvalidInput& error) {
         return error.what();

@@ -48,7 +48,6 @@ std::string text_of(const Variables& variables) {
   if (!self) return "no rank";
   return std::to_string(self->rank) + "/" + std::to_string(self->world_size) + " (" + std::to_string(self->local_rank) +
          ") " + self->master_address + ":" + std::to_string(self->master_port) +
-         (self->attempt > 0 ? " attempt " + std::to_string(self->attempt) : "") +
          (self->store_is_external ? " agent" : "") + (self->is_on_one_host ? " on one host" : "") +
          (self->interface.empty() ? "" : " by " + self->interface);
 }
@@ -72,15 +71,13 @@ TEST(JobEnvironment, SaysWhoIsWho) {
            {"a shell", {{"HOME", "/root"}}, "no rank"},
            {"torchrun", kTorchrun, "1/3 (1) 127.0.0.1:29500"},
            {"torchrun, several hosts", with(kTorchrun, {{"MASTER_ADDR", "10.0.0.7"}}), "1/3 (1) 10.0.0.7:29500"},
-           {"torchrun, restarted",
-            with(kTorchrun, {{"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
-            "1/3 (1) 127.0.0.1:29500 attempt 2 agent"},
+           {"torchrun with an agent's store", with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
+            "1/3 (1) 127.0.0.1:29500 agent"},
            {"torchrun, one host", with(kTorchrun, {{"LOCAL_WORLD_SIZE", "3"}}), "1/3 (1) 127.0.0.1:29500 on one host"},
            {"torchrun, an interface", with(kTorchrun, {{"LOCAL_WORLD_SIZE", "2"}, {"GLOO_SOCKET_IFNAME", "ib0"}}),
             "1/3 (1) 127.0.0.1:29500 by ib0"},
            {"torchrun in a step", with(kSlurm, kTorchrun), "1/3 (1) 127.0.0.1:29500"},
            {"srun", kSlurm, first_of_step},
-           {"srun, requeued", with(kSlurm, {{"SLURM_RESTART_COUNT", "1"}}), first_of_step + " attempt 1"},
            {"srun, one host", with(kSlurm, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "n7"}}),
             "3/4 (1) 127.0.0.1:" + std::to_string(kPortOfStep) + " on one host"},
            {"srun, as told", with(kSlurm, {{"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "1234"}}),

@@ -123,21 +123,30 @@ TEST(PhasesAfter, OfTheSameRunAreTheSnapshotsOwn) {
   TrainOptions options{.plan = plan_that_freezes_before(4)};
   Checkpoint snapshot = snapshot_of(6);
   snapshot.plan.phases[1].num_micro_batches = 7;  // chosen on the way
-  const std::vector<Phase> phases = phases_after(snapshot, options);
+  const std::vector<Phase> phases = phases_after(snapshot, options, 2);
   ASSERT_EQ(phases.size(), 1u);
   EXPECT_EQ(phases[0], snapshot.plan.phases[1]);
-  EXPECT_EQ(phases_after(snapshot_of(3), options), snapshot_of(3).plan.phases) << "the freeze is still to come";
+  EXPECT_EQ(phases_after(snapshot_of(3), options, 2), snapshot_of(3).plan.phases) << "the freeze is still to come";
+}
+
+TEST(PhasesAfter, WhereRanksAreThereAgainAreThePlans) {
+  TrainOptions options{.plan = plan_that_freezes_before(4)};
+  Checkpoint snapshot = snapshot_of(6);
+  snapshot.plan.phases[1].num_micro_batches = 7;  // for one rank
+  snapshot.run.recoveries = {{.world_size = 1}};
+  EXPECT_EQ(phases_after(snapshot, options, 1).front(), snapshot.plan.phases[1]) << "as few as before";
+  EXPECT_EQ(phases_after(snapshot, options, 2).front(), options.plan.phases[1]);
 }
 
 TEST(PhasesAfter, OfAnotherPlanAreThatPlans) {
   const TrainOptions options{.plan = plan_that_freezes_before(8)};
-  EXPECT_EQ(phases_after(snapshot_of(6), options), options.plan.phases) << "layer 0 trains again until step 8";
+  EXPECT_EQ(phases_after(snapshot_of(6), options, 2), options.plan.phases) << "layer 0 trains again until step 8";
 }
 
 TEST(PhasesAfter, WhereARuleDecidesWhatIsFrozenStaysFrozen) {
   TrainOptions options{.plan = plan_that_freezes_before(8)};
   options.freeze.rule = FreezePolicy::Rule::paper;
-  const std::vector<Phase> phases = phases_after(snapshot_of(6), options);
+  const std::vector<Phase> phases = phases_after(snapshot_of(6), options, 2);
   ASSERT_EQ(phases.size(), 1u);
   EXPECT_EQ(phases[0].first_trainable_layer, 1);
   EXPECT_EQ(phases[0].partition, options.plan.phases[0].partition);

@@ -1,0 +1,121 @@
+"""Hosts that are lost and come back, under torchrun's elastic agents."""
+
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from hosts import MASTER_PORT, introduce
+from lost_host import JOBS, AgentsBase
+
+SOME_STEPS = 400
+MANY_STEPS = 4000  # more than a host does alone until the other one is back
+
+
+class ElasticAgentsBase(AgentsBase):
+    """torchrun goes on with the host that is left, and with both when the other one comes back. Oracle, of what another
+    layout has trained: the undisturbed run within 1e-4, and every step once."""
+
+    # A lost agent is found after two seconds, and the other one waits as long for it to come back.
+    IN_TIME = ("--rdzv-conf", "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=2")
+
+    num_steps = SOME_STEPS
+
+    def setUp(self):
+        super().setUp()
+        apart = self.read("both.json")
+        apart["phases"][0]["layout"]["placement"] = [0, 2, 1, 3]  # each host has both stages of a replica
+        self.write("apart.json", apart)
+        for job in ("replicas.json", "apart.json", "pipeline.json"):
+            self.of_length(job, self.num_steps)
+        shutil.copy(self.folder / "hosts-of-both.json", self.folder / "hosts-of-apart.json")
+        introduce(self.hosts)  # torch asks for them
+        for host in self.hosts:
+            for name in ("replicas.json", "apart.json", "pipeline.json", "hosts-of-apart.json"):
+                shutil.copy(self.folder / name, host.path(name))
+
+    def arguments(self, job, output="run"):
+        return self.train_arguments(job, output, "--checkpoint-steps", 20, "--cluster", f"hosts-of-{job}")
+
+    def start_process(self, job, number):
+        return self.start_agent(job, number, "--nnodes", "1:2", "--max-restarts", 3, "--rdzv-backend", "c10d",
+                                "--rdzv-endpoint", f"{self.hosts[0].address}:{MASTER_PORT}", "--rdzv-id", "job",
+                                *self.IN_TIME)
+
+    def has_done(self, steps):
+        scalars = self.hosts[0].path("run/scalars.jsonl")
+        return scalars.exists() and scalars.read_text().count('"loss"') >= steps
+
+    def wait_for(self, condition, what):
+        self.wait_until(lambda: condition() or self.started[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: f"{what}\n{self.started[0].stderr}")
+        self.assertTrue(condition(), f"{what}\n{self.started[0].stderr}")
+
+    def lose_second_host(self):
+        self.hosts[1].pull_the_cable()
+        self.kill(self.processes_on(self.hosts[1]))
+
+    def assert_ended_as_on_one_host(self, job):
+        self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 0, self.started[0].stderr)
+        run = self.read(self.hosts[0].path("run/summary.json"))
+        out = f"one-host-{Path(job).stem}"
+        self.run_tool(*self.arguments(job, out), "--nodes", 2, "--nproc-per-node", JOBS.get(job, 2))
+        reference = self.read(f"{out}/summary.json")
+        self.assert_same_account(run, reference)
+        self.assertAlmostEqual(self.losses(run)[-1], self.losses(reference)[-1], delta=1e-4)
+        return run
+
+    def lose_and_go_on(self, job, steps):
+        self.start_job(job)
+        self.wait_for(lambda: self.has_done(steps), "steps on both hosts")
+        self.lose_second_host()
+        self.wait_for(lambda: "of the plan's" in self.started[0].stderr, "a plan for the host that is left")
+
+
+class LostHostUnderAgentsTest(ElasticAgentsBase):
+    def test_the_host_that_is_left_goes_on(self):
+        for job in ("replicas.json", "apart.json"):
+            with self.subTest(job):
+                self.tidy_up()
+                self.lose_and_go_on(job, 40)
+                run = self.assert_ended_as_on_one_host(job)
+                self.assertEqual(run["recoveries"][-1]["world_size"], JOBS[job])
+                self.assertGreaterEqual(run["recoveries"][-1]["step"], 20)
+                self.hosts[1].plug_the_cable_in()
+
+    def test_layers_that_were_on_the_lost_host_alone_are_named(self):
+        self.start_job("pipeline.json")
+        self.wait_for(lambda: self.has_done(40), "steps on both hosts")
+        self.lose_second_host()
+        self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 1, self.started[0].stderr)
+        self.assertRegex(self.started[0].stderr, r"frostpipe: checkpoint of step \d+: no host has layer-\d+.* whole, "
+                                                 "which host b wrote")
+
+    def test_without_a_profile_one_sentence_says_so(self):
+        for host in self.hosts:
+            host.path("profile.json").unlink()
+        self.start_job("replicas.json")
+        self.wait_for(lambda: self.has_done(40), "steps on both hosts")
+        self.lose_second_host()
+        self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 1, self.started[0].stderr)
+        self.assertIn("no layout for the 1 rank that is left: profile.json", self.started[0].stderr)
+
+
+class HostThatComesBackTest(ElasticAgentsBase):
+    num_steps = MANY_STEPS
+
+    def test_a_host_that_comes_back_takes_its_place_again(self):
+        self.lose_and_go_on("replicas.json", 40)
+        self.hosts[1].plug_the_cable_in()
+        self.started[1] = self.start_process("replicas.json", 1)
+        run = self.assert_ended_as_on_one_host("replicas.json")
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1, 2])
+        layouts = [phase["replicas"] for phase in run["phases"]]
+        self.assertEqual(layouts, [2, 1, 2])
+        self.assertEqual(self.started[1].ended_within(HANG_SECONDS), 0, self.started[1].stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""A rank, a host, its cable or its disk is lost at a random moment of a run on two hosts that nobody of ours watches.
+
+Oracle: the run that nothing has disturbed. Every process ends within LIMIT_SECONDS, with the results of that run or
+with one sentence; or, where nobody has come yet whom it could miss, it says within that time for whom it waits. Then
+the same command, on what is whole again, ends as the undisturbed run, to the bit. Nothing is left behind.
+
+    FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7     20 of each kind, other ones
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           number 13 of each kind alone
+"""
+
+import contextlib
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from hosts import MASTER_PORT
+from lost_host import AgentsBase, LostHostBase
+
+
+class LostHostTest(LostHostBase):
+    def test_a_rank_is_killed(self):
+        def inflict(host, numbers):
+            if ranks := sorted(self.processes_on(host)):
+                self.kill([numbers.choice(ranks)])
+        self.run_faults(inflict)
+
+    def test_a_host_is_lost(self):
+        """Its processes end, and nothing closes a connection."""
+        def inflict(host, _):
+            host.pull_the_cable()
+            self.kill(self.processes_on(host))
+        self.run_faults(inflict, lambda host: host.plug_the_cable_in())
+
+    def test_a_cable_is_pulled(self):
+        self.run_faults(lambda host, _: host.pull_the_cable(), lambda host: host.plug_the_cable_in())
+
+
+class KilledAgentTest(AgentsBase):
+    def start_process(self, job, number):
+        return self.start_agent(job, number, "--nnodes", 2, "--node-rank", number, "--master-addr",
+                                self.hosts[0].address, "--master-port", MASTER_PORT)
+
+    def test_an_agent_is_killed(self):
+        """Its ranks go with it."""
+        def inflict(host, _):
+            agent = self.started[self.hosts.index(host)]
+            self.kill([agent.pid])
+            agent.process.wait()
+            self.wait_until(lambda: not self.processes_on(host), 2, "the agent's ranks to be gone")
+        self.run_faults(inflict)
+
+
+class FullDiskTest(LostHostBase):
+    waits_before_mending = False
+
+    def prepare_hosts(self):
+        for host in self.hosts:
+            host.run("sh", "-c", "mkdir run && mount -t tmpfs -o size=32m disk run")
+
+    def test_a_disk_fills_up(self):
+        def fill(host, _):
+            with contextlib.suppress(OSError), open(host.path("run/filler"), "wb") as filler:
+                while True:
+                    filler.write(bytes(4096))
+                    filler.flush()
+
+        def empty(host):
+            self.settle_disk()
+            host.path("run/filler").unlink()
+        self.run_faults(fill, empty)
+
+    def settle_disk(self):
+        """A full disk ends nobody before the run's end."""
+        for started in self.started:
+            self.assertIsNotNone(started.ended_within(HANG_SECONDS), "it hangs")
+
+
+if __name__ == "__main__":
+    unittest.main()
