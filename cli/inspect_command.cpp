@@ -74,7 +74,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
       checkpoint.step, settings.num_steps, loss, accuracy, num_stages(phase), num_stages(phase) == 1 ? "" : "s",
       phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s",
       phase.layout.tensor_parallel_size == 1 ? ""
-                                             : fmt::format(" x {} tensor ranks", phase.layout.tensor_parallel_size),
+                                             : fmt::format(" x {} tensor ranks{}", phase.layout.tensor_parallel_size,
+                                                           phase.layout.sequence_parallel ? " with split tokens" : ""),
       phase.num_micro_batches, schedule_text(phase), to_string(phase.partition), phase.first_trainable_layer,
       settings.global_batch_size, settings.seed, to_string(settings.optimizer), to_string(settings.dtype),
       settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));

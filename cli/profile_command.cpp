@@ -122,6 +122,7 @@ int run_profile(ProfileOptions& options) {
   }
   options.measure.model = options.model;
   options.measure.tensor_parallel_sizes = options.estimate.tensor_parallel_sizes;
+  options.measure.sequence_parallel = options.estimate.sequence_parallel;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");

@@ -181,6 +181,7 @@ struct MeasureOptions {
   /// Numbers of ranks that share the layers, with their collectives; each divides the ranks, and there are as many
   /// attention heads.
   std::vector<int> tensor_parallel_sizes = {1};
+  bool sequence_parallel = false;  // such ranks also with sequence parallelism
   DType dtype = DType::kFloat32;
   std::optional<DType> frozen_dtype;  // as TrainingPlan's
   std::string device = "cpu";

@@ -13,6 +13,8 @@ struct ParallelLayout {
   /// placement[i] = rank of the i-th mesh coordinate, ordered tensor fastest, then data, then pipeline; empty = rank
   /// i.
   std::vector<int> placement;
+  /// Tensor ranks split activations between matrices by tokens (Korthikanti et al. 2022). Needs t > 1.
+  bool sequence_parallel = false;
   bool operator==(const ParallelLayout&) const = default;
 };
 

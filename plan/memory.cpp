@@ -89,6 +89,11 @@ Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, 
   return of_tensor_rank(count * bytes, whole * bytes, phase.layout.tensor_parallel_size);
 }
 
+Bytes StageMemory::of_all_tokens(Bytes output) const {
+  const ParallelLayout& layout = unpartitioned_.layout;
+  return layout.sequence_parallel ? output * layout.tensor_parallel_size : output;
+}
+
 RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on) const {
   RankMemory memory;
   Bytes transient = 0;
@@ -126,7 +131,8 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, 
   if (stage.begin == 0 && keeps_older_weights_ && exchange_ > 0)
     memory.exchange += (unpartitioned_.layout.pipeline_parallel_size - 1) * memory.until_backward;
   if (stage.begin == 0 && unpartitioned_.cache.on)
-    memory.cache = 2 * unpartitioned_.num_micro_batches * output_bytes_of(unpartitioned_.first_trainable_layer - 1);
+    memory.cache =
+        2 * unpartitioned_.num_micro_batches * of_all_tokens(output_bytes_of(unpartitioned_.first_trainable_layer - 1));
   if (num_slices(unpartitioned_) > 1) cut_into_slices(memory, stage, layers);
   return memory;
 }
@@ -150,7 +156,7 @@ void StageMemory::cut_into_slices(RankMemory& memory, LayerRange stage, std::spa
   // The cache is given whole samples, whose slices are put together.
   const int boundary = unpartitioned_.first_trainable_layer;
   if (unpartitioned_.cache.on && stage.begin < boundary && boundary <= stage.end)
-    memory.workspace += layers[boundary - 1].output_activation_bytes;
+    memory.workspace += of_all_tokens(layers[boundary - 1].output_activation_bytes);
 }
 
 StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(LayerRange stage,
@@ -294,7 +300,8 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
                                         .dtype = settings.dtype,
                                         .micro_batch_size = largest.samples,
                                         .tokens = largest.tokens,
-                                        .tensor_parallel_size = phase.layout.tensor_parallel_size});
+                                        .tensor_parallel_size = phase.layout.tensor_parallel_size,
+                                        .sequence_parallel = phase.layout.sequence_parallel});
     }
     stages.push_back(memory.of({begin, end}, layers, hands_on_at_once(phase, stage)));
   }

@@ -98,6 +98,8 @@ class StageMemory {
     Bytes until_weights = 0;   // from I until W
     Bytes computed_again = 0;  // most that lives in a backward beside what was kept for it
   };
+  /// Of an activation between layers, of which a rank has `output`: that of all tensor ranks' tokens.
+  Bytes of_all_tokens(Bytes output) const;
   /// Makes what a stage needs of whole samples that of token slices.
   void cut_into_slices(RankMemory& memory, LayerRange stage, std::span<const LayerCost> layers) const;
   SavedActivations saved_activations_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;

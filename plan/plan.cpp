@@ -26,6 +26,7 @@ void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
   archive("data_parallel_size", layout.data_parallel_size, json::between(1, json::kMostRanks));
   archive("tensor_parallel_size", layout.tensor_parallel_size, json::between(1, json::kMostRanks));
   archive("placement", layout.placement, json::at_least(0));
+  archive("sequence_parallel", layout.sequence_parallel, json::Otherwise{false});
 }
 
 template <class Archive>
@@ -159,7 +160,7 @@ class PhaseValidator {
   std::string at(std::string_view member) const { return fmt::format("{}.{}", place_, member); }
 
   void require_layout() const {
-    const auto& [p, d, t, placement] = phase_.layout;
+    const auto& [p, d, t, placement, sequence_parallel] = phase_.layout;
     for (const int size : {p, d, t})
       if (size < 1) throw InvalidInput(at("layout"), "must have sizes >= 1", std::to_string(size));
     const double size = static_cast<double>(p) * d * t;
@@ -167,6 +168,8 @@ class PhaseValidator {
     if (ranks > plan_.world_size)
       throw InvalidInput(at("layout"), fmt::format("must use at most {} ranks, the world size", plan_.world_size),
                          fmt::format("{} x {} x {} = {}", p, d, t, ranks));
+    if (sequence_parallel && t == 1)
+      throw InvalidInput(at("layout.sequence_parallel"), "must be false where tensor_parallel_size is 1", "true");
     if (placement.empty()) return;
     if (static_cast<std::int64_t>(placement.size()) != ranks)
       throw InvalidInput(at("layout.placement"), fmt::format("must be empty or name {} ranks", ranks),
@@ -326,7 +329,8 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
 
 std::string to_json(const TrainingPlan& plan) {
   const bool is_of_version_1 = std::ranges::all_of(plan.phases, [](const Phase& phase) {
-    return phase.virtual_stages == 1 && phase.token_slices.empty() && phase.schedule_rows.empty();
+    return phase.virtual_stages == 1 && phase.token_slices.empty() && phase.schedule_rows.empty() &&
+           !phase.layout.sequence_parallel;
   });
   return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
 }

@@ -26,7 +26,9 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
   std::set<int> sizes;
-  for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
+  for (const Measurement& one : profile.measurements)
+    if (one.key.tensor_parallel_size == 1 || one.key.sequence_parallel == options.sequence_parallel)
+      sizes.insert(one.key.tensor_parallel_size);
   std::vector<std::pair<int, int>> layouts;
   for (const int size : sizes) {
     if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size))
@@ -43,7 +45,9 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
 class AutoSearch {
  public:
   AutoSearch(const PlanningProblem& problem, bool bound_only)
-      : problem_(problem), bound_only_(bound_only), costs_(problem.profile, problem.options.dtype) {}
+      : problem_(problem),
+        bound_only_(bound_only),
+        costs_(problem.profile, problem.options.dtype, problem.options.sequence_parallel) {}
 
   void add(int tensor_ranks, int length) {
     PlanOptions options = problem_.options;

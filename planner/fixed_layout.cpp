@@ -55,7 +55,7 @@ std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& pr
 
 std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
-  LayerCosts costs(profile, options.dtype);
+  LayerCosts costs(profile, options.dtype, options.sequence_parallel);
   std::optional<Phase> best;
   Nanoseconds least = 0;
   Infeasible reasons;

@@ -46,7 +46,9 @@ struct RunPlanner::State {
 };
 
 RunPlanner::RunPlanner(const PlanningProblem& problem, RunStart start)
-    : problem_(problem), start_(std::move(start)), costs_(problem.profile, problem.options.dtype) {
+    : problem_(problem),
+      start_(std::move(start)),
+      costs_(problem.profile, problem.options.dtype, problem.options.sequence_parallel) {
   if (why_no_cache_at_all().empty()) capacity_ = cache_capacity(problem.options.cache, problem.profile);
 }
 

@@ -13,6 +13,7 @@ struct LayerWork {
   double output_values = 0, shared_output_values = 0;  // on every tensor rank, and of all of them together
   double kept_values = 0, shared_kept_values = 0;
   double split_values = 0, shared_split_values = 0;  // kept from I to W
+  double read_split_values = 0;                      // of split_values: what matrices have read
   /// All-reduces of tensor ranks: of an activation in forward and in input gradient, of a number per token in forward.
   int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };
@@ -75,6 +76,7 @@ class Estimator {
          .shared_kept_values = 4 * values + 2 * shape_.heads * t * t,
          .split_values = 2 * values,
          .shared_split_values = 4 * values,
+         .read_split_values = values,
          .output_sums = 1,
          .input_gradient_sums = 1});
     add({.name = name + ".mlp",
@@ -88,6 +90,7 @@ class Estimator {
          .shared_kept_values = 2 * t * f,
          .split_values = 2 * values,
          .shared_split_values = 2 * t * f,
+         .read_split_values = values,
          .output_sums = 1,
          .input_gradient_sums = 1});
   }
@@ -108,6 +111,7 @@ class Estimator {
          .shared_kept_values = is_vocabulary ? outputs : 0,
          .split_values = predictions * shape_.hidden + (is_vocabulary ? 0 : outputs),
          .shared_split_values = is_vocabulary ? outputs : 0,
+         .read_split_values = predictions * shape_.hidden,
          .input_gradient_sums = is_vocabulary,
          .token_sums = is_vocabulary ? 3 : 0});
   }
@@ -118,7 +122,11 @@ class Estimator {
     const double update = 28.0 * static_cast<double>(described.parameter_count) / options_.rates.bytes_per_second;
     profile_.model.layers.push_back(std::move(described));
     for (int size = 1;; size = std::min(2 * size, options_.global_batch_size)) {
-      for (const int tensor_ranks : options_.tensor_parallel_sizes) add_measurement(layer, size, tensor_ranks, work);
+      for (const int tensor_ranks : options_.tensor_parallel_sizes) {
+        add_measurement(layer, size, {tensor_ranks}, work);
+        if (options_.sequence_parallel && tensor_ranks > 1)
+          add_measurement(layer, size, {tensor_ranks, /*split_tokens=*/true}, work);
+      }
       if (size == options_.global_batch_size) break;
     }
     profile_.updates.push_back({.layer = layer,
@@ -127,35 +135,65 @@ class Estimator {
                                 .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
   }
 
-  void add_measurement(int layer, int size, int tensor_ranks, const LayerWork& work) {
-    const double flops = size * work.flops / (work.is_shared ? tensor_ranks : 1);
+  /// How many ranks share the layer, and whether they split what lies between matrices by tokens.
+  struct Sharing {
+    int ranks = 1;
+    bool split_tokens = false;
+  };
+
+  /// What exchanges of activations add to a layer's times.
+  struct Exchanges {
+    Nanoseconds forward = 0;
+    Nanoseconds input_gradient = 0;   // of the backward, what only an input's gradient needs
+    Nanoseconds weight_gradient = 0;  // the rest of it
+    Nanoseconds read_again = 0;       // of the latter, what W does
+  };
+
+  Exchanges exchanges_of(const LayerWork& work, const Sharing& sharing, Bytes activation_bytes) const {
+    if (!sharing.split_tokens) {
+      const Nanoseconds sum = all_reduce_ns(node_, tensor_ranks_of(sharing.ranks), activation_bytes);
+      return {.forward = work.output_sums * sum, .input_gradient = work.input_gradient_sums * sum};
+    }
+    const Nanoseconds half = all_gather_ns(node_, sharing.ranks, activation_bytes),  // a reduce-scatter takes as long
+        in = work.input_gradient_sums * half, out = work.output_sums * half;
+    return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
+  }
+
+  void add_measurement(int layer, int size, const Sharing& sharing, const LayerWork& work) {
+    const int n = sharing.ranks;
+    const double flops = size * work.flops / (work.is_shared ? n : 1);
     const auto pass =
         options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * flops / options_.rates.flops_per_second);
     const auto bytes = [&](double whole, double shared = 0) {
-      return static_cast<Bytes>(size * (whole + shared / tensor_ranks)) * kValueBytes;
+      return static_cast<Bytes>(size * (whole + shared / n)) * kValueBytes;
     };
-    const auto sum_ns = [&](double values) {
-      return all_reduce_ns(node_, tensor_ranks_of(tensor_ranks), bytes(values));
-    };
-    const Nanoseconds activation_ns = sum_ns(activation_values());
-    const Nanoseconds forward = pass + work.output_sums * activation_ns + work.token_sums * sum_ns(shape_.tokens);
-    const Nanoseconds input_gradient = pass + work.input_gradient_sums * activation_ns;
+    /// Of what lies between matrices.
+    const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
+    const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
+    const Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values()));
+    const Nanoseconds token_sums =
+        work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(shape_.tokens)));
+    const Nanoseconds forward = pass + exchanges.forward + token_sums;
+    const double split_values = work.split_values - work.read_split_values + split(work.read_split_values);
     profile_.measurements.push_back(
         {.key = {.layer = layer,
                  .device_type = options_.device_type,
                  .micro_batch_size = size,
                  .tokens = shape_.tokens,
-                 .tensor_parallel_size = tensor_ranks},
+                 .tensor_parallel_size = n,
+                 .sequence_parallel = sharing.split_tokens},
          .cost = {.forward_ns = forward,
-                  .input_gradient_ns = input_gradient,
-                  .weight_gradient_ns = pass,
+                  .input_gradient_ns = pass + exchanges.input_gradient,
+                  .weight_gradient_ns = pass + exchanges.weight_gradient,
                   .frozen_forward_ns = forward,
-                  .output_activation_bytes = bytes(work.output_values, work.shared_output_values),
-                  .saved_activation_bytes = bytes(work.kept_values, work.shared_kept_values),
+                  .output_activation_bytes =
+                      bytes(is_last ? work.output_values : split(work.output_values), work.shared_output_values),
+                  .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
                   .workspace_bytes = bytes(2 * activation_values()),
-                  .split_backward = SplitBackward{.input_ns = input_gradient,
-                                                  .weight_ns = pass,
-                                                  .kept_bytes = bytes(work.split_values, work.shared_split_values)}}});
+                  .split_backward = SplitBackward{
+                      .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
+                      .weight_ns = pass + exchanges.read_again,
+                      .kept_bytes = bytes(split_values, work.shared_split_values)}}});
   }
 
   static std::vector<int> tensor_ranks_of(int size) {

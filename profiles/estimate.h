@@ -44,6 +44,7 @@ struct EstimateOptions {
   std::optional<Bytes> memory_limit_bytes;
   std::string device_type = "estimated";
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; a node's collectives are in the layers' times
+  bool sequence_parallel = false;                // tensor ranks also with sequence parallelism
 };
 
 struct Estimate {
@@ -64,6 +65,10 @@ struct Estimate {
 /// each. Attention and MLP each add an all-reduce of [samples, t, h] to forward and to input gradient, a table one to
 /// its forward, a language model's head one to its input gradient and, for the loss, three of [samples, t] to its
 /// forward: the maximum, the sum of exponentials and the target's logit.
+///
+/// With sequence parallelism (Korthikanti et al. 2022) each also keeps 1 / n of the [samples, t, h] around the layer;
+/// of the halves of a backward, of what matrices have read. An all-gather and a reduce-scatter take the place of each
+/// all-reduce, one in front of the matrices and one behind, and the backward gathers once more what they have read.
 ///
 /// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
 /// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10

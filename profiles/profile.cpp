@@ -58,22 +58,26 @@ std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   return {{low, 1 - share}, {high, share}};
 }
 
+/// Tensor ranks share the layer in the same way.
+bool share_alike(const MeasurementKey& one, const MeasurementKey& other) {
+  return one.tensor_parallel_size == other.tensor_parallel_size && one.sequence_parallel == other.sequence_parallel;
+}
+
 /// Tokens before the measured ones, ascending.
 std::vector<int> contexts_of(Measurements same_layer, const MeasurementKey& key) {
   std::set<int> contexts;
   for (const auto& m : same_layer)
-    if (m.key.tensor_parallel_size == key.tensor_parallel_size) contexts.insert(m.key.context_tokens);
+    if (share_alike(m.key, key)) contexts.insert(m.key.context_tokens);
   return {contexts.begin(), contexts.end()};
 }
 
-/// What was measured of one layer for one context and tensor-parallel size, in ascending (micro-batch size, tokens)
-/// order.
+/// What was measured of one layer for one context, shared alike by tensor ranks, in ascending (micro-batch size,
+/// tokens) order.
 class Grid {
  public:
   Grid(Measurements same_layer, const MeasurementKey& key) {
     for (const auto& m : same_layer)
-      if (m.key.context_tokens == key.context_tokens && m.key.tensor_parallel_size == key.tensor_parallel_size)
-        points_.push_back(&m);
+      if (m.key.context_tokens == key.context_tokens && share_alike(m.key, key)) points_.push_back(&m);
   }
 
   std::vector<int> micro_batch_sizes() const {
@@ -138,8 +142,9 @@ LayerCost mean_of(std::span<const WeightedCost> points) {
 }  // namespace
 
 std::string describe(const MeasurementKey& key) {
-  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}", key.layer, key.device_type,
-                     to_string(key.dtype), key.context_tokens, key.tensor_parallel_size);
+  return fmt::format("layer {} on {} in {}, context {}, tensor-parallel size {}{}", key.layer, key.device_type,
+                     to_string(key.dtype), key.context_tokens, key.tensor_parallel_size,
+                     key.sequence_parallel ? " with sequence parallelism" : "");
 }
 
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
@@ -183,7 +188,7 @@ std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey ke
   if (contexts_of(layer, key).size() < 2) return std::nullopt;
   int least = std::numeric_limits<int>::max();
   for (const auto& m : layer)
-    if (m.key.tensor_parallel_size == key.tensor_parallel_size) least = std::min(least, m.key.tokens);
+    if (share_alike(m.key, key)) least = std::min(least, m.key.tokens);
   key.tokens = std::max(key.tokens, (least + 1) / 2);
   return cost_of(profile, key);
 }

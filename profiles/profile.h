@@ -23,6 +23,7 @@ struct MeasurementKey {
   int tokens = 1;
   int context_tokens = 0;
   int tensor_parallel_size = 1;
+  bool sequence_parallel = false;  // tensor ranks split activations between matrices by tokens
   auto operator<=>(const MeasurementKey&) const = default;
 };
 /// "layer 2 on cpu in float32, context 0, tensor-parallel size 1"
@@ -131,12 +132,12 @@ struct Profile {
 };
 
 /// Cost for `key`: the measurement itself where there is one, else bilinear in (micro_batch_size, tokens) between the
-/// four measured neighbours of the same layer, device type, dtype, context and tensor-parallel size, and linear between
-/// two contexts, as attention is. A size that was measured is a grid line of its own; token counts are those measured
-/// on every size line in use. micro_batch_size 0 costs nothing. Beyond the measured grid: linear through the two
-/// nearest grid lines up to twice the largest and down to half the smallest measured value, clamped at 0; farther out,
-/// or with fewer than two grid lines where one is needed, throws InvalidInput that names the key and the measured range
-/// (never a silent nearest neighbour).
+/// four measured neighbours of the same layer, device type, dtype, context, tensor-parallel size and sequence
+/// parallelism, and linear between two contexts, as attention is. A size that was measured is a grid line of its own;
+/// token counts are those measured on every size line in use. micro_batch_size 0 costs nothing. Beyond the measured
+/// grid: linear through the two nearest grid lines up to twice the largest and down to half the smallest measured
+/// value, clamped at 0; farther out, or with fewer than two grid lines where one is needed, throws InvalidInput that
+/// names the key and the measured range (never a silent nearest neighbour).
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 
 /// Of a token slice, key.tokens of each sample after key.context_tokens: cost_of, and where it is shorter than half the
@@ -152,8 +153,8 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer);
 
-/// Envelope {"format": "frostpipe.profile", "version": 1, ...}; reading checks every field and names file, place, rule,
-/// value.
+/// Envelope {"format": "frostpipe.profile", "version": 1, ...}, of version 2 with sequence parallelism; reading checks
+/// every field and names file, place, rule, value.
 std::string to_json(const Profile& profile);
 Profile profile_from_json(std::string_view json, std::string_view source);
 

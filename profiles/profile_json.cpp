@@ -23,6 +23,7 @@ void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
   archive("tokens", key.tokens, json::between(1, json::kMostTokens));
   archive("context_tokens", key.context_tokens, json::between(0, json::kMostTokens));
   archive("tensor_parallel_size", key.tensor_parallel_size, json::between(1, json::kMostRanks));
+  archive("sequence_parallel", key.sequence_parallel, json::Otherwise{false});
 }
 
 template <class Archive>
@@ -79,6 +80,8 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
 }
 
 namespace {
+
+constexpr int kNewestVersion = 2;
 
 void require_ascending_unique(Profile& profile, std::string_view source) {
   auto& all = profile.measurements;
@@ -148,14 +151,18 @@ void read_rows(const Rows& rows, const json::Place& list, int num_layers, std::v
 
 }  // namespace
 
-std::string to_json(const Profile& profile) { return json::write_envelope("frostpipe.profile", profile); }
+std::string to_json(const Profile& profile) {
+  const bool is_of_version_1 =
+      std::ranges::none_of(profile.measurements, [](const Measurement& one) { return one.key.sequence_parallel; });
+  return json::write_envelope("frostpipe.profile", profile, is_of_version_1 ? 1 : kNewestVersion);
+}
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
   constexpr std::size_t kMostBytes = 64U << 20U;
   if (json.size() > kMostBytes)
     throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
                        format_bytes(static_cast<Bytes>(json.size())));
-  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", /*newest=*/1);
+  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", kNewestVersion);
   const Rows measurements = take_known_rows(content, "measurements", is_unknown_measurement),
              updates = take_known_rows(content, "updates", is_unknown_update);
   const json::Place place(source, version);

@@ -32,7 +32,8 @@ std::vector<SharedOccupancy> Messages::shared(int from_rank, int to_rank, Bytes 
 }
 
 bool Messages::scatters(int from_rank, int to_rank) const {
-  return t_ > 1 && cluster_.communication.scatter_gather && between_nodes(cluster_, from_rank, to_rank);
+  return t_ > 1 && !splits_tokens_ && cluster_.communication.scatter_gather &&
+         between_nodes(cluster_, from_rank, to_rank);
 }
 
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {

@@ -11,18 +11,22 @@ namespace frostpipe {
 /// `from_rank` and `to_rank` by the same offset.
 class Messages {
  public:
-  Messages(const Cluster& cluster, int tensor_parallel_size) : cluster_(cluster), t_(tensor_parallel_size) {}
+  Messages(const Cluster& cluster, const ParallelLayout& layout)
+      : cluster_(cluster), t_(layout.tensor_parallel_size), splits_tokens_(layout.sequence_parallel) {}
 
+  /// `bytes`: of one tensor rank's activation, which with sequence parallelism has its tokens alone.
   TransferCost cost(int from_rank, int to_rank, Bytes bytes) const;
   /// What it occupies of the links that ranks share.
   std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const;
 
  private:
-  /// Between nodes each tensor rank sends a part, and the receivers gather them.
+  /// Between nodes each tensor rank sends a part, and the receivers gather them; with sequence parallelism each sends
+  /// and receives its own tokens anyway.
   bool scatters(int from_rank, int to_rank) const;
 
   const Cluster& cluster_;
   int t_;
+  bool splits_tokens_;
 };
 
 /// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor

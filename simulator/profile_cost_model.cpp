@@ -56,7 +56,7 @@ class ProfileCostModel::Prices {
         settings_(settings),
         profile_(profile),
         cluster_(cluster),
-        messages_(cluster, phase.layout.tensor_parallel_size),
+        messages_(cluster, phase.layout),
         side_by_side_(reductions_side_by_side(cluster, phase.layout)),
         splits_backward_(splits_backward(phase)),
         cache_reach_(phase.partition.front().end),
@@ -133,6 +133,7 @@ class ProfileCostModel::Prices {
     const std::vector<int> replicas = replicas_of_stage(phase_, stage);
     Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
     if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
+    if (layout_.sequence_parallel) reduction.duration_ns += sum_of_whole_parameters_ns(stage);
     return reduction;
   }
 
@@ -166,6 +167,17 @@ class ProfileCostModel::Prices {
   }
 
  private:
+  /// Gradients of parameters that every tensor rank has whole, each from its own tokens.
+  Nanoseconds sum_of_whole_parameters_ns(int stage) const {
+    std::int64_t count = 0;
+    for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
+      count += profile_.model.layers[layer].whole_parameter_count;
+    const int pipeline_rank = pipeline_rank_of(phase_, stage);
+    return all_reduce_segment(cluster_, tensor_ranks_of(layout_, pipeline_rank, 0),
+                              count * kept_bytes_per_value(settings_.dtype), /*side_by_side=*/1)
+        .duration_ns;
+  }
+
   int num_stages() const { return static_cast<int>(partition_.size()); }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
@@ -180,7 +192,8 @@ class ProfileCostModel::Prices {
             .dtype = settings_.dtype,
             .micro_batch_size = size,
             .tokens = phase_.tokens,
-            .tensor_parallel_size = layout_.tensor_parallel_size};
+            .tensor_parallel_size = layout_.tensor_parallel_size,
+            .sequence_parallel = layout_.sequence_parallel};
   }
 
   /// What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.

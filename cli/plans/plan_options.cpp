@@ -94,9 +94,11 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
   add_count_option(command, "--tp", options.plan.tensor_parallel_size,
-                   "Tensor-parallel size, which the profile must have measured (auto: any, unless "
-                   "given); such a plan can be simulated, not trained")
+                   "Tensor-parallel size, which the profile must have measured (auto: any, unless given)")
       ->each([&](const std::string&) { options.plan.any_tensor_parallel_size = false; });
+  command.add_flag("--sequence-parallel", options.plan.sequence_parallel,
+                   "Tensor ranks split activations between matrices by tokens, which saves memory; the profile must "
+                   "have measured that (profile --sequence-parallel)");
   command
       .add_option("--recompute", options.recompute,
                   "What a backward computes again instead of keeping it: attention, layers (of which only the inputs "

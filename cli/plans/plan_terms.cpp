@@ -13,7 +13,8 @@ std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem)
   const auto& [profile, cluster, wanted] = problem;
   PlanOptions options = wanted;
   options.tensor_parallel_size = phase.layout.tensor_parallel_size;
-  LayerCosts costs(profile, options.dtype);
+  options.sequence_parallel = phase.layout.sequence_parallel;
+  LayerCosts costs(profile, options.dtype, options.sequence_parallel);
   const StageBound bound(phase, {profile, cluster, options}, costs);
   const auto memory = memory_of(phase, step_settings(options), profile, cluster);
   using enum Table::Align;

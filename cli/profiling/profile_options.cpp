@@ -42,6 +42,8 @@ void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
   add_counts_option(command, "--tensor-parallel", options.estimate.tensor_parallel_sizes,
                     "Numbers of ranks that share each layer, to measure (each divides --nproc-per-node) or, with "
                     "--like, to estimate");
+  command.add_flag("--sequence-parallel", options.estimate.sequence_parallel,
+                   "With --tensor-parallel: such ranks also as they split activations between matrices by tokens");
 }
 
 void add_files(CLI::App& command, ProfileOptions& options) {

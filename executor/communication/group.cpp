@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "executor/communication/emulated_links.h"
@@ -58,6 +59,7 @@ struct Transfer::State {
 };
 
 void Transfer::wait() {
+  if (!state_->work) return;
   guarded(state_->self, state_->what, [&] {
     if (state_->time_work) state_->time_work->wait(state_->longest_wait);
     state_->work->wait(state_->longest_wait);
@@ -94,6 +96,7 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
     const at::Tensor contiguous = host_staging_ ? host_copy_of(tensor) : tensor.contiguous();
     Transfer::State state{
         .work = {}, .tensor = contiguous, .longest_wait = link_->longest_wait(), .self = self_, .what = what};
+    if (contiguous.numel() == 0) return std::make_shared<Transfer::State>(std::move(state));
     const int to = index_of(to_rank);
     if (clock_) {
       const auto bytes = static_cast<Bytes>(contiguous.nbytes());
@@ -119,6 +122,10 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
                           .what = what,
                           .received = host_staging_ ? host_memory_for(into) : at::Tensor(),
                           .clock = clock_};
+    if (into.numel() == 0) {
+      state.received = at::Tensor();
+      return std::make_shared<Transfer::State>(std::move(state));
+    }
     const int from = index_of(from_rank);
     if (clock_) {
       state.time = moment(0);
@@ -148,6 +155,33 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
     Bytes bytes = 0;
     for (const at::Tensor& tensor : tensors) bytes += static_cast<Bytes>(tensor.nbytes());
     meet(bytes);
+  });
+}
+
+at::Tensor Group::all_gather(const at::Tensor& own, const std::vector<std::int64_t>& rows_of_each,
+                             const std::string& what) {
+  FROSTPIPE_CHECK(!clock_, "what layers of an emulated device exchange is in their measured times");
+  return guarded(self_, what, [&] {
+    at::Tensor mine = host_staging_ ? host_copy_of(own) : own.contiguous();
+    std::vector<std::int64_t> sizes = own.sizes().vec();
+    sizes[0] = std::accumulate(rows_of_each.begin(), rows_of_each.end(), std::int64_t{0});
+    const at::Tensor all = at::empty(sizes, mine.options().requires_grad(false));
+    std::vector<std::vector<at::Tensor>> parts{all.split_with_sizes(rows_of_each)};
+    std::vector<at::Tensor> given{mine};
+    link_->backend->allgather(parts, given)->wait();
+    return host_staging_ ? all.to(own.device()) : all;
+  });
+}
+
+at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
+                                     const std::string& what) {
+  FROSTPIPE_CHECK(!clock_, "what layers of an emulated device exchange is in their measured times");
+  return guarded(self_, what, [&] {
+    const at::Tensor mine = host_staging_ ? host_copy_of(all) : all.contiguous();
+    std::vector<std::vector<at::Tensor>> parts{mine.split_with_sizes(rows_of_each)};
+    std::vector<at::Tensor> own{at::empty_like(parts[0][index_of(self_)])};
+    link_->backend->reduce_scatter(own, parts)->wait();
+    return host_staging_ ? own[0].to(all.device()) : own[0];
   });
 }
 

@@ -54,6 +54,11 @@ class Group {
   Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
   /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.
   void all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what);
+  /// All ranks' rows, in the order of ranks, which have rows_of_each. Not in virtual time, as the next.
+  at::Tensor all_gather(const at::Tensor& own, const std::vector<std::int64_t>& rows_of_each, const std::string& what);
+  /// This rank's rows of the sum over all ranks, the same bits that all_reduce_sum gives on CPUs.
+  at::Tensor reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
+                                const std::string& what);
   void broadcast(at::Tensor tensor, int from_rank, const std::string& what);
   void barrier();
 

@@ -103,6 +103,35 @@ class LocalGroup final : public c10d::Backend {
     });
   }
 
+  c10::intrusive_ptr<c10d::Work> allgather(std::vector<std::vector<at::Tensor>>& all, std::vector<at::Tensor>& own,
+                                           const c10d::AllgatherOptions&) override {
+    const std::uint32_t tag = next_collective();
+    std::vector<Message> messages;
+    for_all_others([&](int other) {
+      messages.push_back(start_to_receive(all.at(0)[other], other, tag));
+      messages.push_back(start_to_send(own.at(0), other, tag));
+    });
+    all[0][rank_].copy_(own[0]);
+    return work_of(std::move(messages));
+  }
+
+  /// In the order of ranks too.
+  c10::intrusive_ptr<c10d::Work> reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
+                                                const c10d::ReduceScatterOptions& options) override {
+    FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
+    const std::uint32_t tag = next_collective();
+    std::vector<Message> messages;
+    const at::Tensor sum = own.at(0);
+    std::vector<at::Tensor> parts = start_to_collect(all.at(0)[rank_], tag, messages);
+    for_all_others([&](int other) { messages.push_back(start_to_send(all[0][other], other, tag)); });
+    return c10::make_intrusive<LocalWork>([parts, messages, sum](Milliseconds limit) {
+      const at::NoGradGuard no_grad;
+      wait_for(messages, limit);
+      sum.copy_(parts.front());
+      for (std::size_t index = 1; index < parts.size(); ++index) sum.add_(parts[index]);
+    });
+  }
+
   /// Of dissemination: in round k everybody hears from who is 2^k before it.
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
     const std::uint32_t tag = next_collective();

@@ -77,19 +77,52 @@ class GlooGroup final : public c10d::Backend {
     });
   }
 
+  Work allgather(std::vector<std::vector<at::Tensor>>& all, std::vector<at::Tensor>& own,
+                 const c10d::AllgatherOptions&) override {
+    const std::vector<at::Tensor> parts = all.at(0);
+    parts[rank_].copy_(own.at(0));
+    return waiting_for(exchanged([&](int) { return own[0]; }, [&](int other) { return parts[other]; }, next_tag()));
+  }
+
+  /// In the order of ranks too.
+  Work reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
+                      const c10d::ReduceScatterOptions& options) override {
+    FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "ranks only sum");
+    const at::NoGradGuard no_grad;
+    const UncountedMemory of_the_transport;
+    const at::Tensor sum = own.at(0);
+    std::vector<at::Tensor> here(static_cast<std::size_t>(size_), all.at(0)[rank_]);
+    for (int other = 0; other < size_; ++other)
+      if (other != rank_) here[other] = at::empty_like(sum);
+    const std::vector<Work> exchange =
+        exchanged([&](int other) { return all[0][other]; }, [&](int other) { return here[other]; }, next_tag());
+    return c10::make_intrusive<StartedWork>([exchange, here, sum] {
+      const at::NoGradGuard within_wait;
+      for (const Work& work : exchange) work->wait(kLongestWait);
+      sum.copy_(here.front());
+      for (std::size_t rank = 1; rank < here.size(); ++rank) sum.add_(here[rank]);
+    });
+  }
+
  private:
+  static Work waiting_for(std::vector<Work> works) {
+    return c10::make_intrusive<StartedWork>([works = std::move(works)] {
+      for (const Work& work : works) work->wait(kLongestWait);
+    });
+  }
+
   /// Beyond all tags of messages.
   int next_tag() { return (3 << 29) + (num_sums_++ & ((1 << 28) - 1)); }
 
-  /// Starts to send one tensor to each other rank and to receive another one from it.
+  /// Starts to send one tensor to each other rank and to receive another one from it; none without values.
   template <class Sent, class Received>
   std::vector<Work> exchanged(Sent sent, Received received, int tag) {
     std::vector<Work> works;
     for (int step = 1; step < size_; ++step) {
       const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
       std::vector<at::Tensor> in{received(from)}, out{sent(to)};
-      works.push_back(gloo_->recv(in, from, tag));
-      works.push_back(gloo_->send(out, to, tag));
+      if (in[0].numel() > 0) works.push_back(gloo_->recv(in, from, tag));
+      if (out[0].numel() > 0) works.push_back(gloo_->send(out, to, tag));
     }
     return works;
   }

@@ -33,7 +33,8 @@ class EmulatedStage final : public StageCompute {
         clock_(clock),
         key_({.device_type = options.device_type,
               .dtype = options.dtype,
-              .tensor_parallel_size = phase.layout.tensor_parallel_size}),
+              .tensor_parallel_size = phase.layout.tensor_parallel_size,
+              .sequence_parallel = phase.layout.sequence_parallel}),
         shrink_(options.shrink),
         options_(options.tensors),
         range_(phase.partition[stage]),
@@ -57,9 +58,7 @@ class EmulatedStage final : public StageCompute {
     if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
-  at::Tensor make_activation(std::int64_t tokens) const override {
-    return at::zeros({tokens, shrunk_hidden_size(profile_.model, shrink_)}, options_);
-  }
+  at::Tensor make_activation(std::int64_t tokens) const override { return make_rows(own_rows(tokens)); }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
@@ -98,7 +97,7 @@ class EmulatedStage final : public StageCompute {
     const int size = range.end - range.begin;
     const auto found = rows_in_write_.extract(micro_batch);
     const std::int64_t there = found.empty() ? 0 : found.mapped();
-    writes_->write(samples_of(*batch_, range), make_activation(size * tokens_per_sample()));
+    writes_->write(samples_of(*batch_, range), make_rows(size * tokens_per_sample()));
     clock_.pass(entries_ns(profile_.cache->write, size - there));
   }
 
@@ -170,6 +169,16 @@ class EmulatedStage final : public StageCompute {
     at::Tensor input, kept;
   };
 
+  /// Of an activation, whose tokens tensor ranks may split; here none has fewer than another.
+  std::int64_t own_rows(std::int64_t tokens) const {
+    const ParallelLayout& layout = phase_.layout;
+    return layout.sequence_parallel ? (tokens + layout.tensor_parallel_size - 1) / layout.tensor_parallel_size : tokens;
+  }
+
+  at::Tensor make_rows(std::int64_t rows) const {
+    return at::zeros({rows, shrunk_hidden_size(profile_.model, shrink_)}, options_);
+  }
+
   /// The most that lives of what a backward computes again.
   at::Tensor computed_again(const std::vector<LayerCost>& costs) const {
     Bytes most = 0;
@@ -206,9 +215,10 @@ class EmulatedStage final : public StageCompute {
   /// A part of the saved activations, as a layer's output is, where it has room.
   at::Tensor output_of(const at::Tensor& saved_activations, std::int64_t tokens) const {
     const std::int64_t hidden = shrunk_hidden_size(profile_.model, shrink_);
-    const std::int64_t bytes = tokens * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
+    const std::int64_t rows = own_rows(tokens),
+                       bytes = rows * hidden * static_cast<std::int64_t>(options_.dtype().itemsize());
     if (!saved_activations.defined() || saved_activations.numel() < bytes) return make_activation(tokens);
-    return saved_activations.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({tokens, hidden}).zero_();
+    return saved_activations.narrow(0, 0, bytes).view(options_.dtype().toScalarType()).view({rows, hidden}).zero_();
   }
 
   Bytes saved_activation_bytes(const RecomputeSegment& segment, const std::vector<LayerCost>& costs) const {

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "executor/models/attention_groups.h"
+#include "executor/models/collectives/collectives.h"
 #include "executor/models/sliced_attention.h"
 
 namespace frostpipe {
@@ -165,13 +166,20 @@ std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
 }
 
 AttentionInput attention_input(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
-                               const Parameter& bias, const NeededTokens& needed, const TensorRanks& ranks) {
-  const std::int64_t first_head = slice_of(ranks).begin_in(config.num_attention_heads);
-  if (needed.all()) return {.query = project_columns(x, weight, bias, ranks), .first_head = first_head};
+                               const Parameter& bias, const NeededTokens& needed) {
+  const RankRows& rows = needed.rows_of_all();
+  const std::int64_t first_head = slice_of(rows.ranks).begin_in(config.num_attention_heads);
+  if (needed.all()) return {.query = project_columns(x, weight, bias, rows), .first_head = first_head};
   const std::int64_t hidden = weight.value.size(0) / 3;
-  const at::Tensor copied = copy_to(ranks, x);  // once: one sum for both products
-  return {.query = project(needed.of(copied), part_of(weight, 0, hidden), part_of(bias, 0, hidden)),
-          .key_value = project(copied, part_of(weight, hidden, 2 * hidden), part_of(bias, hidden, 2 * hidden)),
+  const Parameter query = part_of(weight, 0, hidden), query_bias = part_of(bias, 0, hidden),
+                  others = part_of(weight, hidden, 2 * hidden), others_bias = part_of(bias, hidden, 2 * hidden);
+  if (rows.are_split())
+    return {.query = project_columns(needed.of(x), query, query_bias, needed.rows()),
+            .key_value = project_columns(x, others, others_bias, rows),
+            .first_head = first_head};
+  const at::Tensor copied = copy_to(rows.ranks, x);  // once: one sum for both products
+  return {.query = project(needed.of(copied), query, query_bias),
+          .key_value = project(copied, others, others_bias),
           .first_head = first_head};
 }
 

@@ -13,10 +13,10 @@ struct AttentionInput {
   std::int64_t first_head = 0;  // number, in the layer, of the first head that is here
 };
 
-/// Of the needed tokens of x, [tokens, hidden]. `weight` and `bias` project to query, key and value side by side, with
-/// tensor ranks to those of the own heads; hidden is then the size of these.
+/// Of the needed tokens of x, [own tokens, hidden]. `weight` and `bias` project to query, key and value side by side,
+/// with tensor ranks to those of the own heads; hidden is then the size of these.
 AttentionInput attention_input(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
-                               const Parameter& bias, const NeededTokens& needed, const TensorRanks& ranks);
+                               const Parameter& bias, const NeededTokens& needed);
 
 /// Attention of as many heads as the input has, -> [queries, hidden]. A token sees its own sample, or, causal, of it
 /// itself and those before it; of a token slice also what earlier slices have left (sliced_attention.h).

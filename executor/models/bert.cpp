@@ -3,6 +3,7 @@
 #include <ATen/ops/tanh.h>
 
 #include "executor/models/attention.h"
+#include "executor/models/collectives/collectives.h"
 #include "executor/models/families.h"
 
 // Devlin et al. 2019: norms stand after each half of a block.
@@ -46,34 +47,40 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch,
                  const TensorRanks& ranks) {
-  const at::Tensor types = batch.token_types.defined() ? look_up(p[2], batch.token_types) : p[2].value.select(0, 0);
-  const at::Tensor words = look_up_shared(p[0], c.vocab_size, batch.input, ranks);
-  const at::Tensor sum = words + look_up(p[1], positions(batch, batch.input.device())) + types;
-  return apply_dropout(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch);
+  const RankRows rows = rows_of(batch, ranks);
+  const at::Tensor types =
+      batch.token_types.defined() ? look_up(p[2], rows.own(batch.token_types)) : p[2].value.select(0, 0);
+  const at::Tensor words = look_up_shared(p[0], c.vocab_size, batch.input, rows);
+  const at::Tensor sum = words + look_up(p[1], positions(batch, rows, batch.input.device())) + types;
+  return apply_dropout(c, 0, DropoutSite::output, layer_norm(c, sum, p[3], p[4]).to(batch.type), batch, rows);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
-  const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined =
-      attend(c, layer, attention_input(c, x, p[0], p[2], needed, ranks), batch, /*is_causal=*/false);
-  const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch);
+  const NeededTokens needed(c, layer, batch, x.device(), ranks);
+  const at::Tensor joined = attend(c, layer, attention_input(c, x, p[0], p[2], needed), batch, /*is_causal=*/false);
+  const at::Tensor added = apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], needed.rows()),
+                                         batch, needed.rows());
   return needed.spread(layer_norm(c, added + needed.of(x), p[4], p[5]));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                const MicroBatch& batch, const TensorRanks& ranks) {
-  const NeededTokens needed(c, layer, batch, x.device());
+  const NeededTokens needed(c, layer, batch, x.device(), ranks);
+  const RankRows& rows = needed.rows();
   const at::Tensor from = needed.of(x),
-                   added = project_rows(at::gelu(project_columns(from, p[0], p[2], ranks)), p[1], p[3], ranks);
-  return needed.spread(layer_norm(c, apply_dropout(c, layer, DropoutSite::output, added, batch) + from, p[4], p[5]));
+                   added = project_rows(at::gelu(project_columns(from, p[0], p[2], rows)), p[1], p[3], rows);
+  return needed.spread(
+      layer_norm(c, apply_dropout(c, layer, DropoutSite::output, added, batch, rows) + from, p[4], p[5]));
 }
 
 at::Tensor head(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
-                const MicroBatch& batch, const TensorRanks&) {
-  if (c.task == Task::question_answering) return project(x, p[0], p[1]);
-  const at::Tensor pooled = at::tanh(project(class_tokens(c, x, batch), p[0], p[2]));
-  return project(apply_dropout(c, layer, DropoutSite::output, pooled, batch), p[1], p[3]);
+                const MicroBatch& batch, const TensorRanks& ranks) {
+  if (c.task == Task::question_answering) return all_of(rows_of(batch, ranks), project(x, p[0], p[1]));
+  const ClassTokens tokens(c, batch, x.device(), ranks);
+  const at::Tensor pooled = at::tanh(project(tokens.of(x), p[0], p[2]));
+  const at::Tensor dropped = apply_dropout(c, layer, DropoutSite::output, pooled, batch, tokens.rows());
+  return all_of(tokens.rows(), project(dropped, p[1], p[3]));
 }
 
 }  // namespace

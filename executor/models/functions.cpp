@@ -17,9 +17,11 @@
 
 #include "executor/data/random_numbers.h"
 #include "executor/device/to_device.h"
+#include "executor/models/collectives/collectives.h"
 #include "executor/models/products.h"
 #include "executor/models/vocabulary/vocabulary.h"
 #include "executor/models/weight_gradients.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -34,48 +36,29 @@ at::Tensor as_matrix(const at::Tensor& activation) { return activation.reshape({
 struct LinearFunction : Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const at::Tensor& weight_gradient,
-                            const std::optional<at::Tensor>& bias_gradient) {
+                            const std::optional<at::Tensor>& bias_gradient, const RankRows& rows) {
     context->save_for_backward({x, weight});
     // Not among what is saved: they change from micro-batch to micro-batch, and autograd would complain.
     context->saved_data["weight_gradient"] = weight_gradient;
     if (bias_gradient) context->saved_data["bias_gradient"] = *bias_gradient;
-    return times_transposed(x, weight, bias ? std::optional(bias->to(x.scalar_type())) : std::nullopt);
+    if (rows.are_split()) save(*context, rows);
+    return times_transposed(rows.gathered(x.detach()), weight,
+                            bias ? std::optional(bias->to(x.scalar_type())) : std::nullopt);
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor x = as_matrix(saved[0]), gradient = as_matrix(gradients[0]);  // [rows, in], [rows, out]
-    add_weight_gradient(context->saved_data["weight_gradient"].toTensor(), gradient, x.detach());
+    const RankRows rows = saved_rows(*context);
+    const at::Tensor x = as_matrix(saved[0]), gradient = as_matrix(gradients[0]);  // [own rows, in], [rows, out]
+    add_weight_gradient(context->saved_data["weight_gradient"].toTensor(), gradient, x.detach(), rows);
     if (const auto found = context->saved_data.find("bias_gradient"); found != context->saved_data.end()) {
       const at::Tensor& bias_gradient = found->second.toTensor();
       bias_gradient.add_(gradient.sum(0, /*keepdim=*/false, bias_gradient.scalar_type()));
     }
     at::Tensor input_gradient;
-    if (context->needs_input_grad(0)) input_gradient = times(gradient, saved[1]).view(saved[0].sizes());
-    return {input_gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+    if (context->needs_input_grad(0))
+      input_gradient = rows.scattered_sum(times(gradient, saved[1])).view(saved[0].sizes());
+    return {input_gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
-};
-
-struct CopyToTensorRanks : Function<CopyToTensorRanks> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const TensorRanks& ranks) {
-    context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
-    return x.view_as(x);
-  }
-  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
-    const auto ranks = context->saved_data["ranks"].toCapsule();
-    const at::Tensor sum = gradients[0].clone(at::MemoryFormat::Contiguous);
-    static_cast<const TensorParallel&>(*ranks).sum(sum);
-    return {sum, at::Tensor()};
-  }
-};
-
-struct SumOverTensorRanks : Function<SumOverTensorRanks> {
-  /// `partial` is nobody else's.
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& partial, const TensorRanks& ranks) {
-    context->mark_dirty({partial});
-    ranks->sum(partial.detach());
-    return partial;
-  }
-  static tensor_list backward(AutogradContext*, const tensor_list& gradients) { return {gradients[0], at::Tensor()}; }
 };
 
 struct EmbeddingFunction : Function<EmbeddingFunction> {
@@ -134,8 +117,8 @@ at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site,
   return x * (to_device(kept.to(x.scalar_type()), x.device()) / (1 - config.dropout));
 }
 
-/// Rows of class_tokens.
-at::Tensor class_rows(const TransformerConfig& config, const MicroBatch& batch) {
+/// Rows of the tokens that classes are told from.
+std::vector<std::int64_t> class_rows(const TransformerConfig& config, const MicroBatch& batch) {
   std::vector<std::int64_t> rows = batch.offsets();
   if (config.family == Family::gpt2) {
     rows.erase(rows.begin());
@@ -143,32 +126,50 @@ at::Tensor class_rows(const TransformerConfig& config, const MicroBatch& batch) 
   } else {
     rows.pop_back();
   }
-  return at::tensor(rows, at::kLong);
+  return rows;
+}
+
+/// x W^T + b of all rows, of which x has the own ones.
+at::Tensor product(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
+  const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
+  if (at::GradMode::is_enabled() && weight.gradient.defined())
+    return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient), rows);
+  const auto converted = bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt;
+  if (!at::GradMode::is_enabled()) return times_transposed(rows.gathered(x), weight.value, converted);
+  FROSTPIPE_CHECK(!rows.are_split(), "frozen layers that tensor ranks share run without a graph");
+  return at::linear(x, weight.value, converted);  // of frozen weights, whose input wants a gradient
+}
+
+/// Of each sample, its tokens among the own rows.
+std::vector<TokenRange> own_tokens_of(const MicroBatch& batch, const RankRows& rows) {
+  std::vector<TokenRange> own;
+  std::int64_t row = 0;
+  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
+    TokenRange tokens = batch.tokens_of(sample);
+    const std::int64_t end = row + tokens.count();
+    if (rows.are_split()) {
+      const std::int64_t begin = rows.begin(), own_end = begin + rows.count();
+      tokens = {tokens.begin + std::clamp(begin, row, end) - row, tokens.begin + std::clamp(own_end, row, end) - row};
+    }
+    own.push_back(tokens);
+    row = end;
+  }
+  return own;
 }
 
 }  // namespace
 
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
-  const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
-  if (at::GradMode::is_enabled() && weight.gradient.defined())
-    return LinearFunction::apply(x, weight.value, given(bias.value), weight.gradient, given(bias.gradient));
-  const auto converted = bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt;
-  if (!at::GradMode::is_enabled()) return times_transposed(x, weight.value, converted);
-  return at::linear(x, weight.value, converted);  // of frozen weights, whose input wants a gradient
+  return product(x, weight, bias, RankRows{});
 }
 
-at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x) {
-  return ranks && x.requires_grad() ? CopyToTensorRanks::apply(x, ranks) : x;
+at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
+  return rows.are_split() ? product(x, weight, bias, rows) : project(copy_to(rows.ranks, x), weight, bias);
 }
 
-at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
-                           const TensorRanks& ranks) {
-  return project(copy_to(ranks, x), weight, bias);
-}
-
-at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const TensorRanks& ranks) {
-  if (!ranks) return project(x, weight, bias);
-  const at::Tensor sum = SumOverTensorRanks::apply(project(x, weight, Parameter{}), ranks);
+at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
+  if (!rows.ranks) return project(x, weight, bias);
+  const at::Tensor sum = sum_over(rows, project(x, weight, Parameter{}));
   return sum + bias.value.to(sum.scalar_type());
 }
 
@@ -179,10 +180,10 @@ at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
 }
 
 at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
-                          const TensorRanks& ranks) {
-  if (!ranks) return look_up(table, ids);
-  const OwnTokens own = own_tokens(ids, first_own_row(vocab_size, ranks), table.value.size(0));
-  return SumOverTensorRanks::apply(look_up(table, own.rows).masked_fill(own.elsewhere.unsqueeze(1), 0), ranks);
+                          const RankRows& rows) {
+  if (!rows.ranks) return look_up(table, ids);
+  const OwnTokens own = own_tokens(ids, first_own_row(vocab_size, rows.ranks), table.value.size(0));
+  return sum_over(rows, look_up(table, own.rows).masked_fill(own.elsewhere.unsqueeze(1), 0));
 }
 
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
@@ -191,16 +192,37 @@ at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, cons
                         config.layer_norm_eps);
 }
 
-NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch,
-                           const at::Device& device)
-    : num_tokens_(batch.num_tokens()) {
-  if (makes_one_token(config, layer)) rows_ = to_device(class_rows(config, batch), device);
+RankRows rows_of(const MicroBatch& batch, const TensorRanks& ranks) {
+  return rows_of_tokens(batch.num_tokens(), ranks);
 }
 
-at::Tensor NeededTokens::of(const at::Tensor& x) const { return all() ? x : x.index_select(0, rows_); }
+ClassTokens::ClassTokens(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device,
+                         const TensorRanks& ranks)
+    : num_tokens_(batch.num_tokens()), rows_{.ranks = ranks} {
+  std::vector<std::int64_t> rows = class_rows(config, batch);
+  if (const RankRows tokens = rows_of(batch, ranks); tokens.are_split()) {
+    auto first = rows.begin();
+    std::int64_t end = 0;
+    for (const std::int64_t count : tokens.of_each) {
+      const auto last = std::lower_bound(first, rows.end(), end += count);
+      rows_.of_each.push_back(last - first);
+      first = last;
+    }
+    num_tokens_ = tokens.count();
+    rows = {rows.begin() + rows_.begin(), rows.begin() + rows_.begin() + rows_.count()};
+    for (std::int64_t& row : rows) row -= tokens.begin();
+  }
+  own_ = to_device(at::tensor(rows, at::kLong), device);
+}
 
-at::Tensor NeededTokens::spread(const at::Tensor& x) const {
-  return all() ? x : at::zeros({num_tokens_, x.size(1)}, x.options()).index_copy(0, rows_, x);
+at::Tensor ClassTokens::spread(const at::Tensor& x) const {
+  return at::zeros({num_tokens_, x.size(1)}, x.options()).index_copy(0, own_, x);
+}
+
+NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch,
+                           const at::Device& device, const TensorRanks& ranks)
+    : tokens_(rows_of(batch, ranks)) {
+  if (makes_one_token(config, layer)) class_tokens_.emplace(config, batch, device, ranks);
 }
 
 bool makes_one_token(const TransformerConfig& config, int layer) {
@@ -208,29 +230,26 @@ bool makes_one_token(const TransformerConfig& config, int layer) {
   return is_classified && layer >= 2 * config.num_hidden_layers - 1 && layer <= 2 * config.num_hidden_layers;
 }
 
-at::Tensor positions(const MicroBatch& batch, const at::Device& device) {
+at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device) {
   std::vector<std::int64_t> places;
   places.reserve(batch.num_tokens());
-  for (std::int64_t sample = 0; sample < batch.size(); ++sample) {
-    const TokenRange tokens = batch.tokens_of(sample);
+  for (const TokenRange& tokens : own_tokens_of(batch, rows))
     for (std::int64_t place = tokens.begin; place < tokens.end; ++place) places.push_back(place);
-  }
   return to_device(at::tensor(places, at::kLong), device);
 }
 
-at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, const MicroBatch& batch) {
-  return x.index_select(0, to_device(class_rows(config, batch), x.device()));
-}
-
 at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
-                         const MicroBatch& batch) {
+                         const MicroBatch& batch, const RankRows& rows) {
   if (!batch.dropout_keys.defined() || config.dropout == 0) return x;
-  const std::int64_t row = x.numel() / std::max<std::int64_t>(1, x.size(0));
-  const bool is_by_sample = !batch.sliced && x.size(0) == batch.size();
-  std::vector<SampleValues> values(batch.size(), SampleValues{0, row});
-  for (std::int64_t sample = 0; sample < batch.size() && !is_by_sample; ++sample) {
-    const TokenRange tokens = batch.tokens_of(sample);
-    values[sample] = {tokens.begin * row, tokens.count() * row};
+  const std::int64_t row = x.numel() / std::max<std::int64_t>(1, x.size(0)), all = rows.num_rows(x.size(0));
+  std::vector<SampleValues> values;
+  if (!batch.sliced && all == batch.size()) {
+    const std::int64_t begin = rows.are_split() ? rows.begin() : 0, end = begin + x.size(0);
+    for (std::int64_t sample = 0; sample < all; ++sample)
+      values.push_back({0, begin <= sample && sample < end ? row : 0});
+  } else {
+    for (const TokenRange& tokens : own_tokens_of(batch, rows))
+      values.push_back({tokens.begin * row, tokens.count() * row});
   }
   return dropped(config, layer, site, x, batch.dropout_keys, values);
 }

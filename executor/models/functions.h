@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "executor/models/transformer.h"
 
 // What the families' layers are made of.
@@ -12,49 +14,66 @@ namespace frostpipe {
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias);
 
 /// The same of a matrix that tensor ranks share by rows, its output's columns: each has some of them. The input is the
-/// same on all, and so is its gradient, which is summed over them. [.., in] -> [.., own out]
-at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias,
-                           const TensorRanks& ranks);
-/// And of one that they share by columns, its input's: the output is summed over them before the bias, which all have,
-/// is added. [.., own in] -> [.., out]
-at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const TensorRanks& ranks);
-
-/// x itself, with a gradient that is summed over the tensor ranks: where each computes something else with it.
-at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x);
+/// same on all, and so is its gradient, which is summed over them. Of rows that are split each brings the own ones, in
+/// the forward and again in the backward, and of the gradient gets those. [own rows, in] -> [rows, own out]
+at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows);
+/// And of one that they share by columns, its input's: the output is summed over them, of which each gets the own rows,
+/// before the bias, which all have, is added. [rows, own in] -> [own rows, out]
+at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows);
 
 /// Rows of a table, whose backward adds rows into the table's gradient. [..] -> [.., hidden]
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 
 /// The same of a table with a row for each of `vocab_size` tokens that tensor ranks share by rows: the sum of what each
-/// finds in its own, to which alone its backward adds. [tokens] -> [tokens, hidden]
-at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids,
-                          const TensorRanks& ranks);
+/// finds in its own, to which alone its backward adds. [tokens] -> [own tokens, hidden]
+at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids, const RankRows& rows);
 
 at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
                       const Parameter& bias);
 
-/// Each token's place in its sample, from 0. [tokens] int64 on `device`
-at::Tensor positions(const MicroBatch& batch, const at::Device& device);
+/// The tokens that tensor ranks have of a micro-batch.
+RankRows rows_of(const MicroBatch& batch, const TensorRanks& ranks);
+
+/// Each own token's place in its sample, from 0. [own tokens] int64 on `device`
+at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device);
 
 /// The token of each sample that its class is told from: BERT's and ViT's first, GPT-2's last, which has seen them all.
-/// [tokens, hidden] -> [samples, hidden]
-at::Tensor class_tokens(const TransformerConfig& config, const at::Tensor& x, const MicroBatch& batch);
-
-/// Tokens that a half of a block has to compute: where a class is told from one token (class_tokens), nothing looks at
-/// the others that the last block makes.
-class NeededTokens {
+class ClassTokens {
  public:
-  NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch, const at::Device& device);
-  /// False: one token of each sample.
-  bool all() const { return !rows_.defined(); }
-  /// Their rows of a packed activation. [tokens, hidden] -> [needed tokens, hidden]
-  at::Tensor of(const at::Tensor& x) const;
-  /// Back to where they were, beside zeros. [needed tokens, hidden] -> [tokens, hidden]
+  ClassTokens(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device,
+              const TensorRanks& ranks);
+  /// [own tokens, hidden] -> [own class tokens, hidden]
+  at::Tensor of(const at::Tensor& x) const { return x.index_select(0, own_); }
+  /// Back to where they were, beside zeros. [own class tokens, hidden] -> [own tokens, hidden]
   at::Tensor spread(const at::Tensor& x) const;
+  /// Which of them tensor ranks have: those of their tokens.
+  const RankRows& rows() const { return rows_; }
 
  private:
-  at::Tensor rows_;  // undefined: all
+  at::Tensor own_;  // rows of the own tokens
   std::int64_t num_tokens_;
+  RankRows rows_;
+};
+
+/// Tokens that a half of a block has to compute: where a class is told from one token, nothing looks at the others that
+/// the last block makes.
+class NeededTokens {
+ public:
+  NeededTokens(const TransformerConfig& config, int layer, const MicroBatch& batch, const at::Device& device,
+               const TensorRanks& ranks);
+  /// False: one token of each sample.
+  bool all() const { return !class_tokens_; }
+  /// Their rows of a packed activation. [own tokens, hidden] -> [own needed tokens, hidden]
+  at::Tensor of(const at::Tensor& x) const { return all() ? x : class_tokens_->of(x); }
+  /// Back to where they were, beside zeros. [own needed tokens, hidden] -> [own tokens, hidden]
+  at::Tensor spread(const at::Tensor& x) const { return all() ? x : class_tokens_->spread(x); }
+  /// Which of them tensor ranks have, and which of all tokens.
+  const RankRows& rows() const { return all() ? tokens_ : class_tokens_->rows(); }
+  const RankRows& rows_of_all() const { return tokens_; }
+
+ private:
+  RankRows tokens_;
+  std::optional<ClassTokens> class_tokens_;
 };
 
 /// Whether a layer of the last block makes one token of each sample: its NeededTokens are not all.
@@ -65,9 +84,9 @@ enum class DropoutSite { attention = 0, output = 1 };
 
 /// Zeroes values at random and scales the others up, if the batch says so: which ones depends on nothing but the
 /// sample's key, the layer, the site and the value's place in the sample, so that every layout drops the same. `x` has
-/// a row for each token, or one for each sample: [tokens or samples, ...]
+/// a row for each token, or one for each sample, or the own ones of these: [own tokens or samples, ...]
 at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
-                         const MicroBatch& batch);
+                         const MicroBatch& batch, const RankRows& rows);
 
 /// The same of attention's weights, [samples, heads, queries, tokens], of heads from `first_head` on. `keys`: one of
 /// each sample.

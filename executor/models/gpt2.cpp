@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "executor/models/attention.h"
+#include "executor/models/collectives/collectives.h"
 #include "executor/models/families.h"
 
 // Radford et al. 2019: a token sees itself and those before it; norms stand before each half of a block. Files hold
@@ -69,39 +70,45 @@ std::vector<ParameterSpec> head_parameters(const TransformerConfig& c) {
 
 at::Tensor embed(const TransformerConfig& c, std::span<const Parameter> p, const MicroBatch& batch,
                  const TensorRanks& ranks) {
-  const at::Tensor sum =
-      look_up_shared(p[0], c.vocab_size, batch.input, ranks) + look_up(p[1], positions(batch, batch.input.device()));
-  return apply_dropout(c, 0, DropoutSite::output, sum.to(batch.type), batch);
+  const RankRows rows = rows_of(batch, ranks);
+  const at::Tensor sum = look_up_shared(p[0], c.vocab_size, batch.input, rows) +
+                         look_up(p[1], positions(batch, rows, batch.input.device()));
+  return apply_dropout(c, 0, DropoutSite::output, sum.to(batch.type), batch, rows);
 }
 
 at::Tensor attention(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                      const MicroBatch& batch, const TensorRanks& ranks) {
-  const NeededTokens needed(c, layer, batch, x.device());
-  const at::Tensor joined = attend(
-      c, layer, attention_input(c, layer_norm(c, x, p[4], p[5]), p[0], p[2], needed, ranks), batch, /*is_causal=*/true);
-  return needed.spread(needed.of(x) +
-                       apply_dropout(c, layer, DropoutSite::output, project_rows(joined, p[1], p[3], ranks), batch));
+  const NeededTokens needed(c, layer, batch, x.device(), ranks);
+  const RankRows& rows = needed.rows();
+  const at::Tensor joined =
+      attend(c, layer, attention_input(c, layer_norm(c, x, p[4], p[5]), p[0], p[2], needed), batch, /*is_causal=*/true);
+  const at::Tensor added = project_rows(joined, p[1], p[3], rows);
+  return needed.spread(needed.of(x) + apply_dropout(c, layer, DropoutSite::output, added, batch, rows));
 }
 
 at::Tensor mlp(const TransformerConfig& c, int layer, std::span<const Parameter> p, const at::Tensor& x,
                const MicroBatch& batch, const TensorRanks& ranks) {
-  const NeededTokens needed(c, layer, batch, x.device());
+  const NeededTokens needed(c, layer, batch, x.device(), ranks);
+  const RankRows& rows = needed.rows();
   const at::Tensor from = needed.of(x);
   const at::Tensor added = project_rows(
-      at::gelu(project_columns(layer_norm(c, from, p[4], p[5]), p[0], p[2], ranks), "tanh"), p[1], p[3], ranks);
-  return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch));
+      at::gelu(project_columns(layer_norm(c, from, p[4], p[5]), p[0], p[2], rows), "tanh"), p[1], p[3], rows);
+  return needed.spread(from + apply_dropout(c, layer, DropoutSite::output, added, batch, rows));
 }
 
 at::Tensor head(const TransformerConfig& c, int, std::span<const Parameter> p, const at::Tensor& x,
                 const MicroBatch& batch, const TensorRanks& ranks) {
+  const RankRows rows = rows_of(batch, ranks);
   switch (c.task) {
     case Task::causal_language_modeling:
-      return project_columns(layer_norm(c, x, p[1], p[2]), p[0], Parameter{}, ranks);
+      return project_columns(layer_norm(c, x, p[1], p[2]), p[0], Parameter{}, rows);
     case Task::question_answering:
-      return project(layer_norm(c, x, p[1], p[2]), p[0], p[3]);
+      return all_of(rows, project(layer_norm(c, x, p[1], p[2]), p[0], p[3]));
     default:
-      return project(layer_norm(c, class_tokens(c, x, batch), p[1], p[2]), p[0], Parameter{});
+      break;
   }
+  const ClassTokens tokens(c, batch, x.device(), ranks);
+  return all_of(tokens.rows(), project(layer_norm(c, tokens.of(x), p[1], p[2]), p[0], Parameter{}));
 }
 
 }  // namespace

@@ -222,6 +222,20 @@ void update(LayerState& state, const UpdateRule& rule) {
   round_version(state.weights, state.rounded, state.parameters);
 }
 
+std::vector<FlatRange> whole_ranges(const LayerState& state) {
+  std::vector<FlatRange> ranges;
+  std::int64_t begin = 0;
+  const auto add_up_to = [&](std::int64_t end) {
+    if (end > begin) ranges.push_back({begin, end - begin});
+  };
+  for (const FlatRange& shared : state.shared) {
+    add_up_to(shared.begin);
+    begin = shared.begin + shared.count;
+  }
+  add_up_to(state.weights.numel());
+  return ranges;
+}
+
 at::Tensor shared_square_sum(const LayerState& state) {
   at::Tensor sum = at::zeros({}, state.gradients.options().dtype(at::kDouble));
   for (const FlatRange& range : state.shared) {

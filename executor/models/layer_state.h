@@ -101,6 +101,9 @@ struct UpdateRule {
 /// such. Its gradients stay for the caller to clear (TouchedGradients).
 void update(LayerState& state, const UpdateRule& rule);
 
+/// The values that are the same on every tensor rank: those that are not `shared`.
+std::vector<FlatRange> whole_ranges(const LayerState& state);
+
 /// Sum of squares of the gradients that only this tensor rank has. [] float64, on their device
 at::Tensor shared_square_sum(const LayerState& state);
 

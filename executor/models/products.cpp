@@ -30,7 +30,7 @@ std::optional<c10::TypedOperatorHandle<Linear>> find_onednn_linear() {
 /// Undefined where it is not the faster one.
 at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   static const auto linear = find_onednn_linear();
-  if (!linear || !x.is_cpu() || x.scalar_type() != at::kFloat) return {};
+  if (!linear || !x.is_cpu() || x.scalar_type() != at::kFloat || x.size(0) == 0) return {};
   return linear->call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 

@@ -140,7 +140,9 @@ struct Parameter {
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.
 ///
 /// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them,
-/// but that of the vocabulary's logits each has its own rows' ones alone.
+/// but that of the vocabulary's logits each has its own rows' ones alone. With sequence parallelism `input` and output,
+/// but for logits, have the own tokens alone (rows_of_tokens), and the gradients of whole parameters are to be summed
+/// over the tensor ranks.
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 

@@ -15,8 +15,9 @@ WeightGradients* deferring_to = nullptr;
 
 }  // namespace
 
-void WeightGradients::add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x) {
-  later_.push_back({.sum = std::move(sum), .gradient = std::move(gradient), .x = std::move(x)});
+void WeightGradients::add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x, RankRows rows) {
+  later_.push_back(
+      {.sum = std::move(sum), .gradient = std::move(gradient), .x = std::move(x), .rows = std::move(rows)});
 }
 
 void WeightGradients::add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradient) {
@@ -26,7 +27,8 @@ void WeightGradients::add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradi
 void WeightGradients::compute() {
   const at::NoGradGuard no_grad;
   for (Later& one : later_) {
-    const auto [sum, gradient, x, is_table] = std::exchange(one, {});
+    const auto [sum, gradient, own, is_table, rows] = std::exchange(one, {});
+    const at::Tensor x = rows.gathered(own);
     if (is_table) {
       sum.index_add_(0, x, gradient.to(sum.scalar_type()));
     } else if (sum.scalar_type() == gradient.scalar_type()) {
@@ -56,9 +58,9 @@ DeferWeightGradients::DeferWeightGradients(WeightGradients& later) {
 
 DeferWeightGradients::~DeferWeightGradients() { deferring_to = nullptr; }
 
-void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x) {
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x, const RankRows& rows) {
   WeightGradients now;
-  (deferring_to ? *deferring_to : now).add_product(sum, gradient, x);
+  (deferring_to ? *deferring_to : now).add_product(sum, gradient, x, rows);
   now.compute();
 }
 

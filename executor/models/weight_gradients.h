@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "executor/communication/tensor_parallel.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -11,8 +12,9 @@ namespace frostpipe {
 /// between its I and its W. Whatever else has a gradient (biases, norms, single rows) has got it in I.
 class WeightGradients {
  public:
-  /// Adds gradient^T x into `sum`, which may be of a higher precision. [out, in], [rows, out], [rows, in]
-  void add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x);
+  /// Adds gradient^T x into `sum`, which may be of a higher precision; x has the own rows, and all are gathered when
+  /// it is added. [out, in], [rows, out], [own rows, in]
+  void add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x, RankRows rows = {});
   /// Adds row i of `gradient` into row rows[i] of `sum`. [table rows, hidden], [n] int64, [n, hidden]
   void add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradient);
   /// In the order in which they came; lets go of each one's tensors when it is added.
@@ -24,6 +26,7 @@ class WeightGradients {
   struct Later {
     at::Tensor sum, gradient, x;  // x: of a table, its rows
     bool is_table = false;
+    RankRows rows{};  // of x
   };
   std::vector<Later> later_;
 };
@@ -39,7 +42,8 @@ class DeferWeightGradients {
 };
 
 /// What a backward calls for a matrix: WeightGradients::add_product, computed at once unless it is deferred.
-void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x);
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x,
+                         const RankRows& rows = {});
 /// And for a table: WeightGradients::add_rows.
 void add_row_gradients(const at::Tensor& sum, const at::Tensor& rows, const at::Tensor& gradient);
 

@@ -89,6 +89,12 @@ std::vector<int> nodes_of_ranks(Communicator& communicator) {
 /// Small micro-batches are quick to measure and most disturbed by what else the machine does.
 int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
 
+/// How ranks share the layers that are measured.
+struct Sharing {
+  int tensor_parallel_size = 1;
+  bool sequence_parallel = false;
+};
+
 /// What measures, on each rank.
 struct MeasuringRank {
   const MeasureOptions& options;
@@ -121,8 +127,9 @@ std::map<int, LayerState> load_layers(const ModelFolder& folder, const LayerType
 
 /// Timings by type of device; of this rank alone. Whole rounds, so that each figure is made of moments all over the
 /// measuring time: a machine's speed drifts.
-std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, int tensor_parallel_size,
+std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, const Sharing& sharing,
                                               const MeasuringRank& rank) {
+  const auto& [tensor_parallel_size, sequence_parallel] = sharing;
   const auto& [options, device, communicator, progress] = rank;
   const int num_rounds = options.quick ? 1 : 3;
   std::vector<int> thread_counts = threads_to_measure(options, hosts_of_ranks(communicator));
@@ -161,7 +168,9 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
                  fmt::format("round {} of {}: micro-batches of {} samples x {} tokens{}{}{}{}", round + 1, num_rounds,
                              size, tokens, context > 0 ? fmt::format(" after {}", context) : "",
                              threads > 1 ? fmt::format(", {} threads", threads) : "",
-                             tensor_parallel_size > 1 ? fmt::format(", {} tensor ranks", tensor_parallel_size) : "",
+                             tensor_parallel_size > 1 ? fmt::format(", {} tensor ranks{}", tensor_parallel_size,
+                                                                    sequence_parallel ? " with split tokens" : "")
+                                                      : "",
                              time_left(steady_now_ns() - begin, work_done / work)));
       }
     }
@@ -169,9 +178,10 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   return timings;
 }
 
-/// Adds to the profile what layers take that so many ranks share.
-void measure_layers(const ModelFolder& folder, const Shapes& shapes, int tensor_parallel_size,
-                    const MeasuringRank& rank, Profile& profile) {
+/// Adds to the profile what layers take that ranks share so.
+void measure_layers(const ModelFolder& folder, const Shapes& shapes, const Sharing& sharing, const MeasuringRank& rank,
+                    Profile& profile) {
+  const auto& [tensor_parallel_size, sequence_parallel] = sharing;
   const auto& [options, device, communicator, progress] = rank;
   const int num_layers = static_cast<int>(profile.model.layers.size());
   const Phase phase = phase_of_tensor_ranks(communicator.world_size(), tensor_parallel_size, num_layers);
@@ -181,18 +191,22 @@ void measure_layers(const ModelFolder& folder, const Shapes& shapes, int tensor_
     groups = communicator.form(phase);
     const int number = find_coordinate(phase.layout, communicator.rank())->tensor;
     tensor_ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(number, tensor_parallel_size),
-                                                       device.torch_device());
+                                                       device.torch_device(), sequence_parallel);
   }
   const LayerTypes types = layer_types_of(options.dtype, options.frozen_dtype);
   std::map<int, LayerState> layers = load_layers(folder, types, rank, slice_of(tensor_ranks));
   LayerBench bench(folder.config, profile.model, layers, device, types, shapes.data_lengths, tensor_ranks);
-  std::map<std::string, Timings> timings = measure_rounds(bench, shapes, tensor_parallel_size, rank);
+  std::map<std::string, Timings> timings = measure_rounds(bench, shapes, sharing, rank);
   std::set<LayerClass> classes;
   for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));
   for (auto& [type, here] : timings) {
     average_over_ranks(communicator, classes, here);
     add_to(profile, folder.config,
-           {.device_type = type, .dtype = options.dtype, .tensor_parallel_size = tensor_parallel_size}, here);
+           {.device_type = type,
+            .dtype = options.dtype,
+            .tensor_parallel_size = tensor_parallel_size,
+            .sequence_parallel = sequence_parallel},
+           here);
   }
 }
 
@@ -266,7 +280,9 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);
 
   for (const int t : sizes_to_measure(options, communicator->world_size()))
-    measure_layers(folder, shapes, t, {options, *device, *communicator, progress}, profile);
+    for (const bool sequence_parallel : {false, true})
+      if (!sequence_parallel || (options.sequence_parallel && t > 1))
+        measure_layers(folder, shapes, {t, sequence_parallel}, {options, *device, *communicator, progress}, profile);
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   return result;

@@ -44,7 +44,20 @@ at::Tensor GradientStep::loss() const {
   return {};
 }
 
+void GradientStep::sum_over_tensor_ranks(int stage) {
+  const LayerRange range = phase_.partition[stage];
+  std::vector<at::Tensor> gradients;
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const LayerState& state = parts_.layers.at(layer);
+    if (!state.trains()) continue;
+    for (const FlatRange& whole : whole_ranges(state))
+      gradients.push_back(state.gradients.narrow(0, whole.begin, whole.count));
+  }
+  parts_.groups.tensor.all_reduce_sum(std::move(gradients), "REDUCE_GRAD: sum over the tensor ranks");
+}
+
 void GradientStep::reduce(int stage) {
+  if (phase_.layout.sequence_parallel) sum_over_tensor_ranks(stage);
   std::map<int, TouchedGradients> of_stage = touched_gradients(stage);
   std::vector<at::Tensor> gradients;
   for (const auto& [layer, touched] : of_stage)

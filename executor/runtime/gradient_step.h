@@ -42,6 +42,8 @@ class GradientStep {
  private:
   /// What may have a gradient in this iteration, of each layer of the stage that trains.
   std::map<int, TouchedGradients> touched_gradients(int stage) const;
+  /// With sequence parallelism each tensor rank has what its own tokens add to the gradients of whole parameters.
+  void sum_over_tensor_ranks(int stage);
   /// Gives both ends of the pipeline the sum of their tied gradients.
   void reduce_tied();
   /// The tied part of a layer's gradients; tensor ranks share it.

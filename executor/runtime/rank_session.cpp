@@ -91,9 +91,10 @@ void RankSession::make_runner() {
   if (weight_delay(phase_) > 0) keep_two_versions();
   if (const auto coordinate = find_coordinate(phase_.layout, communicator_.rank())) {
     const int t = phase_.layout.tensor_parallel_size;
-    const TensorRanks ranks = t > 1 ? c10::make_intrusive<TensorParallel>(
-                                          groups_.tensor, slice_of(coordinate->tensor, t), device_.torch_device())
-                                    : TensorRanks();
+    TensorRanks ranks;
+    if (t > 1)
+      ranks = c10::make_intrusive<TensorParallel>(groups_.tensor, slice_of(coordinate->tensor, t),
+                                                  device_.torch_device(), phase_.layout.sequence_parallel);
     for (const int stage : stages_on(phase_, coordinate->pipeline_rank)) {
       stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
       if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);

@@ -22,7 +22,7 @@ class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  /// Uninitialised packed activation of `tokens` tokens, as neighbours exchange it.
+  /// Uninitialised packed activation of `tokens` tokens, or of the own ones of these, as neighbours exchange it.
   virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
   /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the

@@ -12,6 +12,7 @@
 
 #include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
+#include "executor/models/functions.h"
 #include "executor/models/shards.h"
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
@@ -58,13 +59,14 @@ class TransformerStage final : public StageCompute {
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
     if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end), ranks);
+    gathers_boundary_ = range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end;
     const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
-    if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end)
-      writes_ = inputs.cache;
+    if (is_first && gathers_boundary_) writes_ = inputs.cache;
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
-    return at::empty({tokens, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
+    const RankRows rows = rows_of_tokens(tokens, tensor_ranks_);
+    return make_rows(rows.are_split() ? rows.count() : tokens);
   }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
@@ -181,6 +183,10 @@ class TransformerStage final : public StageCompute {
     bool is_whole = false;  // all slices have come
   };
 
+  at::Tensor make_rows(std::int64_t rows) const {
+    return at::empty({rows, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
+  }
+
   MicroBatch load(Part part, SampleRange range) {
     const MicroBatch whole = loader_.take(range);
     return slices_.size() == 1 ? whole : whole.slice(slices_[part.slice], key_values_[part.micro_batch]);
@@ -240,7 +246,9 @@ class TransformerStage final : public StageCompute {
     } else {
       activation = run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch);
     }
-    if (writes_) keep_at_boundary(at_boundary_[micro_batch], activation, batch);
+    if (!gathers_boundary_) return activation;
+    const at::Tensor whole = rows_of(batch, tensor_ranks_).gathered(activation);
+    if (writes_) keep_at_boundary(at_boundary_[micro_batch], whole, batch);
     return activation;
   }
 
@@ -258,8 +266,7 @@ class TransformerStage final : public StageCompute {
       return;
     }
     const std::vector<std::int64_t>& lengths = batch.sliced->lengths;
-    if (!kept.rows.defined())
-      kept.rows = make_activation(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+    if (!kept.rows.defined()) kept.rows = make_rows(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
     kept.rows.index_copy_(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), device_), activation);
   }
 
@@ -270,10 +277,14 @@ class TransformerStage final : public StageCompute {
   }
 
   /// Runs the frozen layers up to `end`, for each sample from where its cached row stands: samples join on the way, so
-  /// that a layer runs once, for all that need it.
+  /// that a layer runs once, for all that need it. `rows` are those of all tensor ranks.
   at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
     const std::set<int> starts(rows.layers.begin(), rows.layers.end());
-    if (starts.size() == 1) return run_frozen_range(*starts.begin(), end, rows.activations, batch);
+    const RankRows tokens = rows_of(batch, tensor_ranks_);
+    if (starts.size() == 1) {
+      const at::Tensor from = rows.activations.defined() ? tokens.own(rows.activations) : at::Tensor();
+      return run_frozen_range(*starts.begin(), end, from, batch);
+    }
     at::Tensor activations = rows.activations.clone();
     for (auto start = starts.begin(); start != starts.end() && *start < end; ++start) {
       std::vector<std::int64_t> members;
@@ -283,11 +294,12 @@ class TransformerStage final : public StageCompute {
       const MicroBatch selected = batch.select(members);
       if (selected.num_tokens() == 0) continue;  // all of them end before the slice
       const at::Tensor index = to_device(rows_of_samples(batch.lengths, members), device_);
-      const at::Tensor from = *start > 0 ? activations.index_select(0, index) : at::Tensor();
+      const RankRows joined = rows_of(selected, tensor_ranks_);
+      const at::Tensor from = *start > 0 ? joined.own(activations.index_select(0, index)) : at::Tensor();
       const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
-      activations.index_copy_(0, index, run_frozen_range(*start, next, from, selected));
+      activations.index_copy_(0, index, joined.gathered(run_frozen_range(*start, next, from, selected)));
     }
-    return activations;
+    return tokens.are_split() ? tokens.own(activations).clone() : activations;
   }
 
   const TransformerConfig& config_;
@@ -308,6 +320,7 @@ class TransformerStage final : public StageCompute {
   bool trains_ = false;          // some layer of this stage trains
   bool sends_backward_ = false;  // the stage before trains too
   CachedShare cached_share_{nullptr, 0};
+  bool gathers_boundary_ = false;  // with a cache: the last frozen layer is here
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;

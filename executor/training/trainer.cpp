@@ -111,7 +111,8 @@ void Trainer::enter(const Phase& phase) {
                     phase.layout.data_parallel_size == 1 ? "" : "s",
                     phase.layout.tensor_parallel_size == 1
                         ? ""
-                        : fmt::format(" x {} tensor ranks", phase.layout.tensor_parallel_size),
+                        : fmt::format(" x {} tensor ranks{}", phase.layout.tensor_parallel_size,
+                                      phase.layout.sequence_parallel ? " with split tokens" : ""),
                     phase.num_micro_batches,
                     phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
                                                  100 * fraction_at(phase.cache.found, phase.first_trainable_layer))

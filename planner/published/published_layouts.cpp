@@ -119,7 +119,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
   const int p = chosen->pipeline_parallel_size, d = devices / (p * chosen->tensor_parallel_size);
   const Partition partition = std::get<Partition>(equal_split(profile.model, p));
   const int samples = std::max(1, options.global_batch_size / d);
-  LayerCosts costs(profile, options.dtype);
+  LayerCosts costs(profile, options.dtype, options.sequence_parallel);
   std::vector<std::pair<double, int>> by_time;  // equation 1, number of micro-batches
   Infeasible why{"no micro-batch size was measured"};
   for (int b = 1; b <= samples; ++b) {
@@ -179,7 +179,7 @@ std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningP
 
 std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
-  LayerCosts costs(profile, options.dtype);
+  LayerCosts costs(profile, options.dtype, options.sequence_parallel);
   BestOfLengths best;
   std::vector<Recompute> ways = {options.recompute};
   if (!options.recompute) ways.push_back(RecomputeMode::layers);
@@ -225,7 +225,7 @@ std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem) 
   const auto& [profile, cluster, wanted] = problem;
   PlanOptions options = wanted;
   options.schedule = "1F1B";
-  LayerCosts costs(profile, options.dtype);
+  LayerCosts costs(profile, options.dtype, options.sequence_parallel);
   BestOfLengths best;
   for_each_length({profile, cluster, options}, [&](int p) {
     const int d = replicas_of_pipelines(cluster, options, p), b = std::max(1, options.global_batch_size / (d * p));

@@ -48,7 +48,7 @@ std::variant<Phase, Infeasible> with_least_objective(const PlanningProblem& prob
 }  // namespace
 
 std::variant<Phase, Infeasible> terapipe_phase(const PlanningProblem& problem) {
-  LayerCosts costs(problem.profile, problem.options.dtype);
+  LayerCosts costs(problem.profile, problem.options.dtype, problem.options.sequence_parallel);
   BestOfLengths best;
   for_each_length(problem, [&](int p) {
     const std::string why = why_no_pipeline(problem, p);

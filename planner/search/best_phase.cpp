@@ -329,7 +329,7 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache) {
-  LayerCosts costs(problem.profile, problem.options.dtype);
+  LayerCosts costs(problem.profile, problem.options.dtype, problem.options.sequence_parallel);
   PhaseSearchResult result = search_placements(problem,
                                                {.pipeline_parallel_size = pipeline_parallel_size,
                                                 .first_trainable_layer = first_trainable_layer,

@@ -36,6 +36,7 @@ CandidateMaker::CandidateMaker(const PlanningProblem& problem, const PipelineSha
   unpartitioned_.cache = shape.cache;
   unpartitioned_.layout.pipeline_parallel_size = shape.pipeline_parallel_size;
   unpartitioned_.layout.tensor_parallel_size = options.tensor_parallel_size;
+  unpartitioned_.layout.sequence_parallel = options.sequence_parallel && options.tensor_parallel_size > 1;
   unpartitioned_.layout.data_parallel_size = replicas_of_pipelines(cluster, options, shape.pipeline_parallel_size);
   unpartitioned_.layout.placement = options.placement;
   unpartitioned_.tokens = tokens_of(options, profile);

@@ -25,7 +25,8 @@ const std::vector<LayerCost>& LayerCosts::at(const std::string& device_type, int
                               .dtype = dtype_,
                               .micro_batch_size = micro_batch_size,
                               .tokens = tokens,
-                              .tensor_parallel_size = tensor_parallel_size});
+                              .tensor_parallel_size = tensor_parallel_size,
+                              .sequence_parallel = sequence_parallel_ && tensor_parallel_size > 1});
   });
 }
 
@@ -40,7 +41,8 @@ const std::vector<LayerCost>& LayerCosts::of_slice(const std::string& device_typ
                           .dtype = dtype_,
                           .micro_batch_size = micro_batch_size,
                           .tokens = tokens,
-                          .tensor_parallel_size = tensor_parallel_size},
+                          .tensor_parallel_size = tensor_parallel_size,
+                          .sequence_parallel = sequence_parallel_ && tensor_parallel_size > 1},
                          slice);
   });
 }

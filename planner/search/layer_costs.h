@@ -16,7 +16,9 @@ namespace frostpipe {
 /// The costs of all layers at one size, looked up once: a search asks for the same again and again.
 class LayerCosts {
  public:
-  LayerCosts(const Profile& profile, DType dtype) : profile_(profile), dtype_(dtype) {}
+  /// `sequence_parallel`: of tensor ranks that split tokens.
+  LayerCosts(const Profile& profile, DType dtype, bool sequence_parallel = false)
+      : profile_(profile), dtype_(dtype), sequence_parallel_(sequence_parallel) {}
 
   /// By layer; the same vector every time. Throws what cost_of throws, every time too.
   const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
@@ -41,6 +43,7 @@ class LayerCosts {
 
   const Profile& profile_;
   DType dtype_;
+  bool sequence_parallel_;
   std::map<Size, Known> known_;
   std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known> slices_;  // with the first token and the one after them
   std::map<std::pair<std::string, Optimizer>, std::vector<Nanoseconds>> updates_;

@@ -27,6 +27,7 @@ struct PlanOptions {
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may take another that was measured
+  bool sequence_parallel = false;        // of tensor ranks, where there are any
   int data_parallel_size = 0;            // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;             // per replica; 0 = the best number
   int max_devices = 0;                   // to use, the first ones; 0 = all

@@ -47,8 +47,8 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
     const Link& link = link_between(cluster, rank_of(unpartitioned.layout, pipeline_rank, replica),
                                     rank_of(unpartitioned.layout, pipeline_rank + 1, replica))
                            .point_to_point;
-    least = std::min(least,
-                     link.latency_ns + transfer_occupancy_ns(link, bytes / unpartitioned.layout.tensor_parallel_size));
+    const int parts = unpartitioned.layout.sequence_parallel ? 1 : unpartitioned.layout.tensor_parallel_size;
+    least = std::min(least, link.latency_ns + transfer_occupancy_ns(link, bytes / parts));
   }
   return least;
 }
@@ -86,7 +86,8 @@ void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phas
                              .dtype = options.dtype,
                              .micro_batch_size = of.size,
                              .tokens = phase.tokens,
-                             .tensor_parallel_size = t};
+                             .tensor_parallel_size = t,
+                             .sequence_parallel = phase.layout.sequence_parallel};
     const LayerTime time = time_of(phase, of.splits_backward, profile, key, layers[layer]);
     here.all[layer] += of.count * time.all();
     here.forwards[layer] += of.count * time.forward;

@@ -15,18 +15,21 @@ from end_to_end import HANG_SECONDS
 from faults import free_port
 
 NUM_STEPS = 20
+SPLIT = "sequence parallelism"
 ROUNDING = 1e-5  # relative, of losses over NUM_STEPS steps
 
 
 class TensorParallelCase(recovery.RecoveryCase):
     def plan(self, name, *phases, num_steps=NUM_STEPS, cache=False):
-        """`phases`: (from step, first trainable layer, p, d, t); all use the same ranks. Returns train's options."""
+        """`phases`: (from step, first trainable layer, p, d, t), and SPLIT where tokens are split; all use the same
+        ranks. Returns train's options."""
         plan = self.read(self.of_length("static.json", num_steps))
         only, num_layers = plan["phases"][0], plan["phases"][0]["partition"][-1]["end"]
-        world = max(p * d * t for _, _, p, d, t in phases)
+        world = max(p * d * t for _, _, p, d, t, *_ in phases)
         plan.update(world_size=world, phases=[], cache={"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0})
-        for from_step, first_trainable, p, d, t in phases:
-            layout = {"pipeline_parallel_size": p, "data_parallel_size": d, "tensor_parallel_size": t, "placement": []}
+        for from_step, first_trainable, p, d, t, *split in phases:
+            layout = {"pipeline_parallel_size": p, "data_parallel_size": d, "tensor_parallel_size": t, "placement": [],
+                      "sequence_parallel": bool(split)}
             plan["phases"].append({
                 **only, "from_step": from_step, "first_trainable_layer": first_trainable, "layout": layout,
                 "partition": [{"begin": i * num_layers // p, "end": (i + 1) * num_layers // p} for i in range(p)],
@@ -50,23 +53,25 @@ class TensorParallelCase(recovery.RecoveryCase):
 class TensorParallelTest(TensorParallelCase):
     def test_layouts_with_tensor_ranks_train_as_one_process(self):
         one = self.run_of("one", (0, 0, 1, 1, 1))
-        for p, d, t in ((1, 1, 2), (2, 1, 2), (1, 2, 2)):
-            run = self.run_of(f"p{p}d{d}t{t}", (0, 0, p, d, t))
+        for p, d, t, *split in ((1, 1, 2), (2, 1, 2), (1, 2, 2), (2, 1, 2, SPLIT)):
+            name = f"p{p}d{d}t{t}{len(split)}"
+            run = self.run_of(name, (0, 0, p, d, t, *split))
             self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
             self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
             self.assertEqual(run["test_accuracy"], one["test_accuracy"])
-            self.assertEqual(self.evaluation(f"p{p}d{d}t{t}"), self.evaluation("one"))
+            self.assertEqual(self.evaluation(name), self.evaluation("one"))
 
     def test_frozen_layers_and_the_cache_are_shared(self):
         phases = [(0, 0), (8, 5)]
         one = self.run_of("one", *[(*phase, 1, 1, 1) for phase in phases], cache=True)
-        run = self.run_of("two", *[(*phase, 2, 1, 2) for phase in phases], cache=True)
-        self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
         self.assertGreater(one["phases"][1]["cache_hit_fraction"], 0)
-        self.assertEqual(run["phases"][1]["cache_hit_fraction"], one["phases"][1]["cache_hit_fraction"])
+        for name, *split in (("two",), ("split", SPLIT)):
+            run = self.run_of(name, *[(*phase, 2, 1, 2, *split) for phase in phases], cache=True)
+            self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
+            self.assertEqual(run["phases"][1]["cache_hit_fraction"], one["phases"][1]["cache_hit_fraction"])
 
     def test_the_number_of_tensor_ranks_changes_during_a_run_and_at_a_resume(self):
-        phases = [(0, 0, 2, 1, 2), (6, 3, 1, 2, 2), (12, 5, 1, 4, 1), (16, 7, 2, 1, 2)]
+        phases = [(0, 0, 2, 1, 2), (6, 3, 1, 2, 2, SPLIT), (12, 5, 1, 4, 1), (16, 7, 2, 1, 2, SPLIT)]
         one = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases])
         run = self.run_of("live", *phases, more=("--checkpoint-steps", 3, "--keep-checkpoints", 9))
         self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
@@ -79,8 +84,8 @@ class TensorParallelTest(TensorParallelCase):
             self.assert_losses_equal(other, one, NUM_STEPS, ROUNDING)
 
     def test_under_another_launcher_the_bits_are_the_same(self):
-        """Four ranks, whose sums differ from order to order."""
-        options = self.plan("four.json", (0, 0, 1, 2, 2))
+        """Four ranks, whose sums differ from order to order, as whole activations and with split tokens."""
+        options = self.plan("four.json", (0, 0, 1, 2, 2), (10, 0, 1, 2, 2, SPLIT))
         ours = self.train("four.json", "ours", *options)
         port = free_port()
         ranks = [self.start(*self.train_arguments("four.json", "theirs", *options), name=f"rank{rank}", RANK=rank,
@@ -93,16 +98,29 @@ class TensorParallelTest(TensorParallelCase):
     def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
         profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
                    "--cluster", "two.json", "-o", "two-profile.json"]
-        self.run_tool(*profile, "--tensor-parallel", 2)
+        self.run_tool(*profile, "--tensor-parallel", 2, "--sequence-parallel")
         keys = [measurement["key"] for measurement in self.read("two-profile.json")["measurements"]]
-        of = {t: [{**key, "tensor_parallel_size": 1} for key in keys if key["tensor_parallel_size"] == t
-                  and key["device_type"] == "cpu"] for t in (1, 2)}
-        self.assertTrue(of[2])
-        self.assertEqual(of[2], of[1], "the same layers and sizes")
+
+        def measured(t, split):
+            return [{**key, "tensor_parallel_size": 1, "sequence_parallel": False} for key in keys
+                    if (key["device_type"], key["tensor_parallel_size"]) == ("cpu", t)
+                    and key.get("sequence_parallel", False) == split]
+
+        self.assertTrue(measured(2, False))
+        self.assertEqual(measured(2, False), measured(1, False), "the same layers and sizes")
+        self.assertEqual(measured(2, True), measured(1, False), "the same layers and sizes")
         self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
                       "--method", "static", "--tp", 2, "--steps", NUM_STEPS, "-o", "two.plan.json")
         run = self.train("two.plan.json", "two")
         self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
+        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
+                      "--method", "static", "--tp", 2, "--sequence-parallel", "--steps", NUM_STEPS, "-o",
+                      "split.plan.json")
+        planned = self.read("split.plan.json")["phases"][0]
+        self.assertTrue(planned["layout"]["sequence_parallel"])
+        measured_peaks = self.train("split.plan.json", "split")["phases"][0]["measured_peak_memory_bytes"]
+        for peak, expected in zip(measured_peaks, planned["predicted"]["peak_memory_bytes"], strict=True):
+            self.assertLess(peak, 1.05 * expected)
         for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
             self.assert_refused(*profile, "--tensor-parallel", wrong, says=["--tensor-parallel", says])
         self.assert_refused(*profile, "--tensor-parallel", 4, "--nproc-per-node", 4,

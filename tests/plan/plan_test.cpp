@@ -114,6 +114,21 @@ TEST(Plan, WithOneStagePerRankIsWrittenAsVersion1AndReadOfBoth) {
   EXPECT_EQ(plan_from_json(with(text, "\"version\": 1", "\"version\": 2"), "plan.json"), two_phase_plan());
 }
 
+TEST(Plan, WithSequenceParallelismIsOfVersion2AndNeedsTensorRanks) {
+  TrainingPlan plan = two_phase_plan();
+  plan.phases[0].layout.sequence_parallel = true;
+  const std::string text = to_json(plan);
+  EXPECT_THAT(text, testing::StartsWith("{\n \"format\": \"frostpipe.plan\",\n \"version\": 2,\n"));
+  EXPECT_EQ(plan_from_json(text, "plan.json"), plan);
+  try {
+    validate(plan, chain_model(4), "plan.json");
+    FAIL() << "one tensor rank has nothing to split";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("phases[0].layout.sequence_parallel: must be false where "
+                                        "tensor_parallel_size is 1"));
+  }
+}
+
 TEST(Plan, ScheduleOfAPhaseHasItsStagesPerRank) {
   EXPECT_EQ(schedule_of(looped_plan().phases[0]),
             lower(interleaved_one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 8, .virtual_stages = 2})));

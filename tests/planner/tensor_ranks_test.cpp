@@ -8,6 +8,7 @@
 
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
+#include "profiles/error.h"
 #include "tests/planner/two_blocks.h"
 
 namespace frostpipe {
@@ -41,6 +42,23 @@ TEST(MakePlan, FitsTheLimitOfEveryTensorRank) {
   pairs.options.virtual_stages = 2;
   pairs.options.schedule = "Interleaved1F1B";  // several stages per rank are cut by other code
   EXPECT_THAT(pairs.reason(), HasSubstr("rank 1 has 1 B"));
+}
+
+// What was measured with split tokens is planned with them, and nothing else.
+TEST(MakePlan, SplitsTokensWhereThatWasMeasuredAndAskedFor) {
+  PairsOfTensorRanks pairs;
+  pairs.options.sequence_parallel = true;
+  try {
+    pairs.reason();
+    FAIL() << "it was not measured";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tensor-parallel size 2 with sequence parallelism: was not measured"));
+  }
+  for (Measurement& one : pairs.profile.measurements) one.key.sequence_parallel = true;
+  const PlanResult made = make_plan({pairs.profile, pairs.cluster, pairs.options});
+  EXPECT_TRUE(std::get<TrainingPlan>(made).phases.front().layout.sequence_parallel);
+  pairs.options.sequence_parallel = false;
+  EXPECT_THROW(pairs.reason(), InvalidInput);
 }
 
 // Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.

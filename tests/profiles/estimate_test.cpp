@@ -78,11 +78,12 @@ const TransformerShape kSmall{.name = "small",
                               .head_on_every_token = true};
 
 /// On four tensor ranks, with one sample, on a device that computes in no time.
-Profile of_four_tensor_ranks(const TransformerShape& shape) {
+Profile of_four_tensor_ranks(const TransformerShape& shape, bool sequence_parallel = false) {
   EstimateOptions options;
   options.rates = {.flops_per_second = 1e30, .bytes_per_second = 1e9, .overhead_ns = 0};
   options.global_batch_size = 1;
   options.tensor_parallel_sizes = {4};
+  options.sequence_parallel = sequence_parallel;
   return estimate(shape, options).profile;
 }
 
@@ -106,6 +107,39 @@ TEST(Estimate, TensorRanksSumWhatMegatronSums) {
     EXPECT_EQ(cost(layer).weight_gradient_ns, 0);
     EXPECT_EQ(cost(layer).split_backward->weight_ns, 0);
   }
+}
+
+/// Oracle, by hand: 10 us + (4 - 1) / 4 x 32,000 bytes / 10 GB/s for each all-gather and reduce-scatter; what is saved
+/// of [tokens, hidden] around a layer is a quarter.
+TEST(Estimate, SequenceParallelismSavesAPartAndGathersOnceMore) {
+  constexpr Nanoseconds kHalf = 10'000 + 2'400, kTokens = 10'000 + 600;
+  constexpr Bytes kActivation = 4 * 1000 * 8;
+  const Profile profile = of_four_tensor_ranks(kSmall, /*sequence_parallel=*/true);
+  const auto cost = [&](int layer, bool split) {
+    return cost_of(profile, {.layer = layer,
+                             .device_type = "estimated",
+                             .tokens = 1000,
+                             .tensor_parallel_size = 4,
+                             .sequence_parallel = split});
+  };
+  EXPECT_EQ(cost(0, true).forward_ns, kHalf);
+  EXPECT_EQ(cost(0, true).weight_gradient_ns, kHalf) << "the gradient of its rows";
+  for (const int half : {1, 2}) {
+    EXPECT_EQ(cost(half, true).forward_ns, 2 * kHalf);
+    EXPECT_EQ(cost(half, true).input_gradient_ns, kHalf);
+    EXPECT_EQ(cost(half, true).weight_gradient_ns, 2 * kHalf);
+    EXPECT_EQ(cost(half, true).split_backward->input_ns, 2 * kHalf);
+    EXPECT_EQ(cost(half, true).split_backward->weight_ns, kHalf);
+    EXPECT_EQ(cost(half, true).output_activation_bytes, kActivation / 4);
+    EXPECT_EQ(cost(half, false).saved_activation_bytes - cost(half, true).saved_activation_bytes,
+              3 * kActivation * 3 / 4);
+    EXPECT_EQ(cost(half, false).split_backward->kept_bytes - cost(half, true).split_backward->kept_bytes,
+              kActivation * 3 / 4);
+  }
+  EXPECT_EQ(cost(3, true).forward_ns, kHalf + 3 * kTokens);
+  EXPECT_EQ(cost(3, true).weight_gradient_ns, kHalf);
+  EXPECT_EQ(cost(3, true).output_activation_bytes, cost(3, false).output_activation_bytes) << "logits";
+  EXPECT_EQ(profile_from_json(to_json(profile), "estimate"), profile);
 }
 
 /// Oracle: Megatron-LM's list of what is cut, counted by hand.

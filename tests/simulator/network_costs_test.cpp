@@ -169,6 +169,13 @@ TEST(TensorParallel, MessagesBetweenNodesAreScatteredAndGathered) {
       (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathered: 3/4 of 40 at 2 a ns
   EXPECT_THAT(costs().shared_occupancies(send, 0),
               testing::ElementsAre(SharedOccupancy{0, 40}, SharedOccupancy{3, 40}));
+  for (Measurement& measurement : profile.measurements) measurement.key.sequence_parallel = true;
+  phase.layout.sequence_parallel = true;
+  EXPECT_EQ(costs().transfer(send, 0), (TransferCost{.occupancy_ns = 40, .latency_ns = 7})) << "of its own tokens";
+  EXPECT_THAT(costs().shared_occupancies(send, 0),
+              testing::ElementsAre(SharedOccupancy{0, 160}, SharedOccupancy{3, 160}));
+  for (Measurement& measurement : profile.measurements) measurement.key.sequence_parallel = false;
+  phase.layout.sequence_parallel = false;
   cluster.communication.scatter_gather = false;
   EXPECT_EQ(costs().transfer(send, 0), (TransferCost{.occupancy_ns = 40, .latency_ns = 7}));
   EXPECT_THAT(costs().shared_occupancies(send, 0),
@@ -187,7 +194,8 @@ TEST(TensorParallel, GradientsAndUpdatesAreSharedOut) {
   EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 80);
 }
 
-/// By hand: of every layer's 100 parameters 40 are on both ranks, and 30 of the rest.
+/// By hand: of every layer's 100 parameters 40 are on both ranks, and 30 of the rest. A stage has two layers, and with
+/// sequence parallelism its tensor ranks add up those 40 first.
 TEST(TensorParallel, WholeParametersAreReducedAndUpdatedByEveryRank) {
   Profile profile = synthetic_profile(1, {{.update_ns = 80, .parameter_count = 100}});
   for (Measurement& measurement : profile.measurements) measurement.key.tensor_parallel_size = 2;
@@ -199,6 +207,11 @@ TEST(TensorParallel, WholeParametersAreReducedAndUpdatedByEveryRank) {
   const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
   EXPECT_EQ(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front(), (Segment{2 * 70 * 4, {0, 2}}));
   EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 2 * (32 + 24));
+  for (Measurement& measurement : profile.measurements) measurement.key.sequence_parallel = true;
+  phase.layout.sequence_parallel = true;
+  const ProfileCostModel split(phase, {.global_batch_size = 2}, profile, cluster);
+  EXPECT_EQ(split.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front(),
+            (Segment{2 * 70 * 4 + 2 * 40 * 4, {0, 2}}));
 }
 
 }  // namespace

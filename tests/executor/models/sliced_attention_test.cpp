@@ -85,12 +85,12 @@ TEST(SlicedAttention, DropsOfEverySliceWhatWholeSamplesDrop) {
   for_all_slices([](const TransformerConfig& config, const MicroBatch& batch, const std::vector<TokenRange>& slices) {
     const at::Tensor x =
         wave_rows(batch.num_tokens(), kSlicedHidden - 1, 0);  // numbers of values begin at odd ones too
-    const at::Tensor whole = apply_dropout(config, 2, DropoutSite::output, x, batch);
+    const at::Tensor whole = apply_dropout(config, 2, DropoutSite::output, x, batch, {});
     KeyValuesOfLayers key_values;
     for (const TokenRange& range : slices) {
       const at::Tensor rows = rows_of_slice(batch.lengths, range);
       const MicroBatch slice = batch.slice(range, key_values);
-      const at::Tensor dropped = apply_dropout(config, 2, DropoutSite::output, x.index_select(0, rows), slice);
+      const at::Tensor dropped = apply_dropout(config, 2, DropoutSite::output, x.index_select(0, rows), slice, {});
       EXPECT_TRUE(dropped.equal(whole.index_select(0, rows)));
     }
   });
@@ -112,7 +112,7 @@ TEST(SlicedAttention, LossesAndPositionsOfAllSlicesAreThoseOfWholeSamples) {
       if (slice.num_tokens() == 0) continue;
       const at::Tensor rows = rows_of_slice(batch.lengths, range);
       sum += loss(logits.index_select(0, rows), slice);
-      EXPECT_TRUE(positions(slice, at::kCPU).equal(positions(batch, at::kCPU).index_select(0, rows)));
+      EXPECT_TRUE(positions(slice, {}, at::kCPU).equal(positions(batch, {}, at::kCPU).index_select(0, rows)));
     }
     EXPECT_NEAR(sum, loss(logits, batch), kSliceRounding);
   });

@@ -46,11 +46,11 @@ const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batc
 
 std::string text_of(const Job& job, const Phase& phase, DType dtype, int num_samples) {
   return name_of(job.config) +
-         fmt::format(": p={} d={} t={} m={} {} first trainable layer {} {} {} samples, recompute {}",
+         fmt::format(": p={} d={} t={}{} m={} {} first trainable layer {} {} {} samples, recompute {}",
                      phase.layout.pipeline_parallel_size, phase.layout.data_parallel_size,
-                     phase.layout.tensor_parallel_size, phase.num_micro_batches, schedule_text(phase),
-                     phase.first_trainable_layer, to_string(dtype), num_samples,
-                     phase.recompute ? to_string(*phase.recompute) : "nothing");
+                     phase.layout.tensor_parallel_size, phase.layout.sequence_parallel ? " split tokens" : "",
+                     phase.num_micro_batches, schedule_text(phase), phase.first_trainable_layer, to_string(dtype),
+                     num_samples, phase.recompute ? to_string(*phase.recompute) : "nothing");
 }
 
 std::vector<int> first_samples(int num_samples) {

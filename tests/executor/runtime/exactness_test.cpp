@@ -175,7 +175,13 @@ RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
       phase.schedule = "TeraPipe";
       phase.token_slices = {2, 3, 4};
       check(losses_of(phase), "token slices on 2 tensor ranks");
+      phase.layout.sequence_parallel = true;
+      check(losses_of(phase), "split token slices");
     }
+    phase = small_phase(1, 1, 2, "1F1B", 3);
+    phase.layout.tensor_parallel_size = 2;
+    phase.layout.sequence_parallel = true;
+    check(losses_of(phase), "split tokens");
     CHECK_RANK(expected[0] != expected[1], "something is dropped");
   }
 }

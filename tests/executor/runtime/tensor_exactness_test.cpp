@@ -19,11 +19,13 @@ namespace {
 
 struct Ranks {
   int p = 1, d = 1, t = 2;
+  bool sequence_parallel = false;
 };
 
 Phase tensor_phase(const Ranks& ranks, int m, const std::string& schedule, int first_trainable_layer) {
   Phase phase = small_phase(ranks.p, ranks.d, m, schedule, first_trainable_layer);
   phase.layout.tensor_parallel_size = ranks.t;
+  phase.layout.sequence_parallel = ranks.sequence_parallel;
   return phase;
 }
 
@@ -72,6 +74,46 @@ RANK_TEST(TensorExactness, GradientsOf2StagesX1ReplicasEqualOneProcess, 4) {
 RANK_TEST(TensorExactness, GradientsOf1StagesX2ReplicasEqualOneProcess, 4) {
   gradients_equal_single_process(self, {.d = 2});
 }
+/// Nothing and one block frozen, recomputing, a split backward, token slices.
+RANK_TEST(TensorExactness, GradientsOfSplitTokensEqualOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : configs()) {
+    job.train_now(config);
+    Phase phase = tensor_phase({.sequence_parallel = true}, 3, "ZB-H1", 3);
+    check_gradients(job, phase, DType::kFloat32, 11);
+    phase.first_trainable_layer = 0;
+    phase.recompute = RecomputeMode::layers;
+    check_gradients(job, phase, DType::kFloat64, 11);
+    if (config.task != Task::causal_language_modeling) continue;
+    phase.schedule = "Seq1F1B";
+    phase.token_slices = {2, 3, 1, 3};
+    check_gradients(job, phase, DType::kFloat64, 11);
+  }
+}
+/// Samples of 3 tokens, which leave a rank none of a micro-batch.
+RANK_TEST(TensorExactness, GradientsOfFewerTokensThanTensorRanksEqualOneProcess, 4) {
+  Job job(self);
+  for (TransformerConfig config : small_configs()) {
+    config.num_attention_heads = 4;
+    job.train_now(config);
+    check_gradients(job, tensor_phase({.t = 4, .sequence_parallel = true}, 5, "1F1B", 0), DType::kFloat64, 4);
+  }
+}
+RANK_TEST(LongTensorExactness, GradientsOfSplitTokensOf1StagesEqualOneProcess, 2) {
+  gradients_equal_single_process(self, {.sequence_parallel = true});
+}
+RANK_TEST(LongTensorExactness, GradientsOfSplitTokensOf2StagesEqualOneProcess, 4) {
+  gradients_equal_single_process(self, {.p = 2, .sequence_parallel = true});
+}
+RANK_TEST(LongTensorExactness, GradientsOfSplitTokensOf2StagesX2ReplicasEqualOneProcess, 8) {
+  gradients_equal_single_process(self, {.p = 2, .d = 2, .sequence_parallel = true});
+}
+RANK_TEST(LongTensorExactness, GradientsOfTokensSplitBy4EqualOneProcess, 4) {
+  gradients_equal_single_process(self, {.t = 4, .sequence_parallel = true});
+}
+RANK_TEST(LongTensorExactness, GradientsOf2StagesOfTokensSplitBy4EqualOneProcess, 8) {
+  gradients_equal_single_process(self, {.p = 2, .t = 4, .sequence_parallel = true});
+}
 RANK_TEST(LongTensorExactness, GradientsOf2StagesX2ReplicasEqualOneProcess, 8) {
   gradients_equal_single_process(self, {.p = 2, .d = 2});
 }
@@ -92,7 +134,7 @@ std::string bytes_of(const at::Tensor& values) {
 
 /// Three updates, clipped to a norm that the gradients exceed: every value must count once in it. Oracle: SGD of the
 /// reference model, weights to 1e-10. What tensor ranks do not share stays the same on both to the bit.
-void clipped_steps_equal_single_process(const RankEnvironment& self, int p, const std::string& schedule) {
+void clipped_steps_equal_single_process(const RankEnvironment& self, const Ranks& ranks, const std::string& schedule) {
   Job job(self);
   const int num_samples = 11, steps = 3;
   for (const TransformerConfig& config : configs()) {
@@ -103,7 +145,7 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, int p, cons
     std::iota(order.begin(), order.end(), 0);
     const MiniBatch batch = mini_batch(*data, order, num_samples, 0);
     RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat64);
-    const Phase phase = tensor_phase({.p = p}, 3, schedule, 0);
+    const Phase phase = tensor_phase(ranks, 3, schedule, 0);
     session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
       randomise_layer(config, layer, kSeed, state);
     });
@@ -131,24 +173,28 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, int p, cons
 }
 
 RANK_TEST(TensorExactness, ClippedStepsOf1StagesEqualOneProcess, 2) {
-  clipped_steps_equal_single_process(self, 1, "1F1B");
+  clipped_steps_equal_single_process(self, {}, "1F1B");
 }
 RANK_TEST(TensorExactness, ClippedStepsOf2StagesEqualOneProcess, 4) {
-  clipped_steps_equal_single_process(self, 2, "1F1B");
+  clipped_steps_equal_single_process(self, {.p = 2}, "1F1B");
+}
+RANK_TEST(TensorExactness, ClippedStepsOfSplitTokensOf2StagesEqualOneProcess, 4) {
+  clipped_steps_equal_single_process(self, {.p = 2, .sequence_parallel = true}, "1F1B");
 }
 RANK_TEST(TensorExactness, DelayedStepsOf2StagesEqualOneProcess, 4) {
-  clipped_steps_equal_single_process(self, 2, "PipeDream-2BW");
+  clipped_steps_equal_single_process(self, {.p = 2}, "PipeDream-2BW");
 }
 
 /// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, is idle
 /// for a while; 3 tensor ranks share no number of heads evenly. What froze under 2 tensor ranks is moved to 3. Oracle:
 /// twin_run.h, and a change of phase leaves every layer the same to the bit.
-const std::vector<Segment> kOneTwoThree{{.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
-                                        {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
-                                        {.p = 2, .d = 1, .m = 3, .first_trainable = 1, .steps = 2, .t = 2},
-                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .t = 3},
-                                        {.p = 2, .d = 2, .m = 1, .first_trainable = 5, .steps = 1},
-                                        {.p = 1, .d = 1, .m = 2, .first_trainable = 5, .steps = 1, .t = 4}};
+const std::vector<Segment> kOneTwoThree{
+    {.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
+    {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
+    {.p = 2, .d = 1, .m = 3, .first_trainable = 1, .steps = 2, .t = 2, .sequence_parallel = true},
+    {.p = 1, .d = 1, .m = 2, .first_trainable = 3, .steps = 2, .t = 3},
+    {.p = 2, .d = 2, .m = 1, .first_trainable = 5, .steps = 1},
+    {.p = 1, .d = 1, .m = 2, .first_trainable = 5, .steps = 1, .t = 4, .sequence_parallel = true}};
 
 void run_through_numbers_of_tensor_ranks(const RankEnvironment& self, Optimizer optimizer) {
   Job job(self);

@@ -50,6 +50,7 @@ struct Segment {
   std::vector<int> token_slices{};
   Recompute recompute = std::nullopt;
   int t = 1;
+  bool sequence_parallel = false;
 };
 
 /// One mini-batch after the other, trained by the ranks and beside it in one process.
@@ -79,6 +80,7 @@ struct TwinRun {
     Phase phase =
         small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable, segment.virtual_stages);
     phase.layout.tensor_parallel_size = segment.t;
+    phase.layout.sequence_parallel = segment.sequence_parallel;
     phase.token_slices = segment.token_slices;
     phase.from_step = step;
     phase.recompute = segment.recompute;
