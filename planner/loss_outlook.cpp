@@ -41,11 +41,14 @@ Nanoseconds change_ns(const PlanningProblem& problem, const Phase& before, const
                             problem.cluster);
 }
 
-/// Of phases that begin where the outlook does, up to where it ends and into what begins there; `held`: what the
-/// survivors hold.
+/// Of phases that begin where the outlook does, up to where it ends and into what begins there. `held`: what the
+/// survivors hold; whatever they go on with, their groups are built anew, which is not counted.
 Nanoseconds time_until(int until_step, const std::vector<Phase>& phases, const Phase& held,
                        const PlanningProblem& problem) {
-  Nanoseconds total = change_ns(problem, held, phases.front());
+  Reconfiguration moves =
+      diff(held, phases.front(), problem.profile.model, problem.options.optimizer, problem.options.dtype);
+  moves.regroup = false;
+  Nanoseconds total = reconfiguration_ns(moves, problem.cluster);
   for (std::size_t i = 0; i < phases.size() && phases[i].from_step <= until_step; ++i) {
     const int end = i + 1 < phases.size() ? std::min(phases[i + 1].from_step, until_step) : until_step;
     total += (end - phases[i].from_step) * phases[i].predicted.iteration_ns;
