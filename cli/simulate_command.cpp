@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/plans/plan_files.h"
+#include "cli/plans/plan_loss.h"
 #include "cli/plans/plan_what_ifs.h"
 #include "cli/plans/schedule_what_if.h"
 #include "cli/report/memory_svg.h"
@@ -32,6 +33,7 @@ struct SimulateOptions {
   SourceOverrides sources;
   std::string timeline, memory;
   std::vector<std::string> sets;
+  std::optional<int> lost_rank;
   std::string format;
 };
 
@@ -268,10 +270,12 @@ int run_simulate(const SimulateOptions& options) {
   const Profile profile = load_profile_of(given, options.plan, options.sources);
   require_split_backward(given.phases, profile, given, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
-  if (!options.sets.empty()) {
+  if (!options.sets.empty() || options.lost_rank) {
     if (!options.timeline.empty() || !options.memory.empty())
-      throw UsageError("--timeline and --memory: are of the plan as it is, not of --set");
-    print_result(simulate_plan_what_ifs(given, profile, cluster, options.sets, options.format));
+      throw UsageError("--timeline and --memory: are of the plan as it is, not of --set or --lose");
+    if (!options.sets.empty() && options.lost_rank) throw UsageError("--set and --lose: one at a time");
+    print_result(options.lost_rank ? simulate_loss(given, profile, cluster, *options.lost_rank, options.format)
+                                   : simulate_plan_what_ifs(given, profile, cluster, options.sets, options.format));
     return 0;
   }
   const std::vector<PredictedPhase> phases = predict_phases(given, profile, cluster);
@@ -321,6 +325,11 @@ Command add_simulate_command(CLI::App& app) {
           "row against the plan as it is")
       ->type_name("CHANGES")
       ->take_all();
+  command
+      ->add_option(
+          "--lose", options->lost_rank,
+          "What if this rank is lost without a spare, at the beginning of each phase: rerouted, and a new layout")
+      ->type_name("RANK");
   add_what_if_options(*command, options->what_if);
   add_format_option(*command, options->format);
   command->footer(

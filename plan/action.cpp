@@ -128,6 +128,8 @@ Action parse_action(std::string_view text, std::string_view place) {
   return action;
 }
 
+int units_of(const Action& action) { return action.kind == ActionKind::backward ? 2 : 1; }
+
 bool is_compute(ActionKind kind) {
   switch (kind) {
     case ActionKind::forward:

@@ -74,6 +74,7 @@ std::string to_string(const Action& action);
 Action parse_action(std::string_view text, std::string_view place);
 
 bool is_compute(ActionKind kind);       // F B I W RECOMPUTE
+int units_of(const Action& compute);    // in unit time: B takes two, all others one
 bool is_send(ActionKind kind);          // SEND_F SEND_B
 bool is_receive(ActionKind kind);       // RECV_F RECV_B
 bool has_micro_batch(ActionKind kind);  // everything but REDUCE_GRAD UNSHARD RESHARD OPTIMIZER_STEP

@@ -52,7 +52,8 @@ std::vector<Action> Dependencies::of(const Action& action) const {
   const int stage = action.stage;
   const auto own = [&](ActionKind kind) { return of_kind(action, kind); };
   const auto same_pipeline_rank = [&](int other) {
-    return schedule_.pipeline_rank_of_stage[stage] == schedule_.pipeline_rank_of_stage[other];
+    return pipeline_rank_of(schedule_, stage, *action.micro_batch) ==
+           pipeline_rank_of(schedule_, other, *action.micro_batch);
   };
   switch (action.kind) {
     case ActionKind::forward: {

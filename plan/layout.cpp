@@ -26,8 +26,29 @@ bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& he
 
 }  // namespace
 
+namespace {
+
+/// Of all coordinates, vacant ones too.
+int index_of(const ParallelLayout& layout, const MeshCoordinate& at) {
+  return (at.pipeline_rank * layout.data_parallel_size + at.replica) * layout.tensor_parallel_size + at.tensor;
+}
+
+std::vector<int> replicas_left(const ParallelLayout& layout, int pipeline_rank) {
+  std::vector<int> replicas;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+    if (!is_vacant(layout, pipeline_rank, replica)) replicas.push_back(replica);
+  return replicas;
+}
+
+}  // namespace
+
 int num_ranks(const ParallelLayout& layout) {
-  return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size;
+  return layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size -
+         static_cast<int>(layout.vacant.size());
+}
+
+bool is_vacant(const ParallelLayout& layout, int pipeline_rank, int replica) {
+  return std::ranges::find(layout.vacant, MeshCoordinate{pipeline_rank, replica}) != layout.vacant.end();
 }
 
 int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int tensor) {
@@ -35,7 +56,13 @@ int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int te
                   "pipeline ranks are those of the layout");
   FROSTPIPE_CHECK(replica >= 0 && replica < layout.data_parallel_size, "replicas are those of the layout");
   FROSTPIPE_CHECK(tensor >= 0 && tensor < layout.tensor_parallel_size, "tensor ranks are those of the layout");
-  const int index = (pipeline_rank * layout.data_parallel_size + replica) * layout.tensor_parallel_size + tensor;
+  const MeshCoordinate at{pipeline_rank, replica, tensor};
+  int index = index_of(layout, at);
+  if (!layout.vacant.empty()) {
+    const auto next = std::ranges::lower_bound(layout.vacant, at);
+    FROSTPIPE_CHECK(next == layout.vacant.end() || *next != at, "a vacant coordinate has no rank");
+    index -= static_cast<int>(next - layout.vacant.begin());
+  }
   return layout.placement.empty() ? index : layout.placement.at(index);
 }
 
@@ -47,15 +74,40 @@ std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int 
     index = static_cast<int>(found - layout.placement.begin());
   }
   if (index < 0 || index >= num_ranks(layout)) return std::nullopt;
+  for (const MeshCoordinate& vacant : layout.vacant)
+    if (index_of(layout, vacant) <= index) ++index;
   const int pipeline = index / layout.tensor_parallel_size;
   return MeshCoordinate{.pipeline_rank = pipeline / layout.data_parallel_size,
                         .replica = pipeline % layout.data_parallel_size,
                         .tensor = index % layout.tensor_parallel_size};
 }
 
+MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int replica, int micro_batch, int tensor) {
+  if (!is_vacant(layout, pipeline_rank, replica)) return {pipeline_rank, replica, tensor};
+  const std::vector<int> left = replicas_left(layout, pipeline_rank);
+  FROSTPIPE_CHECK(!left.empty(), "of each pipeline rank a replica is left");
+  int turn = micro_batch;  // each vacant replica begins with another one
+  for (int before = 0; before < replica; ++before) turn += is_vacant(layout, pipeline_rank, before) ? 1 : 0;
+  return {pipeline_rank, left[turn % left.size()], tensor};
+}
+
+ParallelLayout layout_of_lists(const ParallelLayout& layout) {
+  if (layout.vacant.empty()) return layout;
+  return {.pipeline_parallel_size = num_ranks(layout), .placement = layout.placement};
+}
+
+std::vector<int> lists_of(const ParallelLayout& layout, int pipeline_rank) {
+  if (layout.vacant.empty()) return {pipeline_rank};
+  const ParallelLayout lists = layout_of_lists(layout);
+  std::vector<int> numbers;
+  for (const int rank : replicas_of(layout, pipeline_rank))
+    numbers.push_back(find_coordinate(lists, rank)->pipeline_rank);
+  return numbers;
+}
+
 std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, int tensor) {
   std::vector<int> ranks;
-  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+  for (const int replica : replicas_left(layout, pipeline_rank))
     ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
   return ranks;
 }
@@ -63,7 +115,7 @@ std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, in
 std::vector<int> pipeline_of(const ParallelLayout& layout, int replica, int tensor) {
   std::vector<int> ranks;
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank)
-    ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
+    if (!is_vacant(layout, pipeline_rank, replica)) ranks.push_back(rank_of(layout, pipeline_rank, replica, tensor));
   return ranks;
 }
 
@@ -76,7 +128,7 @@ std::vector<int> tensor_ranks_of(const ParallelLayout& layout, int pipeline_rank
 
 std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank) {
   std::vector<int> ranks;
-  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+  for (const int replica : replicas_left(layout, pipeline_rank))
     for (const int rank : tensor_ranks_of(layout, pipeline_rank, replica)) ranks.push_back(rank);
   return ranks;
 }

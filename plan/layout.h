@@ -5,33 +5,47 @@
 
 namespace frostpipe {
 
-/// How ranks are used: p pipeline ranks x d replicas x t tensor ranks.
-struct ParallelLayout {
-  int pipeline_parallel_size = 1;
-  int data_parallel_size = 1;
-  int tensor_parallel_size = 1;
-  /// placement[i] = rank of the i-th mesh coordinate, ordered tensor fastest, then data, then pipeline; empty = rank
-  /// i.
-  std::vector<int> placement;
-  /// Tensor ranks split activations between matrices by tokens (Korthikanti et al. 2022). Needs t > 1.
-  bool sequence_parallel = false;
-  bool operator==(const ParallelLayout&) const = default;
-};
-
 /// Where a rank stands in a layout.
 struct MeshCoordinate {
   int pipeline_rank = 0;
   int replica = 0;
   int tensor = 0;
-  bool operator==(const MeshCoordinate&) const = default;
+  auto operator<=>(const MeshCoordinate&) const = default;
 };
 
-/// Ranks that the layout uses: p * d * t. Other ranks of the world are idle.
+/// How ranks are used: p pipeline ranks x d replicas x t tensor ranks.
+struct ParallelLayout {
+  int pipeline_parallel_size = 1;
+  int data_parallel_size = 1;
+  int tensor_parallel_size = 1;
+  /// placement[i] = rank of the i-th mesh coordinate that is not vacant, ordered tensor fastest, then data, then
+  /// pipeline; empty = rank i.
+  std::vector<int> placement;
+  /// Coordinates whose ranks are lost, ascending: other replicas of the pipeline rank, which hold the same layers, run
+  /// their micro-batches (runner_of). At least one replica of each is left, and there is one tensor rank.
+  std::vector<MeshCoordinate> vacant{};
+  /// Tensor ranks split activations between matrices by tokens (Korthikanti et al. 2022). Needs t > 1.
+  bool sequence_parallel = false;
+  bool operator==(const ParallelLayout&) const = default;
+};
+
+/// Ranks that the layout uses: p * d * t, but for the vacant ones. Other ranks of the world are idle.
 int num_ranks(const ParallelLayout& layout);
+bool is_vacant(const ParallelLayout& layout, int pipeline_rank, int replica);
+/// Requires a coordinate that is not vacant.
 int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int tensor = 0);
 /// None if `rank` is idle in the layout.
 std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int rank);
-/// Ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first.
+/// Who runs a micro-batch of a replica on one pipeline rank: the replica's own rank, or where that is vacant, the
+/// replicas that are left in turn.
+MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int replica, int micro_batch, int tensor = 0);
+/// Whose pipeline ranks have the lists of a phase's schedule (schedule_of): the layout itself, or where coordinates are
+/// vacant, one replica in which each rank is a pipeline rank of its own, in the order of the mesh.
+ParallelLayout layout_of_lists(const ParallelLayout& layout);
+/// The lists that ranks of a pipeline rank follow: one, or where coordinates are vacant, each its own.
+std::vector<int> lists_of(const ParallelLayout& layout, int pipeline_rank);
+/// Ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first. Of these and the
+/// following, vacant ones are left out.
 std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, int tensor = 0);
 /// Ranks of one pipeline, pipeline rank 0 first.
 std::vector<int> pipeline_of(const ParallelLayout& layout, int replica, int tensor = 0);

@@ -34,31 +34,33 @@ class Lowering {
   void append_end_of_iteration(int pipeline_rank, std::vector<Action>& lowered) const {
     for (const auto kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
       for (int stage = schedule_.first_trainable_stage; stage < num_stages(schedule_); ++stage)
-        if (schedule_.pipeline_rank_of_stage[stage] == pipeline_rank) lowered.push_back(of_whole_stage(kind, stage));
+        if (lives_on(schedule_, stage, pipeline_rank)) lowered.push_back(of_whole_stage(kind, stage));
   }
 
  private:
-  bool message_between(int stage, int other_stage) const {
+  bool message_between(const Action& action, int other_stage) const {
     if (other_stage < 0 || other_stage >= num_stages(schedule_)) return false;
-    return schedule_.pipeline_rank_of_stage[stage] != schedule_.pipeline_rank_of_stage[other_stage];
+    const int micro_batch = *action.micro_batch;
+    return pipeline_rank_of(schedule_, action.stage, micro_batch) !=
+           pipeline_rank_of(schedule_, other_stage, micro_batch);
   }
 
   void append_receive(const Action& action, std::vector<Action>& lowered) const {
-    if (action.kind == ActionKind::forward && message_between(action.stage, action.stage - 1))
+    if (action.kind == ActionKind::forward && message_between(action, action.stage - 1))
       lowered.push_back(of_kind(action, ActionKind::recv_forward));
     if (action.kind == ActionKind::forward && schedule_.reads_cache && action.stage == 0)
       lowered.push_back(of_kind(action, ActionKind::cache_read));
-    if (gives_input_gradient(action.kind) && message_between(action.stage, action.stage + 1))
+    if (gives_input_gradient(action.kind) && message_between(action, action.stage + 1))
       lowered.push_back(of_kind(action, ActionKind::recv_backward));
   }
 
   void append_send(const Action& action, std::vector<Action>& lowered) const {
-    if (action.kind == ActionKind::forward && message_between(action.stage, action.stage + 1))
+    if (action.kind == ActionKind::forward && message_between(action, action.stage + 1))
       lowered.push_back(of_kind(action, ActionKind::send_forward));
     if (action.kind == ActionKind::forward && schedule_.cache_write_stage == action.stage)
       lowered.push_back(of_kind(action, ActionKind::cache_write));
     const bool someone_waits = action.stage > schedule_.first_trainable_stage;
-    if (gives_input_gradient(action.kind) && someone_waits && message_between(action.stage, action.stage - 1))
+    if (gives_input_gradient(action.kind) && someone_waits && message_between(action, action.stage - 1))
       lowered.push_back(of_kind(action, ActionKind::send_backward));
   }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plan/batch.h"
+#include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
@@ -16,7 +17,9 @@ namespace frostpipe {
 
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share) {
   std::vector<int> stages_on(num_pipeline_ranks(schedule), 0);
-  for (const int pipeline_rank : schedule.pipeline_rank_of_stage) ++stages_on.at(pipeline_rank);
+  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank)
+    for (int stage = 0; stage < num_stages(schedule); ++stage)
+      stages_on[pipeline_rank] += lives_on(schedule, stage, pipeline_rank) ? 1 : 0;
   std::vector<double> peaks;
   for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank) {
     int before_backward = 0, before_weights = 0;  // in chunks
@@ -229,8 +232,9 @@ std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) 
 }
 
 /// All but those that start all forwards have their peak before or after their steady part, which more micro-batches
-/// only lengthen.
+/// only lengthen. A rank that runs those of others too is not looked at so closely.
 int enough_micro_batches(const Phase& phase) {
+  if (!phase.layout.vacant.empty()) return phase.num_micro_batches;
   const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
   const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
   return schedule_traits(phase.schedule).starts_all_forwards || has_uneven_rounds ? m : std::min(m, 4 * p);
@@ -241,7 +245,7 @@ int enough_micro_batches(const Phase& phase) {
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
   // Messages keep nothing in flight: the schedule need not be lowered. Where iterations overlap one that begins takes
   // the place of one that ends.
-  const Schedule schedule =
+  Schedule schedule =
       phase.schedule_rows.empty()
           ? flushed(build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
                                                     .num_micro_batches = enough_micro_batches(phase),
@@ -249,13 +253,19 @@ std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int 
                                                     .virtual_stages = phase.virtual_stages,
                                                     .token_slices = num_slices(phase)}))
           : compute_of_rows(phase, first_trainable_stage);
+  if (!phase.layout.vacant.empty()) schedule = written_out(schedule, phase.layout);
   const std::vector<std::int64_t> tokens =
       num_slices(phase) > 1 ? tokens_of_slices(phase, longest_sample(phase)) : std::vector<std::int64_t>{1};
-  std::vector<std::vector<StagesInFlight>> moments;
-  for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank)
-    moments.push_back(
-        most_of(moments_of(schedule.body[pipeline_rank], schedule, stages_on(phase, pipeline_rank), tokens)));
-  return moments;
+  std::vector<std::vector<StagesInFlight>> most;
+  for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
+    std::vector<StagesInFlight> moments;
+    for (const int list : lists_of(phase.layout, pipeline_rank)) {
+      const auto of_list = moments_of(schedule.body[list], schedule, stages_on(phase, pipeline_rank), tokens);
+      moments.insert(moments.end(), of_list.begin(), of_list.end());
+    }
+    most.push_back(most_of(moments));
+  }
+  return most;
 }
 
 RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments) {
@@ -287,7 +297,7 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
   std::vector<RankMemory> stages;
   for (int stage = 0; stage < num_stages(phase); ++stage) {
-    const int rank = rank_of_stage(phase, stage, 0);
+    const int rank = replicas_of_stage(phase, stage).front();
     FROSTPIPE_CHECK(rank < static_cast<int>(cluster.devices.size()), "a layout fits its cluster");
     const std::string& device_type = cluster.devices[rank].type;
     auto& layers = layers_on[device_type];

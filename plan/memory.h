@@ -50,9 +50,9 @@ struct InFlight {
 /// Of each stage of a pipeline rank, ascending, at one moment.
 using StagesInFlight = std::vector<InFlight>;
 
-/// By pipeline rank, the moments of the phase's schedule at which most is held: whatever the stages keep, the most is
-/// at one of them, and none has at most as much of everything as another. `first_trainable_stage`: those before it hold
-/// nothing.
+/// By pipeline rank, the moments of the phase's schedule at which most is held, on any of its replicas: whatever the
+/// stages keep, the most is at one of them, and none has at most as much of everything as another.
+/// `first_trainable_stage`: those before it hold nothing.
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage);
 
 /// The stages of one pipeline rank together. `stages`: each with what it keeps of one micro-batch (until_backward,

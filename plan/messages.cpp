@@ -204,7 +204,8 @@ std::vector<ReceiveQueue> receive_queues(const Schedule& lowered, int least_ahea
   for (int rank = 0; rank < num_pipeline_ranks(lowered); ++rank) {
     for (const Action& action : lowered.body[rank]) {
       if (!is_receive(action.kind)) continue;
-      receives[{rank, lowered.pipeline_rank_of_stage[matching(action).stage], action.kind}].push_back(action);
+      receives[{rank, pipeline_rank_of(lowered, matching(action).stage, *action.micro_batch), action.kind}].push_back(
+          action);
     }
   }
   std::vector<ReceiveQueue> queues;
@@ -231,7 +232,7 @@ std::optional<Action> received_out_of_order(const Schedule& lowered) {
     for (const Action& action : lowered.body[rank]) {
       if (!is_send(action.kind)) continue;
       const Action receive = matching(action);
-      sent[{lowered.pipeline_rank_of_stage[receive.stage], rank, receive.kind}].push_back(receive);
+      sent[{pipeline_rank_of(lowered, receive.stage, *receive.micro_batch), rank, receive.kind}].push_back(receive);
     }
   }
   for (const ReceiveQueue& queue : receive_queues(lowered)) {

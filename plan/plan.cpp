@@ -8,6 +8,7 @@
 #include <set>
 
 #include "plan/memory.h"
+#include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
@@ -21,12 +22,19 @@
 namespace frostpipe {
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, MeshCoordinate>& vacant) {  // of one tensor rank
+  archive("pipeline_rank", vacant.pipeline_rank, json::at_least(0));
+  archive("replica", vacant.replica, json::at_least(0));
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
   archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::between(1, json::kMostRanks));
   archive("data_parallel_size", layout.data_parallel_size, json::between(1, json::kMostRanks));
   archive("tensor_parallel_size", layout.tensor_parallel_size, json::between(1, json::kMostRanks));
   archive("placement", layout.placement, json::at_least(0));
   archive("sequence_parallel", layout.sequence_parallel, json::Otherwise{false});
+  archive("vacant", layout.vacant, json::MayBeMissing());
 }
 
 template <class Archive>
@@ -112,14 +120,6 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("provenance", plan.provenance);
 }
 
-ScheduleShape shape_of(const Phase& phase) {
-  return {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
-          .num_micro_batches = phase.num_micro_batches,
-          .first_trainable_stage = first_trainable_stage(phase),
-          .virtual_stages = phase.virtual_stages,
-          .token_slices = num_slices(phase)};
-}
-
 namespace {
 
 constexpr int kNewestVersion = 2;
@@ -160,16 +160,18 @@ class PhaseValidator {
   std::string at(std::string_view member) const { return fmt::format("{}.{}", place_, member); }
 
   void require_layout() const {
-    const auto& [p, d, t, placement, sequence_parallel] = phase_.layout;
+    const auto& [p, d, t, placement, vacant, sequence_parallel] = phase_.layout;
     for (const int size : {p, d, t})
       if (size < 1) throw InvalidInput(at("layout"), "must have sizes >= 1", std::to_string(size));
     const double size = static_cast<double>(p) * d * t;
-    const std::int64_t ranks = size < 1e18 ? std::int64_t{p} * d * t : std::numeric_limits<std::int64_t>::max();
-    if (ranks > plan_.world_size)
+    std::int64_t ranks = size < 1e18 ? std::int64_t{p} * d * t : std::numeric_limits<std::int64_t>::max();
+    if (ranks - static_cast<std::int64_t>(vacant.size()) > plan_.world_size)
       throw InvalidInput(at("layout"), fmt::format("must use at most {} ranks, the world size", plan_.world_size),
                          fmt::format("{} x {} x {} = {}", p, d, t, ranks));
     if (sequence_parallel && t == 1)
       throw InvalidInput(at("layout.sequence_parallel"), "must be false where tensor_parallel_size is 1", "true");
+    require_vacant(phase_, place_);
+    ranks -= static_cast<std::int64_t>(vacant.size());
     if (placement.empty()) return;
     if (static_cast<std::int64_t>(placement.size()) != ranks)
       throw InvalidInput(at("layout.placement"), fmt::format("must be empty or name {} ranks", ranks),
@@ -259,26 +261,6 @@ void require_no_thaw(const Phase& before, const Phase& after, const std::string&
 
 }  // namespace
 
-int weight_delay(const Phase& phase) { return schedule_traits(phase.schedule).weight_delay; }
-
-bool have_same_pipeline(const Phase& one, const Phase& other) {
-  return one.partition == other.partition && one.virtual_stages == other.virtual_stages &&
-         one.num_micro_batches == other.num_micro_batches && one.schedule == other.schedule &&
-         one.schedule_rows == other.schedule_rows && one.token_slices == other.token_slices;
-}
-
-Schedule schedule_of(const Phase& phase) {
-  Schedule schedule = phase.schedule_rows.empty() ? build_schedule(phase.schedule, shape_of(phase))
-                                                  : compute_of_rows(phase, first_trainable_stage(phase));
-  for (std::vector<Action>& list : schedule.body)
-    for (Action& action : list) action.overlaps_next = false;  // pairs run one after the other
-  if (phase.cache.on) {
-    schedule.reads_cache = true;
-    schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);
-  }
-  return lower(schedule);
-}
-
 int phase_at(const TrainingPlan& plan, int step) {
   const auto later = [](int wanted, const Phase& phase) { return wanted < phase.from_step; };
   const auto next = std::upper_bound(plan.phases.begin(), plan.phases.end(), step, later);
@@ -330,7 +312,7 @@ void require_same_model(const TrainingPlan& plan, const Model& model, std::strin
 std::string to_json(const TrainingPlan& plan) {
   const bool is_of_version_1 = std::ranges::all_of(plan.phases, [](const Phase& phase) {
     return phase.virtual_stages == 1 && phase.token_slices.empty() && phase.schedule_rows.empty() &&
-           !phase.layout.sequence_parallel;
+           !phase.layout.sequence_parallel && phase.layout.vacant.empty();
   });
   return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
 }

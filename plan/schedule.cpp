@@ -92,6 +92,17 @@ int num_stages(const Schedule& schedule) { return static_cast<int>(schedule.pipe
 
 int num_pipeline_ranks(const Schedule& schedule) { return static_cast<int>(schedule.body.size()); }
 
+int pipeline_rank_of(const Schedule& schedule, int stage, int micro_batch) {
+  if (schedule.pipeline_rank_of_micro_batch.empty()) return schedule.pipeline_rank_of_stage[stage];
+  return schedule.pipeline_rank_of_micro_batch[stage].at(micro_batch);
+}
+
+bool lives_on(const Schedule& schedule, int stage, int pipeline_rank) {
+  if (schedule.pipeline_rank_of_micro_batch.empty()) return schedule.pipeline_rank_of_stage[stage] == pipeline_rank;
+  const std::vector<int>& runs_on = schedule.pipeline_rank_of_micro_batch[stage];
+  return std::ranges::find(runs_on, pipeline_rank) != runs_on.end();
+}
+
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape) {
   if (const Builder* builder = find_builder(name)) return builder->build(shape);
   throw InvalidInput("schedule", fmt::format("must be one of {}", fmt::join(schedule_names(), ", ")),

@@ -15,9 +15,9 @@ namespace frostpipe {
 /// The body repeats every iteration (one iteration = one optimizer step). Where iterations overlap (PipeDream-2BW) the
 /// prologue starts the first one and the epilogue ends the last: n iterations are prologue, n - 1 bodies, epilogue, and
 /// a body's actions with iteration_offset 1 belong to the next iteration. All others have only a body, n of them.
-/// Invariants (checked by validate): every stage lives on one pipeline rank; each trainable stage runs F then B (or I
-/// and W) of every micro-batch once; stages before `first_trainable_stage` run F only; a SEND stands where it is issued
-/// and never blocks, a RECV stands before the compute that needs it.
+/// Invariants (checked by validate): every stage lives on one pipeline rank, or each micro-batch of it does; each
+/// trainable stage runs F then B (or I and W) of every micro-batch once; stages before `first_trainable_stage` run F
+/// only; a SEND stands where it is issued and never blocks, a RECV stands before the compute that needs it.
 struct Schedule {
   std::string name;  // PyTorch's where it has one: "GPipe", "1F1B"
   int num_micro_batches = 1;
@@ -37,12 +37,19 @@ struct Schedule {
   std::optional<int> cache_write_stage = std::nullopt;
   /// pipeline_rank_of_stage[s] = pipeline rank that stage s lives on; size = number of stages.
   std::vector<int> pipeline_rank_of_stage;
+  /// Where replicas are written out (written_out, plan/reroute.h) a list is a rank's, and a stage lives on several of
+  /// them: pipeline_rank_of_micro_batch[s][i] is where it runs micro-batch i. Else empty.
+  std::vector<std::vector<int>> pipeline_rank_of_micro_batch{};
   std::vector<std::vector<Action>> prologue, body, epilogue;  // [pipeline_rank][index]
   bool operator==(const Schedule&) const = default;
 };
 
 int num_stages(const Schedule& schedule);
 int num_pipeline_ranks(const Schedule& schedule);
+/// Of the list in which the stage has this micro-batch.
+int pipeline_rank_of(const Schedule& schedule, int stage, int micro_batch);
+/// Whether the list has actions of the stage.
+bool lives_on(const Schedule& schedule, int stage, int pipeline_rank);
 
 struct ScheduleShape {
   int pipeline_parallel_size = 1;

@@ -20,8 +20,6 @@ std::string lines_of(const std::vector<std::vector<Action>>& lists) {
 
 constexpr int kShownIterations = 3;  // where they overlap
 
-int units_of(const Action& action) { return action.kind == ActionKind::backward ? 2 : 1; }
-
 struct Block {
   Action action;
   int begin = 0;

@@ -87,13 +87,12 @@ class Validator {
       const Action& action = list[index];
       if (action.stage < 0 || action.stage >= num_stages(schedule_))
         fail_at(spot, fmt::format("must be of a stage < {}", num_stages(schedule_)));
-      if (schedule_.pipeline_rank_of_stage[action.stage] != pipeline_rank)
-        fail_at(spot, fmt::format("must stand on pipeline rank {}, where its stage lives",
-                                  schedule_.pipeline_rank_of_stage[action.stage]));
       if (action.micro_batch.has_value() != has_micro_batch(action.kind))
         fail_at(spot, action.micro_batch ? "must have no micro-batch" : "must have a micro-batch");
       if (action.micro_batch && (*action.micro_batch < 0 || *action.micro_batch >= schedule_.num_micro_batches))
         fail_at(spot, fmt::format("must be of a micro-batch < {}", schedule_.num_micro_batches));
+      if (const int home = home_of(action, pipeline_rank); home != pipeline_rank)
+        fail_at(spot, fmt::format("must stand on pipeline rank {}, where its stage lives", home));
       if (action.micro_batch && action.slice.value_or(0) >= schedule_.num_slices)
         fail_at(spot, fmt::format("must be of a token slice < {}", schedule_.num_slices));
       if (action.overlaps_next && index + 1 == static_cast<int>(list.size()))
@@ -103,7 +102,7 @@ class Validator {
                                   schedule_.first_trainable_stage));
       present_.insert(
           Action{.kind = action.kind, .stage = action.stage, .micro_batch = action.micro_batch, .slice = action.slice});
-      const auto [earlier, is_new] = spot_of_.emplace(key(action), spot);
+      const auto [earlier, is_new] = spot_of_.emplace(std::pair(pipeline_rank, key(action)), spot);
       const bool may_repeat = action.kind == ActionKind::unshard || action.kind == ActionKind::reshard;
       if (!is_new && !may_repeat) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
     }
@@ -113,6 +112,20 @@ class Validator {
     return kind != ActionKind::forward && kind != ActionKind::send_forward && kind != ActionKind::recv_forward &&
            kind != ActionKind::cache_read && kind != ActionKind::cache_write && kind != ActionKind::unshard &&
            kind != ActionKind::reshard;
+  }
+
+  /// The pipeline rank that an action belongs on; one of a whole stage may stand in `list` if the stage lives there.
+  int home_of(const Action& action, int list) const {
+    if (action.micro_batch) return pipeline_rank_of(schedule_, action.stage, *action.micro_batch);
+    return lives_on(schedule_, action.stage, list) ? list : schedule_.pipeline_rank_of_stage[action.stage];
+  }
+
+  /// What `list` waits for; of a reduction, whose backwards each list has its own of, that of its own list.
+  std::vector<Action> needed_by(const Action& action, int list) const {
+    std::vector<Action> needed = dependencies_.of(action);
+    if (action.kind == ActionKind::reduce_gradient)
+      std::erase_if(needed, [&](const Action& backward) { return home_of(backward, list) != list; });
+    return needed;
   }
 
   static Action key(Action action) {
@@ -155,13 +168,13 @@ class Validator {
 
   void require_dependencies(Spot spot) const {
     const Action& action = action_at(spot);
-    for (const auto& needed : dependencies_.of(action)) {
+    for (const auto& needed : needed_by(action, spot.pipeline_rank)) {
       if (needed.stage < 0 || needed.stage >= num_stages(schedule_))
         fail_at(spot, fmt::format("waits for {}, which no stage can give", to_string(needed)));
-      const auto found = spot_of_.find(key(needed));
+      const int home = home_of(needed, spot.pipeline_rank);
+      const auto found = spot_of_.find({home, key(needed)});
       if (found == spot_of_.end())
-        fail_at(spot, fmt::format("waits for {}, which is missing on pipeline rank {}", to_string(needed),
-                                  schedule_.pipeline_rank_of_stage[needed.stage]));
+        fail_at(spot, fmt::format("waits for {}, which is missing on pipeline rank {}", to_string(needed), home));
       if (found->second.pipeline_rank == spot.pipeline_rank && found->second.index > spot.index)
         fail_at(spot,
                 fmt::format("waits for {}, which stands after it at index {}", to_string(needed), found->second.index));
@@ -169,7 +182,7 @@ class Validator {
     if (!is_send(action.kind)) return;
     if (const int to = matching(action).stage; to < 0 || to >= num_stages(schedule_))
       fail_at(spot, "goes to a stage that there is not");
-    if (!spot_of_.contains(key(matching(action))))
+    if (!spot_of_.contains({home_of(matching(action), spot.pipeline_rank), key(matching(action))}))
       fail_at(spot, fmt::format("is never received: {} is missing", to_string(matching(action))));
   }
 
@@ -186,12 +199,12 @@ class Validator {
     WaitsFor graph(spots.size());
     for (const Spot spot : spots) {
       if (spot.index > 0) add_edge(vertex(spot), vertex({spot.pipeline_rank, spot.index - 1}), graph);
-      for (const auto& needed : dependencies_.of(action_at(spot)))
-        add_edge(vertex(spot), vertex(spot_of_.at(key(needed))), graph);
+      for (const auto& needed : needed_by(action_at(spot), spot.pipeline_rank))
+        add_edge(vertex(spot), vertex(spot_of_.at({home_of(needed, spot.pipeline_rank), key(needed)})), graph);
       if (action_at(spot).kind != ActionKind::optimizer_step) continue;
       // Gradient clipping needs the norm over all stages: every optimizer step waits for all reductions.
-      for (int stage = schedule_.first_trainable_stage; stage < num_stages(schedule_); ++stage)
-        add_edge(vertex(spot), vertex(spot_of_.at({.kind = ActionKind::reduce_gradient, .stage = stage})), graph);
+      for (const Spot other : spots)
+        if (action_at(other).kind == ActionKind::reduce_gradient) add_edge(vertex(spot), vertex(other), graph);
     }
 
     std::vector<Vertex> parents(spots.size()), cycle;
@@ -225,8 +238,8 @@ class Validator {
 
   const Schedule& schedule_;
   Dependencies dependencies_;
-  std::map<Action, Spot> spot_of_;
-  std::set<Action> present_;  // without weight version and iteration
+  std::map<std::pair<int, Action>, Spot> spot_of_;  // by pipeline rank
+  std::set<Action> present_;                        // without weight version and iteration
 };
 
 }  // namespace

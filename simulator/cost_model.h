@@ -92,6 +92,9 @@ class UniformCostModel final : public CostModel {
 /// what is left after the last backward: max over layers, in the order of the backward, of (when its gradient is there)
 /// + (the reductions from it on). A micro-batch without samples costs nothing and sends nothing.
 ///
+/// Where coordinates of the layout are vacant, ranks are those of layout_of_lists and micro-batches are numbered over
+/// all replicas: each is computed, sent and received by the rank that runs it, and the replicas that are left meet.
+///
 /// A token slice costs what cost_of_slice() says of samples that are all of the mean length: F and B, and what is sent.
 /// A slice without tokens costs nothing and sends nothing.
 ///
@@ -134,14 +137,20 @@ class ProfileCostModel final : public CostModel {
     bool operator==(const RankCost&) const = default;
   };
   class Prices;
-  const RankCost& rank_cost(int stage, int replica) const;
+  const RankCost& rank_cost(int stage, int replica, int micro_batch) const;
+  /// Of the layout, by pipeline rank and replica as the lists have them.
+  int replica_of(int pipeline_rank, int replica) const {
+    return replica_of_list_.empty() ? replica : replica_of_list_.at(pipeline_rank);
+  }
   const StageCost& stage_cost(const Action& action, int replica) const;
 
   int data_parallel_size_ = 1;
   int num_micro_batches_ = 1;
+  std::vector<int> replica_of_list_;  // where coordinates are vacant
+  int costs_per_stage_ = 1;           // one for each replica, or where coordinates are vacant, each micro-batch of all
   std::vector<int> micro_batch_sizes_;  // [replica * num_micro_batches + micro_batch]
   int smaller_size_ = 0;
-  std::vector<RankCost> rank_costs_;      // [stage * data_parallel_size + replica]
+  std::vector<RankCost> rank_costs_;      // [stage * costs_per_stage + replica or micro-batch]
   std::vector<Segment> reduce_gradient_;  // per stage
   std::vector<Segment> reduce_tied_;      // per replica; none where nothing is tied
   Segment gradient_norm_;

@@ -147,6 +147,7 @@ class Compiler {
 
 std::optional<std::vector<PipelineRankProgram>> pipeline_rank_programs(const Schedule& lowered) {
   if (!lowered.prologue.empty() || !lowered.epilogue.empty()) return std::nullopt;
+  if (!lowered.pipeline_rank_of_micro_batch.empty()) return std::nullopt;
   return Compiler(lowered).run();
 }
 

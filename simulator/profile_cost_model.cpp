@@ -66,27 +66,32 @@ class ProfileCostModel::Prices {
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
   }
 
-  /// Of a micro-batch on the rank of one replica, by slice.
-  std::vector<StageCost> stage_costs(int stage, int replica, int size) {
+  /// A micro-batch of one replica, where it matters which.
+  struct Unit {
+    int replica = 0, micro_batch = 0;
+  };
+
+  /// Of a micro-batch on the rank that runs it, by slice.
+  std::vector<StageCost> stage_costs(int stage, Unit unit, int size) {
     std::vector<StageCost> costs;
-    for (int slice = 0; slice < num_slices(phase_); ++slice) costs.push_back(stage_cost(stage, replica, size, slice));
+    for (int slice = 0; slice < num_slices(phase_); ++slice) costs.push_back(stage_cost(stage, unit, size, slice));
     return costs;
   }
 
-  StageCost stage_cost(int stage, int replica, int size, int slice) {
+  StageCost stage_cost(int stage, Unit unit, int size, int slice) {
     if (size == 0 || !has_tokens(slice)) return {};
-    const int rank = rank_of_stage(phase_, stage, replica);
+    const int rank = rank_of(stage, unit);
     StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
     const auto is_message_to = [&](int other) {
       return pipeline_rank_of(phase_, other) != pipeline_rank_of(phase_, stage);
     };
     if (stage + 1 < num_stages() && is_message_to(stage + 1)) {
-      const int to = rank_of_stage(phase_, stage + 1, replica);
+      const int to = rank_of(stage + 1, unit);
       cost.send_forward = messages_.cost(rank, to, cost.sent_forward_bytes);
       cost.shared_forward = messages_.shared(rank, to, cost.sent_forward_bytes);
     }
     if (stage > 0 && is_message_to(stage - 1)) {
-      const int to = rank_of_stage(phase_, stage - 1, replica);
+      const int to = rank_of(stage - 1, unit);
       cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
       cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
     }
@@ -101,9 +106,9 @@ class ProfileCostModel::Prices {
     return cost;
   }
 
-  /// Of the optimizer on the rank of one replica.
-  Nanoseconds update_ns(int stage, int replica) {
-    const std::string& device_type = cluster_.devices[rank_of_stage(phase_, stage, replica)].type;
+  /// Of the optimizer on that rank.
+  Nanoseconds update_ns(int stage, Unit unit) {
+    const std::string& device_type = cluster_.devices[rank_of(stage, unit)].type;
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
     if (!is_new) return known->second;
     for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
@@ -125,7 +130,7 @@ class ProfileCostModel::Prices {
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
       const LayerCost cost = cost_of_slice(  // whose backward is the last
-          profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of_stage(phase_, stage, 0)].type), 0);
+          profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of(stage, {})].type), 0);
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
       gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
@@ -143,9 +148,8 @@ class ProfileCostModel::Prices {
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
     if (bytes == 0) return reductions;
     for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
-      reductions.push_back(all_reduce_segment(
-          cluster_, {rank_of_stage(phase_, 0, replica), rank_of_stage(phase_, num_stages() - 1, replica)}, bytes,
-          side_by_side_));
+      reductions.push_back(all_reduce_segment(cluster_, {rank_of(0, {replica}), rank_of(num_stages() - 1, {replica})},
+                                              bytes, side_by_side_));
     return reductions;
   }
 
@@ -179,6 +183,10 @@ class ProfileCostModel::Prices {
   }
 
   int num_stages() const { return static_cast<int>(partition_.size()); }
+  int rank_of(int stage, Unit unit) const {
+    const MeshCoordinate runner = runner_of(layout_, pipeline_rank_of(phase_, stage), unit.replica, unit.micro_batch);
+    return frostpipe::rank_of(layout_, runner.pipeline_rank, runner.replica);
+  }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
   /// Of a sample of mean length.
@@ -251,24 +259,33 @@ class ProfileCostModel::Prices {
 
 ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                    const Cluster& cluster)
-    : data_parallel_size_(phase.layout.data_parallel_size), num_micro_batches_(phase.num_micro_batches) {
+    : data_parallel_size_(phase.layout.data_parallel_size),
+      num_micro_batches_(phase.num_micro_batches),
+      costs_per_stage_(data_parallel_size_) {
   const int stages = static_cast<int>(phase.partition.size());
   FROSTPIPE_CHECK(stages == num_stages(phase), "a validated phase has virtual_stages stages per pipeline rank");
   require_devices(cluster, phase.layout);
   for (const SampleRange& range : split_evenly(settings.global_batch_size, data_parallel_size_ * num_micro_batches_))
     micro_batch_sizes_.push_back(range.end - range.begin);
   smaller_size_ = micro_batch_sizes_.back();
+  if (const ParallelLayout lists = layout_of_lists(phase.layout); !phase.layout.vacant.empty()) {
+    costs_per_stage_ = data_parallel_size_ * num_micro_batches_;
+    for (const int rank : pipeline_of(lists, 0))
+      replica_of_list_.push_back(find_coordinate(phase.layout, rank)->replica);
+  }
   Prices prices(phase, settings, profile, cluster);
   for (int stage = 0; stage < stages; ++stage) {
     reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
     meets_for_norm_.push_back(is_first_to_train(phase, stage));
     const std::vector<int> on_rank = stages_on(phase, pipeline_rank_of(phase, stage));
     exchanges_tied_.push_back(stage == on_rank.back() && (on_rank.front() == 0 || stage + 1 == stages));
-    for (int replica = 0; replica < data_parallel_size_; ++replica) {
-      RankCost cost{.smaller = prices.stage_costs(stage, replica, smaller_size_), .larger = {}};
-      if (micro_batch_sizes_.front() > smaller_size_)
-        cost.larger = prices.stage_costs(stage, replica, smaller_size_ + 1);
-      cost.update_ns = prices.update_ns(stage, replica);
+    for (int index = 0; index < costs_per_stage_; ++index) {
+      const Prices::Unit unit = replica_of_list_.empty()
+                                    ? Prices::Unit{index}
+                                    : Prices::Unit{index / num_micro_batches_, index % num_micro_batches_};
+      RankCost cost{.smaller = prices.stage_costs(stage, unit, smaller_size_), .larger = {}};
+      if (micro_batch_sizes_.front() > smaller_size_) cost.larger = prices.stage_costs(stage, unit, smaller_size_ + 1);
+      cost.update_ns = prices.update_ns(stage, unit);
       for (const std::vector<StageCost>* slices : {&cost.smaller, &cost.larger})
         for (const StageCost& part : *slices)
           shares_links_ = shares_links_ || !part.shared_forward.empty() || !part.shared_backward.empty();
@@ -280,23 +297,24 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
 }
 
 bool ProfileCostModel::replicas_are_alike() const {
-  if (shares_links_ || micro_batch_sizes_.front() != micro_batch_sizes_.back()) return false;
+  if (shares_links_ || !replica_of_list_.empty() || micro_batch_sizes_.front() != micro_batch_sizes_.back())
+    return false;
   for (std::size_t i = 0; i < rank_costs_.size(); ++i)
     if (rank_costs_[i] != rank_costs_[i - i % data_parallel_size_]) return false;
   return true;
 }
 
-const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int replica) const {
-  return rank_costs_.at(stage * data_parallel_size_ + replica);
+const ProfileCostModel::RankCost& ProfileCostModel::rank_cost(int stage, int replica, int micro_batch) const {
+  return rank_costs_.at(stage * costs_per_stage_ + (replica_of_list_.empty() ? replica : micro_batch));
 }
 
 const ProfileCostModel::StageCost& ProfileCostModel::stage_cost(const Action& action, int replica) const {
-  const RankCost& cost = rank_cost(action.stage, replica);
+  const RankCost& cost = rank_cost(action.stage, replica, *action.micro_batch);
   const int size = micro_batch_sizes_.at(replica * num_micro_batches_ + *action.micro_batch);
   return (size == smaller_size_ ? cost.smaller : cost.larger).at(action.slice.value_or(0));
 }
 
-std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipeline rank*/, int replica) const {
+std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeline_rank, int replica) const {
   const auto compute = [](Nanoseconds duration) { return Segment{.duration_ns = duration, .collective_ranks = {}}; };
   if (is_compute(action.kind)) return {compute(compute_ns(action, 0, replica))};
   switch (action.kind) {
@@ -307,13 +325,16 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int /*pipe
     case ActionKind::reduce_gradient: {
       std::vector<Segment> segments;
       if (data_parallel_size_ > 1) segments.push_back(reduce_gradient_.at(action.stage));
-      if (!reduce_tied_.empty() && exchanges_tied_.at(action.stage)) segments.push_back(reduce_tied_.at(replica));
+      if (!reduce_tied_.empty() && exchanges_tied_.at(action.stage))
+        segments.push_back(reduce_tied_.at(replica_of(pipeline_rank, replica)));
       return segments;
     }
-    case ActionKind::optimizer_step:
-      if (gradient_norm_ == Segment() || !meets_for_norm_.at(action.stage))
-        return {compute(rank_cost(action.stage, replica).update_ns)};
-      return {gradient_norm_, compute(rank_cost(action.stage, replica).update_ns)};
+    case ActionKind::optimizer_step: {
+      const int of_layout = replica_of(pipeline_rank, replica);  // which runs its own micro-batches
+      const Segment update = compute(rank_cost(action.stage, of_layout, of_layout * num_micro_batches_).update_ns);
+      if (gradient_norm_ == Segment() || !meets_for_norm_.at(action.stage)) return {update};
+      return {gradient_norm_, update};
+    }
     default:
       throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "none is defined");
   }

@@ -86,12 +86,14 @@ Names names_of(const Schedule& schedule, int pipeline_rank) {
   return names;
 }
 
-int pipeline_rank_of(const Schedule& schedule, const Action& action) {
+/// Where an action stands that `list` waits for.
+int holder_of(const Schedule& schedule, const Action& action, int list) {
   if (action.stage < 0 || action.stage >= num_stages(schedule)) {
     throw InvalidInput("schedule " + schedule.name, "must name stages below " + std::to_string(num_stages(schedule)),
                        to_string(action));
   }
-  return schedule.pipeline_rank_of_stage[action.stage];
+  if (action.micro_batch) return pipeline_rank_of(schedule, action.stage, *action.micro_batch);
+  return lives_on(schedule, action.stage, list) ? list : schedule.pipeline_rank_of_stage[action.stage];
 }
 
 SlotKind kind_of(ActionKind kind) {
@@ -126,16 +128,19 @@ std::vector<Program> resolve(const Schedule& lowered) {
       // A SEND stands after what it sends, so that the order of the list is enough.
       const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
-        const int holder = pipeline_rank_of(lowered, dependency);
+        const int holder = holder_of(lowered, dependency, pipeline_rank);
+        // A list reduces its own backwards: where a stage lives on several, they meet in the collective.
+        if (slot.action.kind == ActionKind::reduce_gradient && holder != pipeline_rank) continue;
         const auto index = slot_of(names[holder], dependency, lowered.num_slices);
         program.dependencies.push_back(index ? std::optional(SlotAddress{holder, *index}) : std::nullopt);
       }
       slot.end_dependency = static_cast<int>(program.dependencies.size());
-      if (slot.kind == SlotKind::send) slot.link = link_to(program, pipeline_rank_of(lowered, matching(action)));
+      if (slot.kind == SlotKind::send)
+        slot.link = link_to(program, holder_of(lowered, matching(action), pipeline_rank));
       if (slot.kind != SlotKind::work) {
         const Action other = matching(action);
         if (other.stage >= 0 && other.stage < num_stages(lowered)) {
-          const int holder = pipeline_rank_of(lowered, other);
+          const int holder = holder_of(lowered, other, pipeline_rank);
           const auto index = slot_of(names[holder], of_kind(other, other.kind), lowered.num_slices);
           if (index) slot.partner = {holder, *index};
         }

@@ -39,7 +39,8 @@ IterationSummary summarize(const Timing& timing, const Schedule& schedule);
 /// "fast path" or "event".
 std::string_view engine_of(const Schedule& lowered);
 
-/// A phase by its profile.
+/// A phase by its profile, on the ranks of layout_of_lists: where coordinates are vacant, micro-batches are numbered
+/// over all replicas.
 struct SimulatedPhase {
   Trace timeline;  // one iteration alone: the first
   IterationSummary

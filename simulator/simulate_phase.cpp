@@ -39,7 +39,7 @@ SeveralIterations simulate_until_steady(const Phase& phase, const StepSettings& 
   SeveralIterations result{.schedule = schedule_of(phase), .trace = {}};
   const ProfileCostModel costs(phase, settings, profile, cluster);
   const int iterations = iterations_until_steady(result.schedule);
-  result.trace = simulate(result.schedule, phase.layout, costs, iterations);
+  result.trace = simulate(result.schedule, layout_of_lists(phase.layout), costs, iterations);
   const int last = last_whole_iteration(result.schedule, iterations);
   result.period_ns = end_of_step(result.trace, last) - end_of_step(result.trace, last - 1);
   return result;
@@ -87,7 +87,7 @@ ParallelLayout first_replica_of(const ParallelLayout& layout) {
 Nanoseconds period_ns(const Phase& phase, const CostModel& costs) {
   const Schedule schedule = schedule_of(phase);
   const int iterations = iterations_until_steady(schedule);
-  const auto ends = simulate_timing(schedule, phase.layout, costs, iterations).iteration_end_ns;
+  const auto ends = simulate_timing(schedule, layout_of_lists(phase.layout), costs, iterations).iteration_end_ns;
   const int last = last_whole_iteration(schedule, iterations);
   return ends[last] - ends[last - 1];
 }

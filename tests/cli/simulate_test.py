@@ -5,7 +5,7 @@ import math
 import shutil
 import unittest
 
-from support import CliTest
+from support import CliTest, synthetic_cluster
 
 
 class SimulateTest(CliTest):
@@ -94,6 +94,35 @@ class MemoryTest(CliTest):
         done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
         self.assertRegex(done.stdout, r"does not fit: from step 0, rank 1 needs .* in 1F\d+, .* into the iteration: .* "
                                       "more than its 0.977 KiB")
+
+
+class SimulateLossTest(CliTest):
+    """A rank that is lost without a spare."""
+
+    def loss_of(self, plan, rank):
+        return json.loads(self.run_tool("simulate", plan, "--lose", rank, "--format", "json").stdout)["phases"]
+
+    def test_both_ways_are_priced_and_the_cheaper_is_named(self):
+        self.write("cluster.json", synthetic_cluster(4, 1000))
+        self.plan("replicas.json", "static", "--pp", 2, "--fix", "dp=2", "--fix", "m=4", "--schedule", "1F1B")
+        for rank in range(4):
+            [loss] = self.loss_of("replicas.json", rank)
+            # One rank has twice the micro-batches; on stage 0 the large gradients of the embedding stay on it.
+            times = loss["rerouted_iteration_ns"] / loss["undisturbed_iteration_ns"]
+            self.assertTrue(0.9 < times < 1.1 if rank < 2 else 1.1 < times < 2, times)
+            self.assertEqual(loss["reroutes"], loss["rerouted_ns"] < loss["replanned_ns"])
+            self.assertEqual(loss["choice"].startswith("rerouted"), loss["reroutes"])
+        text = self.run_tool("simulate", "replicas.json", "--lose", 3).stdout
+        self.assertIn("rerouted [ms]", text)
+        self.assertIn("rank 3 lost at step 0: ", text)
+
+    def test_what_cannot_be_rerouted_says_why(self):
+        self.write("cluster.json", synthetic_cluster(2, 1000))
+        self.plan("static.json", "static", "--pp", 2, "--schedule", "1F1B")
+        [loss] = self.loss_of("static.json", 1)
+        self.assertNotIn("rerouted_ns", loss)
+        self.assertRegex(loss["choice"], "^a new layout, 1 x 1; not rerouted: no replica is left of stage 1$")
+        self.assert_refused("simulate", "static.json", "--lose", 2, code=2, says="--lose: must be a rank of the plan")
 
 
 class SimulateWhatIfsTest(CliTest):
