@@ -1,6 +1,7 @@
 #include "executor/training/policy/run_inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,11 @@ void add_file(const std::string& what, const fs::path& path, RunInputs& inputs) 
   inputs.paths[what] = path.string();
 }
 
+void add_data(const fs::path& data, const fs::path& test_data, RunInputs& inputs) {
+  if (!data.empty()) add_file("--data", data, inputs);
+  if (!test_data.empty()) add_file("--test-data", test_data, inputs);
+}
+
 void add_model(const fs::path& folder, RunInputs& inputs) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string kind = entry.path().extension();
@@ -77,9 +83,37 @@ RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
   inputs.values["PLAN"] = fingerprint(to_json(options.plan));
   inputs.paths["PLAN"] = options.plan_source;
   if (options.cluster) inputs.values["--cluster"] = fingerprint(to_json(*options.cluster));
-  if (!options.data.empty()) add_file("--data", options.data, inputs);
-  if (!options.test_data.empty()) add_file("--test-data", options.test_data, inputs);
+  if (const auto& emulation = options.emulation) {
+    inputs.values["--profile"] = fingerprint(to_json(emulation->profile));
+    inputs.values["--shrink"] = std::to_string(emulation->shrink);
+    inputs.values["--emulated-links"] = emulation->links ? "on" : "off";
+  }
+  add_data(options.data, options.test_data, inputs);
   if (!options.model.empty()) add_model(options.model, inputs);
+  return inputs;
+}
+
+RunInputs run_inputs(const MeasureOptions& options) {
+  const SampleOptions& samples = options.samples;
+  RunInputs inputs{.host = host_name(),
+                   .values = {{"--global-batch", std::to_string(options.global_batch_size)},
+                              {"--seed", std::to_string(options.seed)},
+                              {"--held-out", fmt::format("{}", options.held_out)},
+                              {"--max-tokens", std::to_string(samples.max_tokens)},
+                              {"--window-overlap", std::to_string(samples.window_overlap)},
+                              {"--crop-padding", std::to_string(samples.crop_padding)},
+                              {"--flip", samples.flip ? "on" : "off"},
+                              {"--quick", options.quick ? "on" : "off"},
+                              {"--threads-per-rank", std::to_string(options.threads_per_rank)},
+                              {"--micro-batch-sizes", fmt::format("{}", fmt::join(options.micro_batch_sizes, ","))},
+                              {"--tokens", fmt::format("{}", fmt::join(options.tokens, ","))},
+                              {"--tensor-parallel", fmt::format("{}", fmt::join(options.tensor_parallel_sizes, ","))},
+                              {"--dtype", std::string(to_string(options.dtype))},
+                              {"--frozen-dtype", std::string(to_string(options.frozen_dtype.value_or(options.dtype)))},
+                              {"--device", options.device}},
+                   .paths = {}};
+  add_data(options.data.value_or(fs::path()), options.test_data, inputs);
+  add_model(options.model, inputs);
   return inputs;
 }
 
