@@ -256,6 +256,8 @@ Answers prepare_with_others(TrainCommandOptions& options, const Membership& memb
     return prepare(options);
   } catch (const InvalidInput& error) {
     fail_on_all_ranks(membership, error.what());
+  } catch (const RuntimeFailure& error) {
+    fail_on_all_ranks(membership, error.what());
   }
 }
 

@@ -176,7 +176,7 @@ std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const 
 }
 
 void require_vacant(const Phase& phase, const std::string& place) {
-  const auto& [p, d, t, placement, vacant] = phase.layout;
+  const auto& [p, d, t, placement, vacant, sequence_parallel] = phase.layout;
   if (vacant.empty()) return;
   std::vector<int> left(p, d);
   for (std::size_t i = 0; i < vacant.size(); ++i) {

@@ -58,7 +58,7 @@ Nanoseconds time_until(int until_step, const std::vector<Phase>& phases, const P
 }
 
 std::string layout_text(const Phase& phase) {
-  const auto& [p, d, t, placement, vacant] = phase.layout;
+  const auto& [p, d, t, placement, vacant, sequence_parallel] = phase.layout;
   return t == 1 ? fmt::format("{} x {}", p, d) : fmt::format("{} x {} x {}", p, d, t);
 }
 

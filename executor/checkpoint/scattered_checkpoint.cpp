@@ -93,7 +93,8 @@ std::string sentence_of(const Gathering& newest) {
 
 std::vector<CheckpointShare> shares_in(const std::filesystem::path& root) {
   std::vector<CheckpointShare> shares;
-  for (const std::filesystem::path& folder : checkpoints_in(root)) {
+  const bool is_checkpoint = std::filesystem::exists(root / "checkpoint.json");
+  for (const std::filesystem::path& folder : is_checkpoint ? std::vector{root} : checkpoints_in(root)) {
     try {
       shares.push_back(share_of(read_checkpoint(folder)));
     } catch (const InvalidInput&) {  // torn

@@ -20,7 +20,8 @@ struct CheckpointShare {
   bool operator==(const CheckpointShare&) const = default;
 };
 
-/// Of a host's folder of checkpoints, the newest first. One whose JSON files are damaged is none.
+/// Of a host's folder of checkpoints, the newest first, or of the checkpoint alone that `root` is. One whose JSON files
+/// are damaged is none.
 std::vector<CheckpointShare> shares_in(const std::filesystem::path& root);
 
 std::string to_text(const std::vector<CheckpointShare>& shares);

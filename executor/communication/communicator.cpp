@@ -145,7 +145,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
   } else if (self.world_size > 1) {
     state.address = own_address(self);
-    const auto store = guarded(self.rank, "connecting to " + with_port(self.master_address, self.master_port),
+    const auto store = guarded(self.rank, "connecting to " + with_port(store_address(self), self.master_port),
                                [&] { return connect_store(self, /*may_host=*/true); });
     state.store = store;
     state.self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *store); });

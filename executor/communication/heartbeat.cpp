@@ -125,7 +125,8 @@ struct Heartbeat::State {
 
   void report() {
     try {
-      const auto store = connect_store(self, /*may_host=*/false);
+      // This rank has been there already: who refuses now is gone, and at the end nobody is to wait for him.
+      const auto store = connect_store(self, /*may_host=*/false, {.refused = std::chrono::seconds(1)});
       std::vector<Seen> seen(self.world_size);
       for (long beat = 0;; ++beat) {
         const Clock::time_point began = Clock::now();

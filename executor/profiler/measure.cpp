@@ -6,8 +6,10 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "executor/communication/arrival.h"
 #include "executor/communication/communicator.h"
 #include "executor/communication/hosts.h"
 #include "executor/execute.h"
@@ -17,6 +19,7 @@
 #include "executor/profiler/measure_cache.h"
 #include "executor/profiler/measure_links.h"
 #include "executor/profiler/measured_shapes.h"
+#include "executor/training/policy/run_inputs.h"
 #include "plan/plan.h"
 #include "profiles/error.h"
 #include "profiles/steady_clock.h"
@@ -84,6 +87,28 @@ std::vector<int> nodes_of_ranks(Communicator& communicator) {
     throw InvalidInput("ranks", "must be numbered host by host (mpirun --map-by slot, srun --distribution=block)",
                        fmt::format("on hosts {}", fmt::join(nodes, ", ")));
   return nodes;
+}
+
+struct Readied {
+  ModelFolder folder;
+  Shapes shapes;
+  std::unique_ptr<ComputeDevice> device;
+};
+
+/// Everything before a rank meets the others. What is wrong with its host's files ends them all.
+Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
+  try {
+    ModelFolder folder = open_model_folder(options.model);
+    Shapes shapes = shapes_to_measure(options, folder);
+    return {std::move(folder), std::move(shapes),
+            make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank))};
+  } catch (const InvalidInput& error) {
+    if (self.watched_by_launcher) throw;
+    meet_in_trouble(self, error.what());
+  } catch (const RuntimeFailure& error) {  // a device that this host lacks
+    if (self.watched_by_launcher) throw;
+    meet_in_trouble(self, error.what());
+  }
 }
 
 /// Small micro-batches are quick to measure and most disturbed by what else the machine does.
@@ -253,11 +278,10 @@ std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ran
 }
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
-  ModelFolder folder = open_model_folder(options.model);
-  const Shapes shapes = shapes_to_measure(options, folder);
-  const std::unique_ptr<ComputeDevice> device =
-      make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank));
+  auto [folder, shapes, device] = made_ready(self, options);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  if (!self.watched_by_launcher && !self.is_on_one_host)
+    require_equal_inputs(communicator->gather(to_text(run_inputs(options))));
   const at::TensorOptions tensor_options = at::TensorOptions()
                                                .dtype(layer_types_of(options.dtype, options.frozen_dtype).computed)
                                                .device(device->torch_device());

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "executor/communication/arrival.h"
@@ -63,7 +64,15 @@ void fail_on_all_ranks(const Membership& membership, const std::string& trouble)
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {
   FROSTPIPE_CHECK(inputs.training_task, "a rank has looked at its inputs");
-  Trainer(membership, options, inputs, callbacks).train();
+  std::optional<Trainer> trainer;
+  try {
+    trainer.emplace(membership, options, inputs, callbacks);
+  } catch (const InvalidInput& error) {
+    fail_on_all_ranks(membership, error.what());
+  } catch (const RuntimeFailure& error) {  // a device that this host lacks
+    fail_on_all_ranks(membership, error.what());
+  }
+  trainer->train();
 }
 
 }  // namespace frostpipe

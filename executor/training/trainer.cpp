@@ -299,8 +299,7 @@ void Trainer::confirm_or_take_back_freeze(double accuracy) {
   const AccuracyGate::Baseline baseline = *state_.gate.baseline();
   const int steps = state_.step;
   checkpoints.finish();
-  const std::string defect =
-      round_.communicator().broadcast(round_.is_first() ? checkpoints.defect_of(baseline.step) : "", 0);
+  const std::string defect = checkpoints.defect_of(baseline.step);
   state_.gate.close();
   const std::string what = fmt::format("step {}: test accuracy {:.1f} % after {:.1f} % before the freeze at step {}",
                                        steps, 100 * accuracy, 100 * baseline.accuracy, baseline.step);

@@ -7,13 +7,19 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import HANG_SECONDS
+from hosts import MASTER_PORT, make_hosts
 from recovery import RecoveryCase
 
+TAKEN_BACK = "the freeze is taken back, nothing freezes before step"
 
-class GuardTest(RecoveryCase):
-    def test_a_freeze_that_costs_accuracy_is_taken_back(self):
-        """Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 one freeze or
-        another is followed by a fall. The steps done again are, to the bit, those of a run that never froze."""
+
+class GuardBase(RecoveryCase):
+    def take_back_a_freeze(self, *more):
+        """Trains in run/, and returns the options of that, those by which it freezes, its summary and the recoveries.
+
+        Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 one freeze or
+        another is followed by a fall."""
         header, *rows = (self.folder / "data.tsv").read_text().splitlines()
         labels = [row.split("\t")[1] for row in rows]
         random.Random(1).shuffle(labels)
@@ -22,19 +28,25 @@ class GuardTest(RecoveryCase):
                    + "\n")
         options = ("train", self.of_length("static.json", 200), "--data", "noise.tsv")
         for rate, warm_up in ((0.001, 0.1), (0.001, 0.3), (0.005, 0.5), (0.003, 0.3), (0.01, 0.1)):
-            for folder in ("run", "never"):
-                shutil.rmtree(self.folder / folder, ignore_errors=True)
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
             freezing = ("--freeze", "fixed:2", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15,
                         "--accuracy-guard", 0)
-            done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing)
+            done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing, *more)
             run = self.read("run/summary.json")
             self.assertEqual([step["step"] for step in run["steps"]], list(range(200)))
             taken_back = [one for one in run.get("recoveries", []) if "before the freeze" in one["cause"]]
             if taken_back:
                 break
         self.assertTrue(taken_back, done.stderr)
-        self.assertIn("the freeze is taken back, nothing freezes before step", done.stderr)
-        self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "never")
+        self.assertIn(TAKEN_BACK, done.stderr)
+        return (*options, "--learning-rate", rate), freezing, run, taken_back
+
+
+class GuardTest(GuardBase):
+    def test_a_freeze_that_costs_accuracy_is_taken_back(self):
+        """The steps done again are, to the bit, those of a run that never froze."""
+        options, _, run, taken_back = self.take_back_a_freeze()
+        self.run_tool(*options, "-o", self.folder / "never")
         never = self.read("never/summary.json")
         frozen_from = next((phase["from_step"] for phase in run["phases"] if phase["frozen_blocks"] > 0), 200)
         self.assertGreaterEqual(frozen_from, taken_back[0]["step"] + taken_back[0]["lost_steps"])
@@ -50,6 +62,24 @@ class GuardTest(RecoveryCase):
         run = self.train("half.json", "watched", "--resume", "run/checkpoints/step-00000030", "--accuracy-guard", 100)
         self.assertEqual(self.read("watched/checkpoints/step-00000030/checkpoint.json")["watched_step"], 30)
         self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]], [(0, 0), (30, 1)])
+
+
+class GuardOnHostsTest(GuardBase):
+    def test_a_freeze_is_taken_back_where_each_host_has_a_part_of_the_checkpoint(self):
+        """Oracle: the same on one host."""
+        options, freezing, ours, _ = self.take_back_a_freeze("--nodes", 2, "--nproc-per-node", 1)
+        shutil.rmtree(self.folder / "run")
+        hosts = make_hosts(self, 2)
+        ranks = [self.start(*options, *freezing, "-o", self.folder / "run", name=f"rank{rank}", wrapper=host.wrapper,
+                            RANK=rank, LOCAL_RANK=0, WORLD_SIZE=2, MASTER_ADDR=hosts[0].address,
+                            MASTER_PORT=MASTER_PORT) for rank, host in enumerate(hosts)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        self.assertIn(TAKEN_BACK, ranks[0].stderr)
+        run = self.read(hosts[0].path("run/summary.json"))
+        self.assertEqual(self.losses(run), self.losses(ours))
+        self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in run["phases"]],
+                         [(phase["from_step"], phase["frozen_blocks"]) for phase in ours["phases"]])
 
 
 if __name__ == "__main__":

@@ -122,12 +122,13 @@ class TwoHostsTest(TwoHostsBase):
 class OwnFilesTest(TwoHostsBase):
     """What a host lacks or has otherwise ends all ranks in time, with the same sentence. Oracle: the test's change."""
 
-    def start_with(self, change, options_of_second=()):
+    def start_with(self, change, options_of_second=(), arguments=()):
         """Both ranks, on hosts whose files `change` has been at."""
-        arguments = self.train_arguments("static.json", "run", *LONG)
+        arguments = arguments or self.train_arguments("static.json", "run", *LONG)
         self.hosts = make_hosts(self, 2)
         change(*self.hosts)
-        return [self.start_rank(rank, *arguments, *more) for rank, more in enumerate(((), options_of_second))]
+        return [self.start_rank(rank, *arguments, *more, CUDA_VISIBLE_DEVICES="")
+                for rank, more in enumerate(((), options_of_second))]
 
     def assert_all_say(self, ranks, pattern):
         for rank in ranks:
@@ -146,12 +147,29 @@ class OwnFilesTest(TwoHostsBase):
         ranks = self.start_with(lambda a, b: b.path("static.json").unlink())
         self.assert_all_say(ranks, "host b: static.json: ")
 
+    @staticmethod
+    def change_data(_, b):
+        path = b.path("data.tsv")
+        path.write_text(path.read_text().replace(" the", " tha", 1))
+
     def test_data_of_another_content(self):
-        def change(_, b):
-            path = b.path("data.tsv")
-            path.write_text(path.read_text().replace(" the", " tha", 1))
-        self.assert_all_say(self.start_with(change),
+        self.assert_all_say(self.start_with(self.change_data),
                             r"host b: data.tsv: must be the same as on host a \(\w{16}\), is \w{16}")
+
+    def test_a_profile_is_measured_of_the_same_on_all_hosts(self):
+        arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick", "-o",
+                     self.folder / "two-profile.json")
+        same = r"must be the same as on host a \(\w+\), is \w+"
+        for change, options, said in ((lambda a, b: b.path("data.tsv").unlink(), (), "host b: data.tsv: "),
+                                      (lambda a, b: a.path("model/config.json").unlink(), (), "host a: model"),
+                                      (self.change_data, (), f"host b: data.tsv: {same}"),
+                                      (lambda a, b: None, ("--tokens", 8), r"host b: --tokens: must be ")):
+            with self.subTest(said):
+                self.assert_all_say(self.start_with(change, options, arguments), said)
+
+    def test_a_device_that_one_lacks(self):
+        ranks = self.start_with(lambda *hosts: None, ("--device", "cuda"))
+        self.assert_all_say(ranks, "host b: .*(CUDA|GPU)")
 
     def test_weights_of_another_model(self):
         def change(_, b):
@@ -212,6 +230,15 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
         on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
         self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
+
+    def test_another_run_goes_on_from_one_checkpoint_that_is_named(self):
+        self.interrupted()
+        step = min(max(self.files_of(host)) for host in self.hosts)
+        arguments = self.train_arguments("static.json", "other", "--resume", f"run/checkpoints/step-{step:08}")
+        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        last = self.losses(self.read(self.hosts[0].path("other/summary.json")))[-1]
+        self.assertEqual(last, self.losses(on_one_host)[-1])
 
     def test_ranks_may_change_hosts(self):
         arguments = self.interrupted()

@@ -96,12 +96,14 @@ CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communi
   return folder;
 }
 
-void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& root,
+void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& from,
                                Communicator& communicator) {
-  const std::optional<Parts> parts = known_parts(folder, root, communicator);
+  const std::optional<Parts> parts = known_parts(folder, from, communicator);
   if (!parts) return;
   const GatheredCheckpoint& checkpoint = parts->checkpoint;
-  const std::filesystem::path path = checkpoint_path(root, checkpoint.step);
+  const bool is_seen_here = std::filesystem::exists(from / "checkpoint.json");
+  const bool is_checkpoint = communicator.sum({is_seen_here ? 1.0 : 0.0}).front() > 0;
+  const std::filesystem::path path = is_checkpoint ? from : checkpoint_path(from, checkpoint.step);
   const int self = communicator.rank();
   const auto takers_of = [&](const std::string& layer) {
     std::vector<int> takers;

@@ -30,10 +30,10 @@ CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int
 /// Finds out, by files that are there for a moment, who shares `root`. Called by all ranks.
 CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator);
 
-/// Before a run goes on from `root`, a folder of checkpoints: brings what the places have of their newest one to all of
-/// them, so that each has all of it. Called by all ranks. Throws InvalidInput, on all alike, if there are checkpoints
-/// and of none every layer is whole somewhere.
-void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& root,
+/// Before a run goes on from `from`, a checkpoint or a folder of them: brings what the places have of it, or of the
+/// newest one there, to all of them, so that each has all of it. Called by all ranks. Throws InvalidInput, on all
+/// alike, if there are checkpoints and of none every layer is whole somewhere.
+void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& from,
                                Communicator& communicator);
 
 /// After rank 0 has chosen what the run goes on from (without a folder: the beginning) and removed what came after it:

@@ -6,6 +6,7 @@
 
 #include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/run_clock.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -130,6 +131,23 @@ void CheckpointManager::report() {
 }
 
 std::string CheckpointManager::defect_of(int step) const {
+  const WithoutVirtualTime on_the_host(communicator_.control_group());
+  try {
+    if (!folder_.is_shared()) bring_checkpoint_together(folder_, path_of(step), communicator_);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  const bool looks = folder_.is_first_of_its_place(communicator_.rank());
+  for (std::string& defect : communicator_.gather(looks ? own_defect_of(step) : ""))
+    if (!defect.empty()) return std::move(defect);
+  return "";
+}
+
+void CheckpointManager::go_back_to(int step) const {
+  if (folder_.is_first_of_its_place(communicator_.rank())) remove_checkpoints_after(folder_.root, step);
+}
+
+std::string CheckpointManager::own_defect_of(int step) const {
   try {
     const Checkpoint checkpoint = read_checkpoint(path_of(step));
     for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);

@@ -45,14 +45,18 @@ class CheckpointManager {
   /// Says what the writer has to say.
   void report();
 
-  // Of the folder; whoever wants to know asks alone.
-  std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
-  /// Why the checkpoint of that step cannot be restored; empty if every byte is as it was written.
+  /// Before the run goes back to the checkpoint of that step: brings it together where hosts have parts of it. Why it
+  /// cannot be restored, on all ranks alike; empty if every byte is as it was written.
   std::string defect_of(int step) const;
   /// The run has gone back to `step`: removes those after it.
-  void go_back_to(int step) const { remove_checkpoints_after(folder_.root, step); }
+  void go_back_to(int step) const;
+
+  /// Whoever wants to know asks alone.
+  std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
 
  private:
+  /// Of what this rank sees.
+  std::string own_defect_of(int step) const;
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();
   void learn_what_is_complete();

@@ -54,6 +54,11 @@ void add_file(const std::string& what, const fs::path& path, RunInputs& inputs) 
   inputs.paths[what] = path.string();
 }
 
+void add_data(const fs::path& data, const fs::path& test_data, RunInputs& inputs) {
+  if (!data.empty()) add_file("--data", data, inputs);
+  if (!test_data.empty()) add_file("--test-data", test_data, inputs);
+}
+
 void add_model(const fs::path& folder, RunInputs& inputs) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string kind = entry.path().extension();
@@ -70,16 +75,20 @@ std::string text_of(const FreezePolicy& policy) {
                      options.interval_fraction, options.threshold);
 }
 
+void add_samples(const SampleOptions& samples, double held_out, RunInputs& inputs) {
+  inputs.values["--held-out"] = fmt::format("{}", held_out);
+  inputs.values["--max-tokens"] = std::to_string(samples.max_tokens);
+  inputs.values["--window-overlap"] = std::to_string(samples.window_overlap);
+  inputs.values["--crop-padding"] = std::to_string(samples.crop_padding);
+  inputs.values["--flip"] = samples.flip ? "on" : "off";
+}
+
 void add_options(const TrainOptions& options, RunInputs& inputs) {
   inputs.values["--freeze"] = text_of(options.freeze);
   inputs.values["--accuracy-guard"] =
       options.accuracy_tolerance ? fmt::format("{}", *options.accuracy_tolerance) : "none";
-  inputs.values["--held-out"] = fmt::format("{}", options.held_out);
-  inputs.values["--max-tokens"] = fmt::format("{}", options.samples.max_tokens);
-  inputs.values["--window-overlap"] = fmt::format("{}", options.samples.window_overlap);
-  inputs.values["--crop-padding"] = fmt::format("{}", options.samples.crop_padding);
-  inputs.values["--flip"] = fmt::format("{}", options.samples.flip);
-  inputs.values["--checkpoint-steps"] = fmt::format("{}", options.checkpoints.every_steps);
+  add_samples(options.samples, options.held_out, inputs);
+  inputs.values["--checkpoint-steps"] = std::to_string(options.checkpoints.every_steps);
   inputs.values["--checkpoint-minutes"] = fmt::format("{}", options.checkpoints.every_minutes);
   inputs.values["--resume"] = options.resume;
 }
@@ -100,9 +109,32 @@ RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
   inputs.values["PLAN"] = fingerprint(to_json(options.plan));
   inputs.paths["PLAN"] = options.plan_source;
   if (options.cluster) inputs.values["--cluster"] = fingerprint(to_json(*options.cluster));
-  if (!options.data.empty()) add_file("--data", options.data, inputs);
-  if (!options.test_data.empty()) add_file("--test-data", options.test_data, inputs);
+  if (const auto& emulation = options.emulation) {
+    inputs.values["--profile"] = fingerprint(to_json(emulation->profile));
+    inputs.values["--shrink"] = std::to_string(emulation->shrink);
+    inputs.values["--emulated-links"] = emulation->links ? "on" : "off";
+  }
+  add_data(options.data, options.test_data, inputs);
   if (!options.model.empty()) add_model(options.model, inputs);
+  return inputs;
+}
+
+RunInputs run_inputs(const MeasureOptions& options) {
+  RunInputs inputs{.host = host_name(),
+                   .values = {{"--global-batch", std::to_string(options.global_batch_size)},
+                              {"--seed", std::to_string(options.seed)},
+                              {"--quick", options.quick ? "on" : "off"},
+                              {"--threads-per-rank", std::to_string(options.threads_per_rank)},
+                              {"--micro-batch-sizes", fmt::format("{}", fmt::join(options.micro_batch_sizes, ","))},
+                              {"--tokens", fmt::format("{}", fmt::join(options.tokens, ","))},
+                              {"--tensor-parallel", fmt::format("{}", fmt::join(options.tensor_parallel_sizes, ","))},
+                              {"--dtype", std::string(to_string(options.dtype))},
+                              {"--frozen-dtype", std::string(to_string(options.frozen_dtype.value_or(options.dtype)))},
+                              {"--device", options.device}},
+                   .paths = {}};
+  add_samples(options.samples, options.held_out, inputs);
+  add_data(options.data.value_or(fs::path()), options.test_data, inputs);
+  add_model(options.model, inputs);
   return inputs;
 }
 

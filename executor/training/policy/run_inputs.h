@@ -11,7 +11,7 @@ namespace frostpipe {
 // What every rank has read for itself must be the same on all hosts: ranks that do not share their files may have other
 // ones, and would train another model or on other data without a word.
 
-/// Everything that a run reads or is told.
+/// Everything that a run, or the measuring of a profile, reads or is told.
 struct RunInputs {
   std::string host;
   std::map<std::string, std::string> values;  // by what they are for: "--data", "--model, config.json", "seed"
@@ -20,8 +20,13 @@ struct RunInputs {
 
 /// The plan and its cluster, data and the model's files (JSON, text, safetensors) by a hash of their contents, a data
 /// folder by one of its files' names and sizes and the samples that were made of it; settings and options that the
-/// result depends on as they are. Throws InvalidInput for a file that cannot be read.
+/// result depends on as they are, and of a rehearsal its profile and what is emulated. The profile that rank 0 plans
+/// again by is its own affair: the others are told what it has chosen. Throws InvalidInput for a file that cannot be
+/// read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
+
+/// The same of a profile that is to be measured: data, the model's files, and every option.
+RunInputs run_inputs(const MeasureOptions& options);
 
 /// What a rank tells the others of its inputs.
 std::string to_text(const RunInputs& inputs);

@@ -83,6 +83,14 @@ TEST_F(ScatteredCheckpointTest, AHostListsWhatItHasAndWhoHasTheRest) {
   EXPECT_EQ(shares_from_text(to_text(shares)), shares);
 }
 
+TEST_F(ScatteredCheckpointTest, OneThatIsNamedIsAllThatThereIs) {
+  write("a", 10, {0, 2});
+  write("a", 20, {0});
+  const std::vector<CheckpointShare> shares = shares_in(checkpoint_path(root("a"), 10));
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(shares[0], shares_in(root("a"))[1]);
+}
+
 TEST_F(ScatteredCheckpointTest, LayersComeFromTheHostsThatHaveThem) {
   write_both(10);
   EXPECT_EQ(sources_of(*gathered()), std::vector<int>({0, 2, 0}));

@@ -75,6 +75,15 @@ TEST(Store, APortThatIsTakenIsNamed) {
   }
 }
 
+// Rank 0 has told everybody why it ends, and is gone: a rank that ends as well, before its heartbeat has connected,
+// does not wait for it as long as for one that has not come yet (five minutes).
+TEST(Heartbeat, EndsSoonWhereTheStoreIsGone) {
+  const RankEnvironment self = HostedStore(2).rank(1);
+  const Clock::time_point begin = Clock::now();
+  { const Heartbeat heartbeat(self); }
+  EXPECT_LT(Clock::now() - begin, 60s);
+}
+
 TEST(Heartbeat, ReportsARankUntilItIsDone) {
   const HostedStore host(2);
   {

@@ -115,5 +115,28 @@ TEST_F(RunInputsTest, ThePlanCounts) {
   EXPECT_THAT(said_of(other), StartsWith("host b: plan.json: must be the same as on host a ("));
 }
 
+TEST_F(RunInputsTest, TheProfileOfARehearsalCounts) {
+  TrainOptions one = on("a");
+  one.emulation = Emulation{};
+  TrainOptions other = one;
+  EXPECT_EQ(run_inputs(one, {}).values, run_inputs(other, {}).values);
+  other.emulation->profile.machine = "another";
+  EXPECT_NE(run_inputs(one, {}).values.at("--profile"), run_inputs(other, {}).values.at("--profile"));
+}
+
+TEST_F(RunInputsTest, WhatIsMeasuredCountsAsWell) {
+  const auto measured_on = [&](const std::string& host) {
+    return MeasureOptions{.model = on(host).model, .data = on(host).data, .test_data = {}, .micro_batch_sizes = {1, 2}};
+  };
+  const MeasureOptions one = measured_on("a");
+  MeasureOptions other = measured_on("b");
+  EXPECT_EQ(run_inputs(one).values, run_inputs(other).values);
+  other.micro_batch_sizes = {1};
+  const RunInputs inputs = run_inputs(other);
+  EXPECT_EQ(first_difference(run_inputs(one).values, inputs.values)->name, "--micro-batch-sizes");
+  EXPECT_EQ(inputs.paths.at("--data"), other.data->string());
+  EXPECT_TRUE(inputs.values.contains("--model, config.json"));
+}
+
 }  // namespace
 }  // namespace frostpipe
