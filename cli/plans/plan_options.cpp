@@ -94,8 +94,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("P");
   add_count_option(command, "--tp", options.plan.tensor_parallel_size,
-                   "Tensor-parallel size, which the profile must have measured (auto: any, unless "
-                   "given); such a plan can be simulated, not trained")
+                   "Tensor-parallel size, which the profile must have measured (auto: any, unless given)")
       ->each([&](const std::string&) { options.plan.any_tensor_parallel_size = false; });
   command
       .add_option("--recompute", options.recompute,
