@@ -23,13 +23,14 @@ namespace {
 struct Launcher {
   const char *option, *help;
   std::string (*text)(const JobOnHosts&);
-  bool chooses_hosts = false;  // by itself, which must then be equal
+  bool chooses_hosts = false;    // by itself, which must then be equal
+  bool counts_by_colon = false;  // "host:ranks", where no IPv6 address can stand
 };
 constexpr std::array kLaunchers{
     Launcher{"--slurm", "A batch script for sbatch; as many ranks on every node", slurm_text, true},
     Launcher{"--torchrun", "A command of torchrun for each host", torchrun_text},
-    Launcher{"--mpirun", "One command of Open MPI's mpirun", mpirun_text},
-    Launcher{"--by-hand", "A command for each host, which needs nothing but a shell there", by_hand_text},
+    Launcher{"--mpirun", "One command of Open MPI's mpirun", mpirun_text, false, true},
+    Launcher{"--by-hand", "A command for each host, which needs nothing but bash there", by_hand_text},
 };
 
 struct LaunchCommandOptions {
@@ -42,7 +43,9 @@ struct LaunchCommandOptions {
 
 /// "" if the text may be the name or the address of a host, else why not.
 std::string check_host_name(const std::string& text) {
-  const auto is_of_name = [](unsigned char letter) { return std::isalnum(letter) || letter == '-' || letter == '.'; };
+  const auto is_of_name = [](unsigned char letter) {
+    return std::isalnum(letter) || letter == '-' || letter == '.' || letter == ':';
+  };
   if (!text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), is_of_name)) return "";
   return fmt::format("'{}' is no name of a host", text);
 }
@@ -62,6 +65,7 @@ const Launcher& chosen_launcher(const LaunchCommandOptions& options) {
 /// They are read as `train` will read them: a slip is found before a job has waited for its hosts.
 TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   CLI::App train;
+  train.set_help_flag();
   TrainCommandOptions parsed;
   add_train_options(train, parsed);
   std::vector<std::string> words = options.of_train;
@@ -72,6 +76,7 @@ TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("options of train (after --): {}", error.what()));
   }
+  require_consistent(parsed);
   return parsed;
 }
 
@@ -89,16 +94,19 @@ std::vector<int> ranks_per_node(const Cluster& cluster, const std::string& plan)
       plan, plan));
 }
 
-/// Throws InvalidInput where they are GPUs and the run's device is the CPU.
+/// Throws InvalidInput where they are GPUs and the run's device is the CPU; a rehearsal needs none.
 void require_device_of(const Cluster& cluster, const TrainCommandOptions& train) {
   const std::string& type = cluster.devices.front().type;
   const bool is_cpu = type == device_type_with_threads("cpu", threads_of(type));
-  if (is_cpu || train.train.device == "cuda") return;
+  if (is_cpu || train.train.device != "cpu") return;
   throw InvalidInput("--device", fmt::format("must be cuda (after --): {} is for {}", train.plan, type),
                      train.train.device);
 }
 
 void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher, const std::vector<int>& ranks) {
+  const auto is_ipv6 = [](const std::string& host) { return host.find(':') != std::string::npos; };
+  if (launcher.counts_by_colon && std::any_of(options.hosts.begin(), options.hosts.end(), is_ipv6))
+    throw UsageError(fmt::format("--hosts: {} takes no IPv6 addresses; give names", launcher.option));
   if (!launcher.chooses_hosts) {
     if (options.hosts.size() == ranks.size()) return;
     throw UsageError(fmt::format("{}: needs --hosts with {} names, one for each node of {}; there {} {}",

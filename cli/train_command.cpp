@@ -87,15 +87,6 @@ void require_folder(const std::filesystem::path& folder) {
   throw InvalidInput("--cache-dir", fmt::format("must be a folder ({})", why.message()), folder.string());
 }
 
-/// A rule that is none is a matter of usage.
-FreezePolicy freeze_policy(const std::string& rule, const FreezeOptions& options) {
-  try {
-    return parse_freeze_policy(rule, options);
-  } catch (const InvalidInput& error) {
-    throw UsageError(error.what());
-  }
-}
-
 std::filesystem::path model_folder(const TrainCommandOptions& options) {
   if (options.model.empty() && options.train.plan.provenance.model_path.empty()) {
     throw InvalidInput(fmt::format("{}: provenance.model_path: names no folder; give --model FOLDER", options.plan));
@@ -193,8 +184,7 @@ TrainingPlan load_trainable_plan(const TrainCommandOptions& options) {
 Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
   const bool is_rehearsal = train.device == "emulated";
-  train.freeze = freeze_policy(options.freeze, options.freeze_options);
-  require_consistent(options.rehearsal, train, !options.data.empty());
+  require_consistent(options);
   require_regular_files(options);
   train.plan = load_trainable_plan(options);
   adopt_planned_samples(options);

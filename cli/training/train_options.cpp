@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/shared/usage_error.h"
 #include "profiles/device_type.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
@@ -173,6 +175,15 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
       "Under torchrun --no-python, srun or mpirun it uses the ranks that they have started.\n\n"
       "Example:\n  frostpipe train elastic.json --data my.tsv --freeze paper -o runs/mine\n"
       "  frostpipe train static.json --data my.tsv --schedule-file my.csv -o runs/by-file");
+}
+
+void require_consistent(TrainCommandOptions& options) {
+  try {
+    options.train.freeze = parse_freeze_policy(options.freeze, options.freeze_options);
+  } catch (const InvalidInput& error) {  // a rule that is none is a matter of usage
+    throw UsageError(error.what());
+  }
+  require_consistent(options.rehearsal, options.train, !options.data.empty());
 }
 
 }  // namespace frostpipe

@@ -34,4 +34,8 @@ struct TrainCommandOptions {
 /// Every option of `train`, with its help.
 void add_train_options(CLI::App& command, TrainCommandOptions& options);
 
+/// What can be said of the options before any file is read: parses the freeze rule. Throws UsageError for a rule that
+/// is none and for options that contradict each other or are missing.
+void require_consistent(TrainCommandOptions& options);
+
 }  // namespace frostpipe

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 UNKNOWN = "--no-such-option"
 
+GPT2 = {"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024, "vocab_size": 50257}
 BERT = {"model_type": "bert", "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 128, "type_vocab_size": 2}
 
@@ -54,6 +55,7 @@ class DocumentsTest(CliTest):
         causal["model"]["layers"][0]["parameter_count"] //= 2  # an equal split fits
         self.write("my/gpt2.json", causal)
         self.write("config.json", BERT)
+        self.write("gpt24.json", GPT2)
         for method, plan, run in (("static", "my/static.json", "runs/static"),
                                   ("pipetransformer", "my/elastic.json", "runs/mine")):
             for output in (plan, f"{run}/executed_plan.json"):
@@ -61,6 +63,9 @@ class DocumentsTest(CliTest):
                               "--global-batch", 64, "--method", method, "-o", output)
             self.write("simulated.json", self.run_tool("simulate", plan, "--format", "json").stdout)
             self.write(f"{run}/summary.json", synthetic_run(self.read(plan), self.read("simulated.json")))
+        self.write("gpt4.json", {**GPT2, "n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 128})
+        self.run_tool("profile", "--like", "gpt4.json", "--tensor-parallel", "1,2", "--nproc-per-node", 2,
+                      "--cluster", "pair.json", "-o", "gpt2.json")
         two_hosts = synthetic_cluster(4)
         for rank, device in enumerate(two_hosts["devices"]):
             device["node"] = rank // 2
@@ -73,6 +78,15 @@ class DocumentsTest(CliTest):
                       "--cluster", "cluster.json", "-o", "profile.json")
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                       "-o", "plan.json")
+
+    def make_up_run(self, arguments):
+        """Of `train`, one that did what its plan says, for what the page does with it."""
+        plan, folder = arguments[1], arguments[arguments.index("-o") + 1] if "-o" in arguments else ""
+        if not folder or not (self.folder / plan).exists() or (self.folder / folder / "summary.json").exists():
+            return
+        self.write("simulated.json", self.run_tool("simulate", plan, "--format", "json").stdout)
+        self.write(f"{folder}/summary.json", synthetic_run(self.read(plan), self.read("simulated.json")))
+        self.write(f"{folder}/executed_plan.json", self.read(plan))
 
     def check_usage(self, arguments):
         """Every option is one that the command has: of an unknown one beside them, and of no other, it complains."""
@@ -90,6 +104,8 @@ class DocumentsTest(CliTest):
                     found += 1
                     if would_compute(arguments):
                         self.check_usage(arguments)
+                        if arguments[0] == "train":
+                            self.make_up_run(arguments)
                     elif ">" in arguments:
                         cut = arguments.index(">")
                         self.write(arguments[cut + 1], self.run_tool(*arguments[:cut]).stdout)
@@ -110,7 +126,7 @@ class DocumentsTest(CliTest):
         self.prepare()
         page = ROOT / "docs/several_hosts.md"
         shown = [block.replace("\\\n  ", "") for block in code_blocks(page)]
-        for launcher in ("--slurm", "--torchrun", "--min-hosts", "--mpirun"):
+        for launcher in ("--slurm", "--torchrun", "--min-hosts", "--mpirun", "--by-hand"):
             arguments = next(one for one in examples(page) if launcher in one)
             printed = self.run_tool(*arguments[:arguments.index(">") if ">" in arguments else None]).stdout
             self.assertIn(printed.rstrip(), shown)

@@ -12,6 +12,7 @@ from pathlib import Path
 from support import HANG_SECONDS, CliTest, synthetic_cluster
 
 HOSTS = ("--hosts", "127.0.0.1,127.0.0.2")
+DATA = ("--", "--data", "d")
 WORDS = ("--data", "my data.tsv", "--name", "it's $HOME")
 
 # Instead of the tool: who it is, and its words.
@@ -109,6 +110,20 @@ class LaunchTest(CliTest):
         self.assertIn("#SBATCH --gpus-per-node=2\n",
                       self.launch("--slurm", "gpus.json", words=("--data", "d", "--device", "cuda")))
 
+    def test_a_rehearsal_of_a_plan_for_gpus_needs_none(self):
+        self.plan_for("gpus.json", [0, 0, 1, 1], "cuda")
+        script = self.launch("--slurm", "gpus.json", words=("--device", "emulated", "--emulated-links"))
+        self.assertNotIn("gpus-per-node", script)
+        self.assertIn("frostpipe train gpus.json --device emulated --emulated-links\n", script)
+
+    def test_hosts_may_be_ipv6_addresses_where_they_can_be_told_apart(self):
+        lines = self.launch("--by-hand", "--hosts", "fd00::1,fd00::2", "plan.json").splitlines()
+        told = self.run_lines(lines[1::2])
+        self.assertEqual(told[2][0], "2 0 4 fd00::1 29500")
+        self.assertIn("--master-addr fd00::1 ", self.launch("--torchrun", "--hosts", "fd00::1,fd00::2", "plan.json"))
+        self.assert_refused("launch", "--mpirun", "--hosts", "fd00::1,fd00::2", "plan.json", "--", "--data", "d",
+                            code=2, says=["--hosts: --mpirun takes no IPv6 addresses; give names"])
+
     def test_another_cluster_says_which_ranks_share_a_node(self):
         self.write("other.json", synthetic_cluster(4))
         self.edit("other.json", lambda cluster: cluster["devices"][3].update(node=1))
@@ -139,15 +154,21 @@ class LaunchTest(CliTest):
         for arguments, says in [
             (["plan.json"], "launch: needs one of --slurm, --torchrun, --mpirun, --by-hand"),
             (["--slurm", "--mpirun", "plan.json"], "launch: needs one of"),
-            (["--mpirun", "plan.json"], "--mpirun: needs --hosts with 2 names, one for each node of plan.json; there "
-                                        "are 0"),
-            (["--mpirun", "--hosts", "a", "plan.json"], "there is 1"),
+            (["--mpirun", "plan.json", *DATA], "--mpirun: needs --hosts with 2 names, one for each node of plan.json; "
+                                               "there are 0"),
+            (["--mpirun", "--hosts", "a", "plan.json", *DATA], "there is 1"),
             (["--mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is no name of a host"),
-            (["--slurm", "--hosts", "a,b", "plan.json"], "--hosts: --slurm takes none"),
-            (["--mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json"], "--min-hosts: for --torchrun alone"),
-            (["--torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json"], "--min-hosts: must be at most 2, the "
-                                                                               "number of hosts, is 3"),
+            (["--slurm", "--hosts", "a,b", "plan.json", *DATA], "--hosts: --slurm takes none"),
+            (["--mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json", *DATA], "--min-hosts: for --torchrun "
+                                                                                     "alone"),
+            (["--torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json", *DATA],
+             "--min-hosts: must be at most 2, the number of hosts, is 3"),
             (["--slurm", "plan.json", "--", "--dta", "d"], "options of train (after --): "),
+            (["--slurm", "plan.json", "--", "--help"], "options of train (after --): The following argument was not "
+                                                       "expected: --help"),
+            (["--slurm", "plan.json"], "--data: is required"),
+            (["--slurm", "plan.json", *DATA, "--emulated-links"], "--emulated-links: need --device emulated"),
+            (["--slurm", "plan.json", *DATA, "--freeze", "papr"], "papr"),
         ]:
             with self.subTest(arguments):
                 self.assert_refused("launch", *arguments, code=2, says=[says])

@@ -121,10 +121,17 @@ class TensorParallelTest(TensorParallelCase):
         measured_peaks = self.train("split.plan.json", "split")["phases"][0]["measured_peak_memory_bytes"]
         for peak, expected in zip(measured_peaks, planned["predicted"]["peak_memory_bytes"], strict=True):
             self.assertLess(peak, 1.05 * expected)
+        too_many = "at most 2, the model's attention heads"
         for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
             self.assert_refused(*profile, "--tensor-parallel", wrong, says=["--tensor-parallel", says])
         self.assert_refused(*profile, "--tensor-parallel", 4, "--nproc-per-node", 4,
-                            says=["--tensor-parallel", "at most 2, the model's attention heads", "is 4"])
+                            says=["--tensor-parallel", too_many, "is 4"])
+        port = free_port()
+        ranks = [self.start(*profile, "--tensor-parallel", 4, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank,
+                            WORLD_SIZE=4, MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in range(4)]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 1, rank.stderr)
+            self.assertIn(too_many, rank.stderr)
 
     def test_more_tensor_ranks_than_heads_are_refused(self):
         options = self.plan("many.json", (0, 0, 1, 1, 3))
