@@ -123,7 +123,7 @@ void each_partition(int layers, int stages, Partition& begun, const std::functio
 }
 
 /// The least time of all orders of the ranks, and of the ranks' own order.
-std::pair<Nanoseconds, Nanoseconds> brute_force(const Profile& profile, const Cluster& cluster, int batch) {
+std::pair<Nanoseconds, Nanoseconds> least_of_all_placements(const Profile& profile, const Cluster& cluster, int batch) {
   const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
   std::vector<int> order(devices);
   std::iota(order.begin(), order.end(), 0);
@@ -177,7 +177,7 @@ TEST(LinkPlacement, IsTheBestOfAllOrdersOfTheRanks) {
     options.global_batch_size = batch;
     options.schedule = "1F1B";
     const AutoPlan made = std::get<AutoPlan>(make_auto_plan({profile, cluster, options}));
-    const auto [best, in_own_order] = brute_force(profile, cluster, batch);
+    const auto [best, in_own_order] = least_of_all_placements(profile, cluster, batch);
     EXPECT_EQ(made.plan.phases.front().predicted.iteration_ns, best) << round;
     EXPECT_LE(made.lower_bound_ns, best) << round;
     better += best < in_own_order;
