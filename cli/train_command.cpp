@@ -230,8 +230,9 @@ Answers prepare(TrainCommandOptions& options) {
     form_nodes(cluster, nodes);
     return cluster;
   };
-  Answers answers{
-      .inputs = found, .replan = {}, .recover = make_recovery(train, load_profile, load_cluster, per_epoch)};
+  Answers answers{.inputs = found,
+                  .replan = {},
+                  .recover = make_recovery(train, options.on_loss, load_profile, load_cluster, per_epoch)};
   if (replans(train)) {
     Profile profile = load_profile();
     require_split_backward(train.plan.phases, profile);  // replanning prices what is running

@@ -43,7 +43,7 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 struct ReplanAnswer {
   std::vector<Phase> phases;  // from the request's step on, until the next decision changes them; none: the layout is
                               // kept, and the freeze still happens
-  std::string explanation;    // what was weighed, for people
+  std::string explanation;    // what was weighed, for people; after a loss empty where there was no choice
 };
 
 /// Re-planning at a freeze decision, or after a loss; called on rank 0 only, its result is broadcast.

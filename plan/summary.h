@@ -110,6 +110,7 @@ struct Recovery {
   Nanoseconds rendezvous_ns = 0;  // from then until all ranks were connected again
   Nanoseconds restoring_ns = 0;   // layers, figures and layout
   Nanoseconds lost_work_ns = 0;   // that the lost steps had taken; 0 where nobody knows
+  std::string choice;             // what was weighed between rerouting and a new layout; empty where nothing was
   bool operator==(const Recovery&) const = default;
 };
 

@@ -59,6 +59,7 @@ void fields(Archive& archive, json::Value<Archive, Recovery>& recovery) {
   archive("forming_ns", recovery.rendezvous_ns, json::at_least(0));
   archive("restoring_ns", recovery.restoring_ns, json::at_least(0));
   archive("lost_work_ns", recovery.lost_work_ns, json::at_least(0));
+  archive("choice", recovery.choice, json::MayBeMissing());
 }
 
 template <class Archive>

@@ -97,6 +97,7 @@ std::string recoveries_text(const RunSummary& run) {
       text += fmt::format("noticed in {}, reconnected in {}, ", format_duration(recovery.detection_ns),
                           format_duration(recovery.rendezvous_ns));
     text += fmt::format("restored in {}\n", format_duration(recovery.restoring_ns));
+    if (!recovery.choice.empty()) text += fmt::format("  {}\n", recovery.choice);
   }
   return text;
 }

@@ -67,13 +67,23 @@ Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, 
   return elastic_replan(train, profile, std::move(cluster), steps_per_epoch);
 }
 
-Replan make_recovery(const TrainOptions& train, std::function<Profile()> load_profile,
+Replan make_recovery(const TrainOptions& train, OnLoss on_loss, std::function<Profile()> load_profile,
                      std::function<Cluster()> load_cluster, int steps_per_epoch) {
   return [=, options = options_of(train, steps_per_epoch)](const ReplanRequest& request) -> ReplanAnswer {
     const Cluster cluster = devices_of(request, with_memory_reserve(load_cluster(), kMemoryReserve));
-    auto phases = replan_after_loss({load_profile(), cluster, options}, request);
+    const Profile profile = load_profile();
+    const PlanningProblem problem{profile, cluster, options};
+    std::variant<std::vector<Phase>, Infeasible> phases;
+    std::string explanation;
+    if (on_loss == OnLoss::reroute) {
+      const LossOutlook outlook = look_at_loss(problem, request);
+      phases = phases_after(outlook);
+      explanation = to_string(outlook);
+    } else {
+      phases = replan_after_loss(problem, request);
+    }
     if (const auto* none = std::get_if<Infeasible>(&phases)) return {{}, none->reason};
-    return {std::get<std::vector<Phase>>(std::move(phases)), "by the planner"};
+    return {std::get<std::vector<Phase>>(std::move(phases)), std::move(explanation)};
   };
 }
 

@@ -1,6 +1,7 @@
 #include "cli/training/train_options.h"
 
 #include <CLI/CLI.hpp>
+#include <map>
 
 #include "cli/shared/usage_error.h"
 #include "profiles/device_type.h"
@@ -47,6 +48,17 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
       ->capture_default_str();
+  command
+      .add_option(
+          "--on-loss", options.on_loss,
+          "After a loss without a spare: replan (a new layout for the ranks that are left) or reroute (the other "
+          "replicas of the lost rank's layers run its micro-batches until the layout changes anyway, where the "
+          "simulator expects that to take less time; which, and why, is said)")
+      ->transform(CLI::CheckedTransformer(
+                      std::map<std::string, OnLoss>{{"replan", OnLoss::replan}, {"reroute", OnLoss::reroute}})
+                      .description(""))
+      ->type_name("WHAT")
+      ->default_str("replan");
   command
       .add_option("--accuracy-guard", options.accuracy_tolerance,
                   "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "

@@ -7,6 +7,7 @@
 #include "cli/training/rehearsal.h"
 #include "executor/execute.h"
 #include "executor/run_folder/folder_lock.h"
+#include "planner/loss_outlook.h"
 
 namespace frostpipe {
 
@@ -21,6 +22,7 @@ struct TrainCommandOptions {
   std::string freeze = "plan";
   FreezeOptions freeze_options;
   int num_spares = 0, max_restarts = 3;
+  OnLoss on_loss = OnLoss::replan;
   std::string interface;
   double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   RehearsalOptions rehearsal;

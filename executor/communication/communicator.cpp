@@ -43,12 +43,20 @@ void keep_c10d_quiet() {
   c10::initLogging();
 }
 
-/// Pipeline ranks that send each other messages, the lower one first; both ends of the model may have tied parameters.
-std::set<std::pair<int, int>> talking_pairs(const Phase& phase) {
-  std::set<std::pair<int, int>> pairs;
+/// Coordinates that send each other messages, that of the lower pipeline rank first; both ends of the model may have
+/// tied parameters.
+std::set<std::pair<MeshCoordinate, MeshCoordinate>> talking_pairs(const Phase& phase) {
+  std::set<std::pair<MeshCoordinate, MeshCoordinate>> pairs;
+  const ParallelLayout& layout = phase.layout;
+  const int turns = layout.vacant.empty() ? 1 : phase.num_micro_batches;  // of those that stand in for others
   const auto add = [&](int stage, int other) {
-    const auto pair = std::minmax({pipeline_rank_of(phase, stage), pipeline_rank_of(phase, other)});
-    if (pair.first != pair.second) pairs.insert(pair);
+    const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, stage), pipeline_rank_of(phase, other)});
+    if (lower == upper) return;
+    for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+      for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+        for (int micro_batch = 0; micro_batch < turns; ++micro_batch)
+          pairs.emplace(runner_of(layout, lower, replica, micro_batch, tensor),
+                        runner_of(layout, upper, replica, micro_batch, tensor));
   };
   for (int stage = 0; stage + 1 < num_stages(phase); ++stage) add(stage, stage + 1);
   add(0, num_stages(phase) - 1);
@@ -82,12 +90,13 @@ struct Communicator::State {
   void connect_pairs(const Phase& phase, const MeshCoordinate& coordinate, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
-    const auto pass_on = [&](Group& group, int from, int to) {
+    const auto rank_at = [&](const MeshCoordinate& at) {
+      return rank_of(phase.layout, at.pipeline_rank, at.replica, at.tensor);
+    };
+    const auto pass_on = [&](Group& group, const MeshCoordinate& from, const MeshCoordinate& to) {
       if (group.ranks().empty()) return;
-      if (coordinate.pipeline_rank == from)
-        group.send(one, rank_of(phase.layout, to, coordinate.replica, coordinate.tensor), 0, what).wait();
-      if (coordinate.pipeline_rank == to)
-        group.receive(one, rank_of(phase.layout, from, coordinate.replica, coordinate.tensor), 0, what).wait();
+      if (coordinate == from) group.send(one, rank_at(to), 0, what).wait();
+      if (coordinate == to) group.receive(one, rank_at(from), 0, what).wait();
     };
     for (const auto& [lower, upper] : talking_pairs(phase)) {  // in one order on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);

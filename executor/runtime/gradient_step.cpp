@@ -22,7 +22,12 @@ constexpr int kTiedTag = 1 << 30;  // beyond every stage's micro-batches
 }  // namespace
 
 GradientStep::GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update)
-    : phase_(phase), rank_(rank), coordinate_(*find_coordinate(phase.layout, rank)), parts_(parts), update_(update) {
+    : phase_(phase),
+      rank_(rank),
+      coordinate_(*find_coordinate(phase.layout, rank)),
+      is_first_replica_(replicas_of(phase.layout, coordinate_.pipeline_rank, coordinate_.tensor).front() == rank),
+      parts_(parts),
+      update_(update) {
   for (const auto& [stage, compute] : parts.stages) num_stages_ += stage >= first_trainable_stage(phase) ? 1 : 0;
 }
 
@@ -119,7 +124,7 @@ at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) 
 at::Tensor GradientStep::own_figures() {
   std::vector<at::Tensor> on_device;
   std::vector<int> layers;
-  if (coordinate_.replica == 0 || parts_.groups.norm.ranks().size() < 2) {
+  if (is_first_replica_ || parts_.groups.norm.ranks().size() < 2) {
     for (const auto& [layer, touched] : gradients_) {
       on_device.push_back(square_sum(layer, touched));
       layers.push_back(layer);

@@ -54,13 +54,14 @@ class GradientStep {
   void agree_on_norm();
   /// Undefined where no stage of this rank has one.
   at::Tensor loss() const;
-  /// Squares of what this rank stands for: replica 0 for its replicas, whose gradients are equal, and of tensor ranks
-  /// the first for what all of them have.
+  /// Squares of what this rank stands for: the first replica for the others, whose gradients are equal, and of tensor
+  /// ranks the first for what all of them have.
   at::Tensor square_sum(int layer, const TouchedGradients& touched) const;
 
   const Phase& phase_;
   int rank_;
   MeshCoordinate coordinate_;
+  bool is_first_replica_;  // of those that are left
   const RankParts& parts_;
   IterationUpdate update_;
   int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train

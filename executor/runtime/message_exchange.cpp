@@ -23,12 +23,16 @@ int other_stage(const Action& message) {
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks) {
   RankMessages messages{.pipeline_rank = pipeline_rank,
                         .ranks = std::move(ranks),
-                        .pipeline_rank_of_stage = lowered.pipeline_rank_of_stage,
+                        .pipeline_ranks = {},
+                        .num_stages = num_stages(lowered),
                         .num_micro_batches = lowered.num_micro_batches,
                         .num_slices = lowered.num_slices,
                         .first_trainable_stage = lowered.first_trainable_stage,
                         .queues = {},
                         .arrived_before = {}};
+  for (int stage = 0; stage < messages.num_stages; ++stage)
+    for (int micro_batch = 0; micro_batch < lowered.num_micro_batches; ++micro_batch)
+      messages.pipeline_ranks[{stage, micro_batch}] = pipeline_rank_of(lowered, stage, micro_batch);
   for (ReceiveQueue& queue : receive_queues(lowered))
     if (queue.pipeline_rank == pipeline_rank) messages.queues.push_back(std::move(queue));
   for (int peer = 0; peer < num_pipeline_ranks(lowered); ++peer) {
@@ -36,7 +40,7 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
     std::vector<Action> received;
     for (const Action& action : lowered.body[peer]) {
       const bool is_ours = (is_send(action.kind) || is_receive(action.kind)) &&
-                           lowered.pipeline_rank_of_stage[other_stage(action)] == pipeline_rank;
+                           pipeline_rank_of(lowered, other_stage(action), *action.micro_batch) == pipeline_rank;
       if (!is_ours) continue;
       if (is_receive(action.kind)) received.push_back(matching(action));
       if (is_send(action.kind)) messages.arrived_before[matching(action)] = std::exchange(received, {});
@@ -46,7 +50,7 @@ RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector
 }
 
 int num_tags(const RankMessages& messages) {
-  return static_cast<int>(messages.pipeline_rank_of_stage.size()) * messages.num_micro_batches * messages.num_slices;
+  return messages.num_stages * messages.num_micro_batches * messages.num_slices;
 }
 
 MessageExchange::MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, SendsAhead& ahead,
@@ -63,7 +67,7 @@ MessageExchange::MessageExchange(const RankMessages& messages, int first_tag, Ac
 }
 
 int MessageExchange::peer_of(const Action& message) const {
-  return messages_.pipeline_rank_of_stage[other_stage(message)];
+  return messages_.pipeline_ranks.at({other_stage(message), *message.micro_batch});
 }
 
 int MessageExchange::tag_of(const Action& message) const {

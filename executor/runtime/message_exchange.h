@@ -18,8 +18,9 @@ namespace frostpipe {
 struct RankMessages {
   int pipeline_rank = 0;
   std::vector<int> ranks;  // by pipeline rank, of this rank's pipeline
-  std::vector<int> pipeline_rank_of_stage;
-  int num_micro_batches = 1, num_slices = 1;
+  /// By stage and micro-batch: the pipeline rank that runs it.
+  std::map<std::pair<int, int>, int> pipeline_ranks;
+  int num_stages = 1, num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
   std::vector<ReceiveQueue> queues;
   /// By receive: the sends that have arrived when it has, for its sender has received them before.

@@ -107,10 +107,11 @@ void RankSession::make_runner() {
 
 std::vector<LayerPart> RankSession::parts_of(int layer, int replica) const {
   const ParallelLayout& layout = phase_.layout;
-  const MeshCoordinate first = *find_coordinate(layout, replicas_of_layer(phase_, layer).front());
+  const int pipeline_rank = pipeline_rank_of(phase_, stage_of_layer(phase_.partition, layer));
+  const MeshCoordinate holder = runner_of(layout, pipeline_rank, replica, /*micro_batch=*/0);
   std::vector<LayerPart> parts;
   for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
-    parts.push_back({.rank = rank_of(layout, first.pipeline_rank, replica, tensor),
+    parts.push_back({.rank = rank_of(layout, pipeline_rank, holder.replica, tensor),
                      .slice = slice_of(tensor, layout.tensor_parallel_size)});
   return parts;
 }
@@ -122,7 +123,7 @@ std::vector<std::vector<LayerPart>> RankSession::parts_of_layers() const {
 }
 
 bool RankSession::reports_figures() const {
-  return communicator_.rank() == rank_of_stage(phase_, num_stages(phase_) - 1, 0);
+  return communicator_.rank() == replicas_of_stage(phase_, num_stages(phase_) - 1).front();
 }
 
 }  // namespace frostpipe

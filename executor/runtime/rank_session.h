@@ -53,12 +53,13 @@ class RankSession {
   std::map<int, OffloadedMoments>& offloaded() { return offloaded_; }
   /// False before start().
   bool has_phase() const { return !phase_.partition.empty(); }
-  /// Ranks that hold a layer: the tensor ranks of one replica, in their order.
+  /// Ranks that hold a layer: the tensor ranks of one replica, in their order; of one that has lost its rank, those of
+  /// another.
   std::vector<LayerPart> parts_of(int layer, int replica) const;
   /// The same of each layer, of replica 0.
   std::vector<std::vector<LayerPart>> parts_of_layers() const;
-  /// True on the one rank that reports the gradients' figures: replica 0 of the last stage, of
-  /// tensor ranks the first.
+  /// True on the one rank that reports the gradients' figures: the first replica of the last stage, of tensor ranks the
+  /// first.
   bool reports_figures() const;
 
  private:

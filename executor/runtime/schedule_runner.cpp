@@ -1,6 +1,7 @@
 #include "executor/runtime/schedule_runner.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "executor/device/memory_meter.h"
@@ -31,10 +32,6 @@ at::Tensor take(StageTensors& tensors, int stage, Part part) {
   return found.empty() ? at::Tensor() : found.mapped();
 }
 
-SampleRange share_of(const std::vector<SampleRange>& micro_batches) {
-  return {micro_batches.front().begin, micro_batches.back().end};
-}
-
 /// Of the iterations with the other stages.
 RankParts other(const RankParts& parts) {
   return {parts.model,  parts.layers, parts.other_stages ? *parts.other_stages : parts.stages,
@@ -48,7 +45,7 @@ struct ScheduleRunner::Iteration {
   int step = 0;
   MiniBatch batch;
   const RankParts& parts;
-  std::vector<SampleRange> micro_batches;  // this replica's
+  std::vector<SampleRange> micro_batches;
   std::optional<MessageExchange> exchange{};
   std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
   StageTensors inputs{}, output_gradients{};    // of a stage, from RECV or the neighbour on this rank to its use
@@ -63,11 +60,13 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
       rank_(rank),
       parts_{parts, other(parts)},
       ahead_(static_cast<std::size_t>(phase.num_micro_batches) * num_slices(phase)) {
-  const std::optional<MeshCoordinate> coordinate = find_coordinate(phase.layout, rank);
-  FROSTPIPE_CHECK(coordinate, "idle ranks run no stage");
-  coordinate_ = *coordinate;
-  const int pipeline_rank = coordinate_.pipeline_rank;
+  const ParallelLayout lists = layout_of_lists(phase.layout);
+  const std::optional<MeshCoordinate> place = find_coordinate(lists, rank);
+  FROSTPIPE_CHECK(place, "idle ranks run no stage");
+  place_ = *place;
+  const int pipeline_rank = place_.pipeline_rank;
   const Schedule schedule = schedule_of(phase);
+  num_micro_batches_ = schedule.num_micro_batches;
   body_ = schedule.body[pipeline_rank];
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
@@ -76,18 +75,17 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
     epilogue_ = schedule.epilogue[pipeline_rank];
   }
   // An iteration's own actions have the same order whether another overlaps it or not.
-  messages_ = messages_of(flushed(schedule), pipeline_rank, pipeline());
+  const Schedule flat = flushed(schedule);
+  std::set<int> runs;
+  for (const Action& action : flat.body[pipeline_rank])
+    if (action.micro_batch) runs.insert(*action.micro_batch);
+  first_micro_batch_ = *runs.begin();
+  last_micro_batch_ = *runs.rbegin();
+  messages_ = messages_of(flat, pipeline_rank, pipeline_of(lists, place_.replica, place_.tensor));
 }
 
 ScheduleRunner::ScheduleRunner(ScheduleRunner&&) noexcept = default;
 ScheduleRunner::~ScheduleRunner() = default;
-
-std::vector<int> ScheduleRunner::pipeline() const {
-  std::vector<int> ranks;
-  for (int pipeline_rank = 0; pipeline_rank < phase_.layout.pipeline_parallel_size; ++pipeline_rank)
-    ranks.push_back(rank_of(phase_.layout, pipeline_rank, coordinate_.replica, coordinate_.tensor));
-  return ranks;
-}
 
 PostedReceives ScheduleRunner::posted_receives() const {
   return parts().device.torch_device().is_cpu() ? PostedReceives::ahead : PostedReceives::none;
@@ -95,8 +93,12 @@ PostedReceives ScheduleRunner::posted_receives() const {
 
 std::vector<SampleRange> ScheduleRunner::micro_batches_of(const MiniBatch& batch) const {
   const std::vector<SampleRange> all = cut(batch, phase_.layout.data_parallel_size, phase_.num_micro_batches);
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(coordinate_.replica) * phase_.num_micro_batches;
-  return {first, first + phase_.num_micro_batches};
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(place_.replica) * num_micro_batches_;
+  return {first, first + num_micro_batches_};
+}
+
+SampleRange ScheduleRunner::share_of(const std::vector<SampleRange>& micro_batches) const {
+  return {micro_batches[first_micro_batch_].begin, micro_batches[last_micro_batch_].end};
 }
 
 std::int64_t ScheduleRunner::tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const {

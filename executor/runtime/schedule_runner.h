@@ -60,16 +60,17 @@ class ScheduleRunner {
   at::Tensor make_activation(std::int64_t tokens) { return parts().stages.begin()->second->make_activation(tokens); }
   /// Of what an action works on, `range` of the mini-batch: of its token slice, if it has one.
   std::int64_t tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const;
-  /// This replica's micro-batches of a mini-batch.
+  /// Those of a mini-batch by their numbers in the list: this replica's, or all where replicas are written out.
   std::vector<SampleRange> micro_batches_of(const MiniBatch& batch) const;
-  /// By pipeline rank, of this replica.
-  std::vector<int> pipeline() const;
+  /// From the first of them that this rank runs to the last.
+  SampleRange share_of(const std::vector<SampleRange>& micro_batches) const;
   PostedReceives posted_receives() const;
 
   Phase phase_;
   int rank_;
   std::array<RankParts, 2> parts_;  // where iterations overlap: of even and odd ones, with stages of their own
-  MeshCoordinate coordinate_;
+  MeshCoordinate place_;            // in layout_of_lists
+  int num_micro_batches_ = 0, first_micro_batch_ = 0, last_micro_batch_ = 0;  // of the list, and of those that it has
   bool overlaps_ = false;  // iterations do; the last rank's prologue is empty all the same
   std::vector<Action> prologue_, body_, epilogue_;
   RankMessages messages_;  // of one iteration

@@ -55,7 +55,8 @@ std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, R
                                                    .first_trainable_layer = first_trainable_layer,
                                                    .from_step = step,
                                                    .measured_iteration_ns = measured_ns,
-                                                   .logical_ranks = round.logical_ranks()});
+                                                   .logical_ranks = round.logical_ranks(),
+                                                   .layout_is_lost = !current.layout.vacant.empty()});
       phases = std::move(answer.phases);
       explanation = std::move(answer.explanation);
     }
@@ -91,6 +92,7 @@ Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round)
     controller_.restore(snapshot.freeze_state, place);
     if (snapshot.freeze_is_decided) asked_before_ = snapshot.step;
   }
+  choice_after_loss_.clear();
   upcoming_ = restored(snapshot, round);
   Phase phase = upcoming_.front();
   begin_next();
@@ -98,7 +100,7 @@ Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round)
   return phase;
 }
 
-std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, RendezvousRound& round) const {
+std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, RendezvousRound& round) {
   const std::vector<Phase> phases = phases_after(snapshot, run_.options, round.communicator().world_size());
   std::vector<Phase> result;
   for (const Phase& phase : phases) {
@@ -111,7 +113,7 @@ std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, Rendezvou
 
 /// In the place of phases whose layouts need ranks that are lost.
 std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
-                                                      RendezvousRound& round) const {
+                                                      RendezvousRound& round) {
   std::vector<Phase> phases;
   std::string trouble;  // of rank 0, which all end with
   if (round.is_first()) {
@@ -129,6 +131,7 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
       ReplanAnswer answer = run_.callbacks.recover(request);
       if (answer.phases.empty()) trouble = answer.explanation;
       phases = std::move(answer.phases);
+      choice_after_loss_ = std::move(answer.explanation);
     } catch (const InvalidInput& error) {
       trouble = error.what();
     }
@@ -141,6 +144,7 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
     if (round.is_first()) throw RuntimeFailure(sentence);
     throw PeerLost(sentence);  // our launcher lets rank 0 alone say it
   }
+  choice_after_loss_ = round.communicator().broadcast(choice_after_loss_, 0);
   return broadcast(std::move(phases), step, round);
 }
 

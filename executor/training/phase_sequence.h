@@ -28,6 +28,8 @@ class PhaseSequence {
 
   /// Goes on from a snapshot; called by all ranks. Returns the phase to go on with, from the snapshot's step on.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
+  /// What was weighed in the last restore(), where ranks of the snapshot's layouts were lost.
+  const std::string& choice_after_loss() const { return choice_after_loss_; }
 
   /// After every step, on every rank: the squared norms of the blocks' gradients, which the freeze rule asks for.
   void record(const std::vector<double>& block_square_sums) { controller_.record(block_square_sums); }
@@ -46,14 +48,15 @@ class PhaseSequence {
  private:
   std::vector<Phase> decided(int first_trainable_layer, int step, RendezvousRound& round, const RunRecorder& recorder,
                              std::vector<Decision>& decisions) const;
-  std::vector<Phase> restored(const Checkpoint& snapshot, RendezvousRound& round) const;
-  std::vector<Phase> with_another_layout(const std::vector<Phase>& lost, int step, RendezvousRound& round) const;
+  std::vector<Phase> restored(const Checkpoint& snapshot, RendezvousRound& round);
+  std::vector<Phase> with_another_layout(const std::vector<Phase>& lost, int step, RendezvousRound& round);
   std::vector<Phase> broadcast(std::vector<Phase> phases, int from_step, RendezvousRound& round) const;
 
   const RunContext& run_;
   FreezeController controller_;
   std::vector<Phase> upcoming_;
   std::optional<int> asked_before_;
+  std::string choice_after_loss_;
 };
 
 }  // namespace frostpipe

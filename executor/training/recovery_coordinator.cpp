@@ -113,6 +113,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
     inventory_ = {};
   }
   restore_layers(state_.restore(snapshot, round_), snapshot, std::move(layers));
+  recovery.choice = state_.phases.choice_after_loss();
   if (from_memory && stored) adopt_offloaded(*stored);
   if (clock) clock->end_host_time();
   communicator.control_group().barrier();
@@ -123,7 +124,9 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
     state_.clock.begin_loop(run_.device->now_ns());
   }
   state_.clock.restart_step(run_.device->now_ns());
-  if (round_.is_first()) run_.callbacks.note(describe(recovery));
+  if (!round_.is_first()) return;
+  run_.callbacks.note(describe(recovery));
+  if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
 }
 
 /// On rank 0; "" if there is none.

@@ -68,14 +68,14 @@ TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
 TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
   const TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
   const Replan recover = make_recovery(
-      train, [] { return test::two_blocks(); }, [] { return test::free_cluster(2); }, kStepsPerEpoch);
+      train, OnLoss::replan, [] { return test::two_blocks(); }, [] { return test::free_cluster(2); }, kStepsPerEpoch);
   ReplanRequest request = freeze_of(train);
   request.layout_is_lost = true;
   request.logical_ranks = {1};
   const ReplanAnswer answer = recover(request);
   ASSERT_FALSE(answer.phases.empty());
   EXPECT_EQ(num_ranks(answer.phases.front().layout), 1);
-  EXPECT_EQ(answer.explanation, "by the planner");
+  EXPECT_EQ(answer.explanation, "");  // there was no choice
 }
 
 TEST(Replanning, AfterALossLeavesTheReserveFree) {
@@ -86,7 +86,7 @@ TEST(Replanning, AfterALossLeavesTheReserveFree) {
     request.first_trainable_layer = 0;
     request.layout_is_lost = true;
     return make_recovery(
-               train, [] { return test::two_blocks(); }, [=] { return test::free_cluster(1, limit); },
+               train, OnLoss::replan, [] { return test::two_blocks(); }, [=] { return test::free_cluster(1, limit); },
                kStepsPerEpoch)(request)
         .phases;
   };
