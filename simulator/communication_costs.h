@@ -42,6 +42,10 @@ struct LayerGradient {
   Bytes bytes = 0;
 };
 
+/// The sum of 8 bytes for the gradient norm, of all ranks that have something to train; those meet that stand for their
+/// tensor ranks. No ranks where one meets its own tensor ranks alone, and no time where there is nobody else.
+Segment gradient_norm_segment(const Cluster& cluster, const Phase& phase);
+
 /// What is left of a stage's reduction after its last backward where every layer's goes as soon as it can; layers in
 /// the order of the backward.
 Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,

@@ -153,23 +153,6 @@ class ProfileCostModel::Prices {
     return reductions;
   }
 
-  /// Of all ranks that have something to train; those meet that stand for their tensor ranks. No ranks where one meets
-  /// its own tensor ranks alone, and no time where there is nobody else.
-  Segment gradient_norm() const {
-    std::vector<int> training, meeting;
-    const std::vector<bool> trains = frostpipe::trains(phase_);
-    for (int pipeline_rank = 0; pipeline_rank < layout_.pipeline_parallel_size; ++pipeline_rank) {
-      if (!trains[pipeline_rank]) continue;
-      const std::vector<int> all = all_ranks_of(layout_, pipeline_rank), first = replicas_of(layout_, pipeline_rank);
-      training.insert(training.end(), all.begin(), all.end());
-      meeting.insert(meeting.end(), first.begin(), first.end());
-    }
-    Segment norm = all_reduce_segment(cluster_, std::move(training), /*bytes=*/8, /*side_by_side=*/1);
-    std::sort(meeting.begin(), meeting.end());
-    norm.collective_ranks = meeting.size() > 1 ? std::move(meeting) : std::vector<int>();
-    return norm;
-  }
-
  private:
   /// Gradients of parameters that every tensor rank has whole, each from its own tokens.
   Nanoseconds sum_of_whole_parameters_ns(int stage) const {
@@ -293,7 +276,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
     }
   }
   reduce_tied_ = prices.reduce_tied();
-  gradient_norm_ = prices.gradient_norm();
+  gradient_norm_ = gradient_norm_segment(cluster, phase);
 }
 
 bool ProfileCostModel::replicas_are_alike() const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "executor/emulation/shrunk_model.h"
 #include "executor/runtime/cached_share.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
@@ -15,15 +16,6 @@
 
 namespace frostpipe {
 namespace {
-
-/// The embedding's table, of as many values as it has whole, divided by `shrink`; no rows: there is none.
-struct ShrunkTable {
-  std::int64_t rows = 0, row = 1;
-};
-ShrunkTable shrunk_table(const Model& model, int shrink) {
-  const std::int64_t row = std::max(1, model.hidden_size / shrink);
-  return {.rows = model.vocab_size * model.hidden_size / shrink / row, .row = row};
-}
 
 class EmulatedStage final : public StageCompute {
  public:
@@ -311,15 +303,6 @@ class EmulatedStage final : public StageCompute {
 };
 
 }  // namespace
-
-std::int64_t shrunk_tied_values(const Model& model, int shrink) {
-  const ShrunkTable table = shrunk_table(model, shrink);
-  return model.tied_parameter_count > 0 ? table.rows * table.row : 0;
-}
-
-int shrunk_hidden_size(const Model& model, int shrink) {
-  return std::max(1, (model.hidden_size + shrink - 1) / shrink);
-}
 
 EmulatedStageFactory::EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
                                            ActivationCache* cache)

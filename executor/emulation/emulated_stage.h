@@ -39,10 +39,4 @@ class EmulatedStageFactory final : public StageFactory {
   ActivationCache* cache_;
 };
 
-/// Hidden size of shrunk activations: rounded up, at least 1.
-int shrunk_hidden_size(const Model& model, int shrink);
-
-/// Values at the beginning of the shrunk first and last layer that are tied; 0: none.
-std::int64_t shrunk_tied_values(const Model& model, int shrink);
-
 }  // namespace frostpipe

@@ -7,6 +7,7 @@
 
 #include "executor/device/device.h"
 #include "executor/emulation/emulated_stage.h"
+#include "executor/emulation/shrunk_model.h"
 #include "executor/models/folder/model_folder.h"
 #include "executor/runtime/transformer_stage.h"
 #include "executor/training/saved_model.h"
