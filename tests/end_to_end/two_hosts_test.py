@@ -232,9 +232,11 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
 
     def test_another_run_goes_on_from_one_checkpoint_that_is_named(self):
+        """Its ranks have changed hosts, so that each lacks what it is to hold."""
         self.interrupted()
         step = min(max(self.files_of(host)) for host in self.hosts)
         arguments = self.train_arguments("static.json", "other", "--resume", f"run/checkpoints/step-{step:08}")
+        self.hosts.reverse()
         self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
         on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
         last = self.losses(self.read(self.hosts[0].path("other/summary.json")))[-1]
