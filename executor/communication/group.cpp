@@ -12,6 +12,7 @@
 
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
+#include "executor/device/gloo_group.h"
 #include "executor/device/memory_meter.h"
 #include "executor/device/virtual_clock.h"
 #include "profiles/error.h"
@@ -38,10 +39,9 @@ at::Tensor host_copy_of(const at::Tensor& tensor) { return host_memory_for(tenso
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
-  /// Of a message: Gloo's own limit is the one that ranks connect within. NCCL's stays: with another one the host would
-  /// wait.
+  /// Of a message or a sum. NCCL's own stays: with another one the host would wait.
   std::chrono::milliseconds longest_wait() const {
-    return backend->getBackendName() == "gloo" ? std::chrono::milliseconds(std::chrono::minutes(30)) : kNoTimeout;
+    return backend->getBackendName() == "gloo" ? kLongestGlooWait : kNoTimeout;
   }
 };
 
@@ -149,7 +149,7 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
       std::vector<at::Tensor> list{tensor};
       works.push_back(link_->backend->allreduce(list));
     }
-    for (auto& work : works) work->wait();
+    for (auto& work : works) work->wait(link_->longest_wait());
     for (std::size_t i = 0; host_staging_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
     if (!clock_) return;
     Bytes bytes = 0;
@@ -191,7 +191,7 @@ void Group::meet(Bytes bytes) {
   at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);
   arrivals[index_of(self_)] = clock_->now();
   std::vector<at::Tensor> list{arrivals};
-  link_->backend->allreduce(list)->wait();
+  link_->backend->allreduce(list)->wait(link_->longest_wait());
   const Nanoseconds took = links_ ? links_->all_reduce_ns(ranks_, bytes) : 0;
   clock_->wait_until(arrivals.max().item<std::int64_t>() + took);
 }

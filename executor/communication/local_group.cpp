@@ -6,12 +6,12 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <span>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
+#include "executor/device/ordered_sum.h"
 #include "executor/elastic/shared_memory.h"
 #include "profiles/error.h"
 
@@ -34,26 +34,6 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 }
 
 std::shared_ptr<const void> owner_of(const at::Tensor& tensor) { return std::make_shared<at::Tensor>(tensor); }
-
-/// Host memory beside the tensors that a rank's memory is counted by, as a transport's own.
-at::Tensor scratch_like(const at::Tensor& tensor) {
-  const std::shared_ptr<std::byte[]> memory(new std::byte[tensor.nbytes()]);
-  return at::from_blob(
-      memory.get(), tensor.sizes(), [memory](void*) {}, tensor.options());
-}
-
-/// Something that was started, and what remains to be done by whoever waits for it.
-class LocalWork final : public c10d::Work {
- public:
-  explicit LocalWork(std::function<void(Milliseconds)> finish) : finish_(std::move(finish)) {}
-  bool wait(Milliseconds limit) override {
-    if (finish_) std::exchange(finish_, nullptr)(limit);
-    return true;
-  }
-
- private:
-  std::function<void(Milliseconds)> finish_;
-};
 
 void wait_for(const std::vector<Message>& messages, Milliseconds limit) {
   for (const Message& message : messages) message.wait(limit);
@@ -96,7 +76,7 @@ class LocalGroup final : public c10d::Backend {
     const auto bytes = static_cast<std::int64_t>(flat.nbytes());
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
     if (bytes < kSmallestShared || shares_no_memory_) return exchange_parts(flat);
-    return c10::make_intrusive<LocalWork>([this, flat](Milliseconds limit) {
+    return work_that([this, flat](Milliseconds limit) {
       // One that was started before this may have found out that there is no memory.
       if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
       exchange_parts(flat)->wait(limit);
@@ -135,7 +115,7 @@ class LocalGroup final : public c10d::Backend {
   /// Of dissemination: in round k everybody hears from who is 2^k before it.
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
     const std::uint32_t tag = next_collective();
-    return c10::make_intrusive<LocalWork>([this, tag](Milliseconds limit) {
+    return work_that([this, tag](Milliseconds limit) {
       for (int distance = 1; distance < size_; distance *= 2) {
         const Message here = start_to_receive(at::Tensor(), (rank_ + size_ - distance) % size_, tag);
         const Message there = start_to_send(at::Tensor(), (rank_ + distance) % size_, tag);
@@ -156,8 +136,11 @@ class LocalGroup final : public c10d::Backend {
   }
 
   static c10::intrusive_ptr<c10d::Work> work_of(std::vector<Message> messages) {
-    return c10::make_intrusive<LocalWork>(
-        [messages = std::move(messages)](Milliseconds limit) { wait_for(messages, limit); });
+    return work_that([messages = std::move(messages)](Milliseconds limit) { wait_for(messages, limit); });
+  }
+
+  static Finish waiting_for(const Message& message) {
+    return [message](Milliseconds limit) { message.wait(limit); };
   }
 
   std::uint32_t next_collective() { return kCollective | (num_collectives_++ & ~kCollective); }
@@ -177,56 +160,30 @@ class LocalGroup final : public c10d::Backend {
     return parts;
   }
 
-  /// Into `own`, which is one of the parts.
-  static void add_up(const std::vector<at::Tensor>& parts, const at::Tensor& own) {
-    const at::NoGradGuard no_grad;
-    at::Tensor sum = parts.front();
-    for (std::size_t index = 1; index < parts.size(); ++index) sum.add_(parts[index]);
-    if (!sum.is_same(own)) own.copy_(sum);
-  }
-
   c10::intrusive_ptr<c10d::Work> exchange_whole(const at::Tensor& flat) {
     const std::uint32_t tag = next_collective();
     std::vector<Message> arriving, leaving;
     std::vector<at::Tensor> parts = start_to_collect(flat, tag, arriving);
     for_all_others([&](int other) { leaving.push_back(start_to_send(flat, other, tag)); });
-    return c10::make_intrusive<LocalWork>([parts = std::move(parts), arriving = std::move(arriving),
-                                           leaving = std::move(leaving), flat](Milliseconds limit) {
+    return work_that([parts = std::move(parts), arriving = std::move(arriving), leaving = std::move(leaving),
+                      flat](Milliseconds limit) {
       wait_for(arriving, limit);
       wait_for(leaving, limit);
       add_up(parts, flat);
     });
   }
 
-  /// The part of `flat` that each rank adds, by index.
-  std::vector<at::Tensor> slices_of(const at::Tensor& flat) const {
-    std::vector<at::Tensor> slices;
-    for (std::int64_t index = 0; index < size_; ++index) {
-      const std::int64_t begin = flat.numel() * index / size_, end = flat.numel() * (index + 1) / size_;
-      slices.push_back(flat.narrow(0, begin, end - begin));
-    }
-    return slices;
-  }
-
-  /// Each rank adds its part of all and sends the sum to everybody.
+  /// Each rank adds its slice of all and sends the sum to everybody.
   c10::intrusive_ptr<c10d::Work> exchange_parts(const at::Tensor& flat) {
     const std::uint32_t tag = next_collective();
-    std::vector<at::Tensor> slices = slices_of(flat);
-    const at::Tensor own = slices[rank_];
-    std::vector<Message> arriving, leaving;
-    std::vector<at::Tensor> parts = start_to_collect(own, tag, arriving);
-    for_all_others([&](int other) { leaving.push_back(start_to_send(slices[other], other, tag)); });
-    const auto finish = [this, tag, slices = std::move(slices), parts = std::move(parts),
-                         arriving = std::move(arriving), leaving = std::move(leaving), own](Milliseconds limit) {
-      wait_for(arriving, limit);
-      wait_for(leaving, limit);  // the sums overwrite what is sent
-      std::vector<Message> sums;
-      for_all_others([&](int other) { sums.push_back(start_to_receive(slices[other], other, tag)); });
-      add_up(parts, own);
-      for_all_others([&](int other) { sums.push_back(start_to_send(own, other, tag)); });
-      wait_for(sums, limit);
+    Exchange exchange{.index = rank_, .size = size_};
+    exchange.start_to_send = [this, tag](const at::Tensor& slice, int to) {
+      return waiting_for(start_to_send(slice, to, tag));
     };
-    return c10::make_intrusive<LocalWork>(finish);
+    exchange.start_to_receive = [this, tag](const at::Tensor& slice, int from) {
+      return waiting_for(start_to_receive(slice, from, tag));
+    };
+    return start_sum_by_slices(flat, exchange);
   }
 
   /// The sum of `row` over all ranks, which have one row each, by index.
@@ -277,7 +234,7 @@ class LocalGroup final : public c10d::Backend {
   /// come to the next sum, and so has read it.
   void sum_in_shared_memory(const at::Tensor& flat, Milliseconds limit) {
     const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> slices = slices_of(flat);
+    const std::vector<at::Tensor> slices = slices_of(flat, size_);
     const at::Tensor own = slices[rank_];
     for_all_others([&](int other) { slot(rank_, other, slices[other]).copy_(slices[other]); });
     barrier({})->wait(limit);

@@ -1,6 +1,7 @@
 #pragma once
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
 #include <string>
 
 namespace c10d {
@@ -9,6 +10,9 @@ class Store;
 }  // namespace c10d
 
 namespace frostpipe {
+
+/// Of a message or a sum: Gloo's own limit is the one that ranks connect within. Deaths are found by heartbeat.
+inline constexpr std::chrono::milliseconds kLongestGlooWait = std::chrono::minutes(30);
 
 /// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
 /// device. Its sockets are bound to this rank's `address`, a number. It adds in the order of ranks, as a local group
