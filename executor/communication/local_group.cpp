@@ -75,41 +75,24 @@ class LocalGroup final : public c10d::Backend {
     const at::Tensor flat = tensors.at(0).view({-1});
     const auto bytes = static_cast<std::int64_t>(flat.nbytes());
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
-    if (bytes < kSmallestShared || shares_no_memory_) return exchange_parts(flat);
+    if (bytes < kSmallestShared || shares_no_memory_) return start_sum_by_slices(flat, next_exchange());
     return work_that([this, flat](Milliseconds limit) {
       // One that was started before this may have found out that there is no memory.
       if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
-      exchange_parts(flat)->wait(limit);
+      start_sum_by_slices(flat, next_exchange())->wait(limit);
     });
   }
 
   c10::intrusive_ptr<c10d::Work> allgather(std::vector<std::vector<at::Tensor>>& all, std::vector<at::Tensor>& own,
                                            const c10d::AllgatherOptions&) override {
-    const std::uint32_t tag = next_collective();
-    std::vector<Message> messages;
-    for_all_others([&](int other) {
-      messages.push_back(start_to_receive(all.at(0)[other], other, tag));
-      messages.push_back(start_to_send(own.at(0), other, tag));
-    });
-    all[0][rank_].copy_(own[0]);
-    return work_of(std::move(messages));
+    return start_gather(own.at(0), all.at(0), next_exchange());
   }
 
   /// In the order of ranks too.
   c10::intrusive_ptr<c10d::Work> reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
                                                 const c10d::ReduceScatterOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
-    const std::uint32_t tag = next_collective();
-    std::vector<Message> messages;
-    const at::Tensor sum = own.at(0);
-    std::vector<at::Tensor> parts = start_to_collect(all.at(0)[rank_], tag, messages);
-    for_all_others([&](int other) { messages.push_back(start_to_send(all[0][other], other, tag)); });
-    return c10::make_intrusive<LocalWork>([parts, messages, sum](Milliseconds limit) {
-      const at::NoGradGuard no_grad;
-      wait_for(messages, limit);
-      sum.copy_(parts.front());
-      for (std::size_t index = 1; index < parts.size(); ++index) sum.add_(parts[index]);
-    });
+    return start_scatter_of_sums(own.at(0), all.at(0), next_exchange());
   }
 
   /// Of dissemination: in round k everybody hears from who is 2^k before it.
@@ -173,17 +156,16 @@ class LocalGroup final : public c10d::Backend {
     });
   }
 
-  /// Each rank adds its slice of all and sends the sum to everybody.
-  c10::intrusive_ptr<c10d::Work> exchange_parts(const at::Tensor& flat) {
+  Exchange next_exchange() {
     const std::uint32_t tag = next_collective();
     Exchange exchange{.index = rank_, .size = size_};
-    exchange.start_to_send = [this, tag](const at::Tensor& slice, int to) {
-      return waiting_for(start_to_send(slice, to, tag));
+    exchange.start_to_send = [this, tag](const at::Tensor& tensor, int to) {
+      return waiting_for(start_to_send(tensor, to, tag));
     };
-    exchange.start_to_receive = [this, tag](const at::Tensor& slice, int from) {
-      return waiting_for(start_to_receive(slice, from, tag));
+    exchange.start_to_receive = [this, tag](const at::Tensor& tensor, int from) {
+      return waiting_for(start_to_receive(tensor, from, tag));
     };
-    return start_sum_by_slices(flat, exchange);
+    return exchange;
   }
 
   /// The sum of `row` over all ranks, which have one row each, by index.

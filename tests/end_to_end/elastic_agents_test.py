@@ -1,4 +1,6 @@
-"""Hosts that are lost and come back, under torchrun's elastic agents."""
+"""Hosts that are lost and come back, under torchrun's elastic agents. Oracle: the run on one host that nothing has
+disturbed, within 1e-4 where another layout has trained; where a host has come back, each step and sample once, and the
+plan's layout at the end."""
 
 import shutil
 import sys
@@ -6,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS
+from end_to_end import GLOBAL_BATCH, HANG_SECONDS
 from hosts import MASTER_PORT, introduce
 from lost_host import JOBS, AgentsBase
 
@@ -15,11 +17,8 @@ MANY_STEPS = 4000  # more than a host does alone until the other one is back
 
 
 class ElasticAgentsBase(AgentsBase):
-    """torchrun goes on with the host that is left, and with both when the other one comes back. Oracle, of what another
-    layout has trained: the undisturbed run within 1e-4, and every step once."""
-
-    # A lost agent is found after two seconds, and the other one waits as long for it to come back.
-    IN_TIME = ("--rdzv-conf", "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=2")
+    # Less than torchrun takes by itself, and enough for agents on a busy machine.
+    IN_TIME = ("--rdzv-conf", "last_call_timeout=10,keep_alive_interval=2,keep_alive_max_attempt=5")
 
     num_steps = SOME_STEPS
 
@@ -45,8 +44,9 @@ class ElasticAgentsBase(AgentsBase):
                                 *self.IN_TIME)
 
     def has_done(self, steps):
-        scalars = self.hosts[0].path("run/scalars.jsonl")
-        return scalars.exists() and scalars.read_text().count('"loss"') >= steps
+        """The last stage writes them."""
+        scalars = [host.path("run/scalars.jsonl") for host in self.hosts]
+        return any(path.exists() and path.read_text().count('"loss"') >= steps for path in scalars)
 
     def wait_for(self, condition, what):
         self.wait_until(lambda: condition() or self.started[0].ended_within(0) is not None, HANG_SECONDS,
@@ -57,9 +57,12 @@ class ElasticAgentsBase(AgentsBase):
         self.hosts[1].pull_the_cable()
         self.kill(self.processes_on(self.hosts[1]))
 
-    def assert_ended_as_on_one_host(self, job):
+    def summary(self):
         self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 0, self.started[0].stderr)
-        run = self.read(self.hosts[0].path("run/summary.json"))
+        return self.read(self.hosts[0].path("run/summary.json"))
+
+    def assert_ended_as_on_one_host(self, job):
+        run = self.summary()
         out = f"one-host-{Path(job).stem}"
         self.run_tool(*self.arguments(job, out), "--nodes", 2, "--nproc-per-node", JOBS.get(job, 2))
         reference = self.read(f"{out}/summary.json")
@@ -110,7 +113,9 @@ class HostThatComesBackTest(ElasticAgentsBase):
         self.lose_and_go_on("replicas.json", 40)
         self.hosts[1].plug_the_cable_in()
         self.started[1] = self.start_process("replicas.json", 1)
-        run = self.assert_ended_as_on_one_host("replicas.json")
+        run = self.summary()
+        self.assertEqual([(step["step"], step["samples"]) for step in run["steps"]],
+                         [(step, GLOBAL_BATCH) for step in range(MANY_STEPS)])
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1, 2])
         layouts = [phase["replicas"] for phase in run["phases"]]
         self.assertEqual(layouts, [2, 1, 2])

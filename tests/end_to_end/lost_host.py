@@ -28,7 +28,7 @@ NUM_STEPS = 120
 JOBS = {"pipeline.json": 1, "replicas.json": 1, "both.json": 2, "apart.json": 2}  # ranks per host
 FAULTY_JOBS = ("pipeline.json", "replicas.json", "both.json")
 
-WAITS = re.compile(r"^frostpipe: rank \d+ on host \w+ (waits for ranks? |cannot reach .* for 10 s)")
+WAITS = re.compile(r"^frostpipe: rank \d+ on host \w+ (waits for ranks? |cannot reach .* for 10 s; waiting)")
 # A disk that is full costs checkpoints and figures of steps, and the run goes on.
 LACKS = re.compile(r"^frostpipe: (rank \d+: )?(checkpoint of step \d+|.*: the figures of step)")
 
