@@ -73,6 +73,29 @@ class RehearsalTest(RehearsalCase):
                            and event["args"]["step"] == 1)
                 self.assertLess(abs(1 - busy / (4 * times[0]) - predicted["bubble_fraction"]), 0.01)
 
+    def test_hosts_that_are_connected_unequally(self):
+        """Nodes 0 and 2, and 1 and 3, have links ten times as fast as the others. A pipeline goes through one island
+        and then the other, and as fast as is simulated. Oracle: the simulator, within 5 %."""
+        cluster = self.read("cluster.json")
+        slow, fast = ({use: {"latency_ns": 50_000, "bandwidth_bytes_per_second": rate, "measured_bandwidth": None}
+                       for use in ("point_to_point", "collective")} for rate in (100_000_000, 1_000_000_000))
+        for node, device in enumerate(cluster["devices"]):
+            device["node"] = node
+        cluster.update(version=2, inter_node=slow,
+                       node_pairs=[{"node": node, "other_node": node + 2, **fast} for node in (0, 1)])
+        self.write("islands.json", cluster)
+        for stages in (2, 4):
+            self.run_tool("plan", "--profile", "profile.json", "--cluster", "islands.json", "--global-batch", 32,
+                          "--method", "static", "--pp", stages, "--schedule", "1F1B", "--epochs", 1,
+                          "-o", "islands-plan.json")
+            layout = self.read("islands-plan.json")["phases"][0]["layout"]
+            if stages == 4:
+                self.assertEqual([rank % 2 for rank in layout["placement"]], [0, 0, 1, 1])
+            predicted = json.loads(self.run_tool("simulate", "islands-plan.json", "--format", "json").stdout)
+            _, run = self.rehearse("islands-plan.json", f"islands-{stages}", "--emulated-links")
+            for step in run["steps"][1:]:
+                self.assertLess(abs(step["iteration_ns"] / predicted["phases"][0]["iteration_ns"] - 1), 0.05)
+
     def test_checkpoints_change_no_time(self):
         """Where a stage is frozen, ranks are apart at a step's end, and whatever they agree on would hold up the first.
         Oracle: the same rehearsal without checkpoints."""

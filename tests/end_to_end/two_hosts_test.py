@@ -27,7 +27,7 @@ class TwoHostsBase(FaultTest):
         return [self.start_rank(rank, *arguments) for rank in range(len(self.hosts))]
 
     def start_rank(self, rank, *arguments, **variables):
-        variables = {"RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": self.hosts[0].address,
+        variables = {"RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": len(self.hosts), "MASTER_ADDR": self.hosts[0].address,
                      "MASTER_PORT": MASTER_PORT, **variables}
         return self.start(*arguments, name=f"rank{rank}", wrapper=self.hosts[rank].wrapper, **variables)
 
@@ -238,20 +238,41 @@ class SlowCableTest(TwoHostsBase):
 
     MEGABITS = 100
 
+    def profiled_cluster(self):
+        """As ranks on all hosts have measured it."""
+        arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--micro-batch-sizes",
+                     4, "--quick", "--cluster", "measured.json", "-o", self.folder / "measured-profile.json")
+        ranks = [self.start_rank(rank, *arguments) for rank in range(len(self.hosts))]
+        for rank in ranks:
+            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
+        cluster = self.read(self.hosts[0].path("measured.json"))
+        self.assertEqual([device["node"] for device in cluster["devices"]], list(range(len(self.hosts))))
+        return cluster
+
+    def assert_slow(self, links, *uses):
+        for use in uses:
+            self.assertAlmostEqual(links[use]["bandwidth_bytes_per_second"] * 8 / 1e6, self.MEGABITS,
+                                   delta=self.MEGABITS / 10, msg=use)
+
     def test_profile_measures_the_links_between_hosts(self):
         self.hosts = make_hosts(self, 2)
         for host in self.hosts:
             host.slow_down(self.MEGABITS)
-        arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--micro-batch-sizes",
-                     4, "--quick", "--cluster", "two.json", "-o", self.folder / "two-profile.json")
-        ranks = [self.start_rank(rank, *arguments) for rank in range(2)]
-        for rank in ranks:
-            self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
-        cluster = self.read(self.hosts[0].path("two.json"))
-        self.assertEqual([device["node"] for device in cluster["devices"]], [0, 1])
+        cluster = self.profiled_cluster()
+        self.assert_slow(cluster["inter_node"], "point_to_point", "collective")
+        self.assertNotIn("node_pairs", cluster)
+
+    def test_profile_tells_a_slow_cable_from_the_others(self):
+        """Of three hosts the last one's is slow: nodes 0 and 1 are the pair that is connected better."""
+        self.hosts = make_hosts(self, 3)
+        self.hosts[2].slow_down_cable(self.MEGABITS)
+        cluster = self.profiled_cluster()
+        self.assert_slow(cluster["inter_node"], "point_to_point")
+        pair, = cluster["node_pairs"]
+        self.assertEqual((pair["node"], pair["other_node"]), (0, 1))
         for use in ("point_to_point", "collective"):
-            self.assertAlmostEqual(cluster["inter_node"][use]["bandwidth_bytes_per_second"] * 8 / 1e6, self.MEGABITS,
-                                   delta=self.MEGABITS / 10, msg=use)
+            self.assertGreater(pair[use]["bandwidth_bytes_per_second"],
+                               2 * cluster["inter_node"][use]["bandwidth_bytes_per_second"], use)
 
 
 class UnreachableTest(TwoHostsBase):

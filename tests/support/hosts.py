@@ -107,6 +107,12 @@ class Host:
         self.run("tc", "qdisc", "add", "dev", CARD, "root", "tbf", "rate", f"{megabits}mbit", "burst", "64kb",
                  "latency", "50ms")
 
+    def slow_down_cable(self, megabits):
+        """What this host sends and what it is sent goes at this rate."""
+        self.slow_down(megabits)
+        self.switch.run("tc", "qdisc", "add", "dev", f"{CARD}-{self.name}", "root", "tbf", "rate", f"{megabits}mbit",
+                        "burst", "64kb", "latency", "50ms")
+
     def pull_the_cable(self):
         """Nothing is closed: what was connected waits."""
         self.run("ip", "link", "set", CARD, "down")
