@@ -25,7 +25,7 @@ using RankPair = std::pair<int, int>;
 struct LinkUse {
   std::vector<std::string> what;  // by link
   std::vector<int> judges;        // by link: the rank whose figures count
-  std::vector<Bytes> sizes;       // ascending; those after the third are left out where they take long
+  std::vector<Bytes> sizes;       // ascending; of a brief measurement those after the third only where they are quick
   double wire_share;              // of a tensor's bytes, those that pass a link
   std::function<Nanoseconds(const at::Tensor&)> transfer;
 };
@@ -36,11 +36,12 @@ struct Bench {
   ComputeDevice& device;
   const at::TensorOptions& options;
   bool quick;
+  bool brief = false;  // one of many measurements: slow links take no more sizes than they must
 };
 
 /// Half the time of a round trip between the two ranks of this rank's pair; 0 on ranks without one.
 Nanoseconds time_message(const Bench& bench, const at::Tensor& tensor, const std::vector<RankPair>& pairs) {
-  auto& [communicator, device, options, quick] = bench;
+  auto& [communicator, device, options, quick, brief] = bench;
   const int self = communicator.rank();
   const auto pair = std::find_if(pairs.begin(), pairs.end(),
                                  [&](const RankPair& one) { return one.first == self || one.second == self; });
@@ -94,14 +95,14 @@ std::vector<Parcel> parcels_of(const Bench& bench, const LinkUse& use, double& r
     parcel.repetitions = static_cast<int>(std::clamp(kNanosecondsPerSize / slowest, 1.0, 50.0));
     round_ns += parcel.repetitions * slowest;
     parcels.push_back(std::move(parcel));
-    if (parcels.size() >= 3 && slowest > kLong) break;
+    if (bench.brief && parcels.size() >= 3 && slowest > kLong) break;
   }
   return parcels;
 }
 
 /// Rounds over all sizes, so that each is made of moments all over the measuring time. The figures are the judges', on
 /// all ranks, by link. What makes no sense is measured again, twice at most. Slow links, which are steady beside what
-/// disturbs them, take fewer rounds: a second in all, unless the third size takes longer than a tenth of that.
+/// disturbs them, take fewer rounds.
 std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
   constexpr double kLongRound = 0.1e9;
   double round_ns = 0;
@@ -181,7 +182,8 @@ struct MeasuredPairs {
 };
 
 /// By messages of a mebibyte between the nodes' first ranks. Sums are measured over the better pairs alone.
-MeasuredPairs measure_pairs(const Bench& bench, const std::vector<int>& first_ranks) {
+MeasuredPairs measure_pairs(Bench bench, const std::vector<int>& first_ranks) {
+  bench.brief = first_ranks.size() > 2;
   constexpr double kBetter = 0.75;  // of the time
   const auto rounds = rounds_of_pairs(static_cast<int>(first_ranks.size()));
   const auto ranks_of = [&](const RankPair& nodes) {
