@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "executor/elastic/job_environment.h"
 #include "executor/elastic/process_limits.h"
 #include "executor/execute.h"
 #include "executor/installation/executor_program.h"
@@ -53,6 +54,7 @@ void hand_over_to_executor(int argc, char** argv) {
   const std::optional<ExecutorProgram> executor = find_executor(self);
   if (!executor) return;
   if (!executor->prefix.empty()) lead_to_torch(*executor);
+  end_with_torchruns_agent();  // loading LibTorch takes seconds
   execv(executor->file.c_str(), argv);
   throw RuntimeFailure(fmt::format("{}: cannot be started: {}", executor->file.string(), std::strerror(errno)));
 }

@@ -1,10 +1,13 @@
 #include "executor/elastic/job_environment.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -193,6 +196,10 @@ bool answers_for_job() {
   if (variables.contains(kControlVariable)) return false;
   const std::optional<RankEnvironment> self = rank_environment(variables);
   return !self || self->rank == 0;
+}
+
+void end_with_torchruns_agent() {
+  if (std::getenv("TORCHELASTIC_RUN_ID")) prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 }  // namespace frostpipe

@@ -67,4 +67,8 @@ bool is_rank();
 /// It speaks for its job: it is no rank, so that it launches them, or it is rank 0 and another launcher's.
 bool answers_for_job();
 
+/// Where torchrun's agent has started this process: it is killed when the agent is gone, also after execve(). As ranks
+/// of our launcher are; an agent that is killed itself leaves its ranks behind.
+void end_with_torchruns_agent();
+
 }  // namespace frostpipe

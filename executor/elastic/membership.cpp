@@ -1,6 +1,5 @@
 #include "executor/elastic/membership.h"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,8 +151,7 @@ std::unique_ptr<Membership> Membership::join(const std::string& interface) {
   }
   state.fixed = rank_environment();
   if (!state.fixed) return nullptr;
-  // As our launcher's ranks do: torchrun's agent, where it is killed itself, leaves them behind.
-  if (std::getenv("TORCHELASTIC_RUN_ID")) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  end_with_torchruns_agent();
   if (!interface.empty()) state.fixed->interface = interface;
   return membership;
 }
