@@ -17,6 +17,7 @@ from faults import free_port
 NUM_STEPS = 20
 SPLIT = "sequence parallelism"
 ROUNDING = 1e-5  # relative, of losses over NUM_STEPS steps
+AFTER_A_LOSS = 1e-3  # over ten times as many
 
 
 class TensorParallelCase(recovery.RecoveryCase):
@@ -140,30 +141,36 @@ class TensorParallelTest(TensorParallelCase):
 
 
 class LostTensorRankTest(TensorParallelCase):
-    def lose_a_rank(self, name, layout, *options, victim=3):
+    def lose_a_rank(self, name, layout, source, *options, victim=3):
+        """The run that went on from `source`, and the one that nobody has disturbed. A loss that hits one rank before
+        and another after its update leaves no common step in memory: it is brought about again."""
         options = [*self.plan(f"{name}.json", (0, 0, *layout), num_steps=200), *options]
         reference = self.train(f"{name}.json", f"{name}-reference", *options)
-        launcher = self.start_until(40, f"{name}.json", *options, name=name)
-        os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
-        run = self.assert_ended_well(launcher)
-        self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
-        shutil.rmtree(self.folder / "run")
-        return run, reference
+        for attempt in range(5):
+            launcher = self.start_until(40, f"{name}.json", *options, name=f"{name}-{attempt}")
+            os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
+            run = self.assert_ended_well(launcher)
+            self.assertEqual(len(run["recoveries"]), 1, launcher.stderr)
+            shutil.rmtree(self.folder / "run")
+            if run["recoveries"][0]["source"].startswith(source):
+                return run, reference
+        self.fail(f"{attempt + 1} losses, of which none was made up for from {source}")
 
     def test_a_spare_takes_a_lost_tensor_ranks_part_from_its_replica(self):
-        run, reference = self.lose_a_rank("replicas", (1, 2, 2), "--spares", 1)
+        run, reference = self.lose_a_rank("replicas", (1, 2, 2), "the survivors' memory", "--spares", 1)
         self.assertEqual(self.losses(run), self.losses(reference))
-        # Where the loss hit one rank before and another after its update, nobody has a common step.
-        self.assertIn(run["recoveries"][0]["source"], ("the survivors' memory", "the beginning"))
 
     def test_fewer_ranks_go_on_without_tensor_ranks_where_a_replica_is_left(self):
-        run, reference = self.lose_a_rank("fewer", (1, 2, 2))
+        run, reference = self.lose_a_rank("fewer", (1, 2, 2), "the survivors' memory")
         self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2, 1])
-        self.assert_losses_equal(run, reference, NUM_STEPS, ROUNDING)
+        lost = run["recoveries"][0]["step"]
+        self.assertGreaterEqual(lost, 40)
+        self.assertEqual(self.losses(run)[:lost], self.losses(reference)[:lost])
+        self.assert_losses_equal(run, reference, 200, AFTER_A_LOSS)
 
     def test_a_part_that_is_lost_comes_from_a_checkpoint(self):
-        run, reference = self.lose_a_rank("parts", (2, 1, 2), "--spares", 1, "--checkpoint-steps", 20)
-        self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
+        run, reference = self.lose_a_rank("parts", (2, 1, 2), "checkpoint step-", "--spares", 1,
+                                          "--checkpoint-steps", 10)
         self.assertEqual(self.losses(run), self.losses(reference))
 
 
