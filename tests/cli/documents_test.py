@@ -50,6 +50,7 @@ class DocumentsTest(CliTest):
         """What the pages take as given: a profile, a cluster, plans, runs that did what these say, a configuration."""
         self.write("my/profile.json", synthetic_profile())
         self.write("my/cluster.json", synthetic_cluster())
+        self.write("my/four.json", synthetic_cluster(4))
         causal = synthetic_profile()
         measure_slices(causal)
         causal["model"]["layers"][0]["parameter_count"] //= 2  # an equal split fits
