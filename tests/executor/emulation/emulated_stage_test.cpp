@@ -9,9 +9,9 @@
 #include <numeric>
 #include <vector>
 
-#include "executor/emulation/shrunk_model.h"
 #include "executor/cache/store/activation_store.h"
 #include "executor/device/memory_meter.h"
+#include "executor/emulation/shrunk_model.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
