@@ -97,12 +97,6 @@ int run_import(ProfileOptions& options) {
   return 0;
 }
 
-/// What can be wrong is found here, before anything is measured.
-void check(const ProfileOptions& options, int num_ranks, bool prints_notes) {
-  for (const std::string& note : check_inputs(options.measure, num_ranks))
-    if (prints_notes) print_note(note);
-}
-
 int run_profile(ProfileOptions& options) {
   const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
@@ -132,12 +126,10 @@ int run_profile(ProfileOptions& options) {
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
-  if (!is_rank()) check(options, options.num_ranks, /*prints_notes=*/true);  // once, before any rank is started
-  const auto work = [&](Membership& membership) {
-    const RankEnvironment self = membership.next_round()->self;
-    if (!self.watched_by_launcher) check(options, self.world_size, /*prints_notes=*/self.rank == 0);
-    measure(options, self);
-  };
+  if (!is_rank()) {  // once, before any rank is started; ranks that others have started do so themselves
+    for (const std::string& note : check_inputs(options.measure, options.num_ranks)) print_note(note);
+  }
+  const auto work = [&](Membership& membership) { measure(options, membership.next_round()->self); };
   return run_on_ranks({.num_ranks = options.num_ranks,
                        .interface = options.interface,
                        .needs = {.num_ranks = options.num_ranks},

@@ -98,6 +98,7 @@ struct Readied {
 /// Everything before a rank meets the others. What is wrong with its host's files ends them all.
 Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   try {
+    if (!self.watched_by_launcher) check_inputs(options, self.world_size);  // which our launcher has done
     ModelFolder folder = open_model_folder(options.model);
     Shapes shapes = shapes_to_measure(options, folder);
     return {std::move(folder), std::move(shapes),
