@@ -67,24 +67,6 @@ void add_up(const std::vector<at::Tensor>& parts, const at::Tensor& own) {
   if (!sum.is_same(own)) own.copy_(sum);
 }
 
-c10::intrusive_ptr<c10d::Work> start_sum_by_slices(const at::Tensor& flat, const Exchange& exchange) {
-  const std::vector<at::Tensor> slices = slices_of(flat, exchange.size);
-  const at::Tensor own = slices[exchange.index];
-  std::vector<at::Tensor> parts(slices.size(), own);
-  std::vector<Finish> first;
-  for_all_others(exchange, [&](int other) {
-    parts[other] = scratch_like(own);
-    swap(exchange, other, slices[other], parts[other], first);
-  });
-  return work_that([=, parts = std::move(parts), first = std::move(first)](Milliseconds limit) {
-    finish_all(first, limit);  // the sums overwrite what is sent
-    add_up(parts, own);
-    std::vector<Finish> sums;
-    for_all_others(exchange, [&](int other) { swap(exchange, other, own, slices[other], sums); });
-    finish_all(sums, limit);
-  });
-}
-
 c10::intrusive_ptr<c10d::Work> start_gather(const at::Tensor& own, const std::vector<at::Tensor>& all,
                                             const Exchange& exchange) {
   const at::NoGradGuard no_grad;
@@ -107,6 +89,16 @@ c10::intrusive_ptr<c10d::Work> start_scatter_of_sums(const at::Tensor& own, cons
   return work_that([=, parts = std::move(parts), started = std::move(started)](Milliseconds limit) {
     finish_all(started, limit);
     add_up(parts, own);
+  });
+}
+
+c10::intrusive_ptr<c10d::Work> start_sum_by_slices(const at::Tensor& flat, const Exchange& exchange) {
+  const std::vector<at::Tensor> slices = slices_of(flat, exchange.size);
+  const at::Tensor own = slices[exchange.index];
+  const c10::intrusive_ptr<c10d::Work> sums = start_scatter_of_sums(own, slices, exchange);
+  return work_that([=](Milliseconds limit) {
+    sums->wait(limit);  // the sums overwrite what is sent
+    start_gather(own, slices, exchange)->wait(limit);
   });
 }
 
