@@ -168,7 +168,7 @@ at::Tensor Group::all_gather(const at::Tensor& own, const std::vector<std::int64
     const at::Tensor all = at::empty(sizes, mine.options().requires_grad(false));
     std::vector<std::vector<at::Tensor>> parts{all.split_with_sizes(rows_of_each)};
     std::vector<at::Tensor> given{mine};
-    link_->backend->allgather(parts, given)->wait();
+    link_->backend->allgather(parts, given)->wait(link_->longest_wait());
     return host_staging_ ? all.to(own.device()) : all;
   });
 }
@@ -180,7 +180,7 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
     const at::Tensor mine = host_staging_ ? host_copy_of(all) : all.contiguous();
     std::vector<std::vector<at::Tensor>> parts{mine.split_with_sizes(rows_of_each)};
     std::vector<at::Tensor> own{at::empty_like(parts[0][index_of(self_)])};
-    link_->backend->reduce_scatter(own, parts)->wait();
+    link_->backend->reduce_scatter(own, parts)->wait(link_->longest_wait());
     return host_staging_ ? own[0].to(all.device()) : own[0];
   });
 }

@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <vector>
@@ -43,11 +46,9 @@ void check_rows(Group& group, const RankEnvironment& self) {
     }
 }
 
-RANK_TEST(RankRows, AreGatheredAndTheirSumsScatteredInTheOrderOfRanks, 2, 3) {
-  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
-  const auto communicator = Communicator::connect(self, *device);
-  check_rows(communicator->control_group(), self);
-  const std::string path = communicator->broadcast(
+/// Of all ranks over Gloo; they meet in a file.
+void with_gloo(const RankEnvironment& self, Communicator& communicator, const std::function<void(Group&)>& act) {
+  const std::string path = communicator.broadcast(
       (std::filesystem::temp_directory_path() / ("frostpipe-rows-" + std::to_string(getpid()))).string(), 0);
   std::vector<int> everybody(self.world_size);
   std::iota(everybody.begin(), everybody.end(), 0);
@@ -55,9 +56,30 @@ RANK_TEST(RankRows, AreGatheredAndTheirSumsScatteredInTheOrderOfRanks, 2, 3) {
              make_gloo_group(c10::make_intrusive<c10d::FileStore>(path, self.world_size), self.rank, self.world_size,
                              "127.0.0.1"),
              /*host_staging=*/false);
-  check_rows(gloo, self);
+  act(gloo);
   gloo.barrier();
   if (self.rank == 0) std::filesystem::remove(path);
+}
+
+RANK_TEST(RankRows, AreGatheredAndTheirSumsScatteredInTheOrderOfRanks, 2, 3) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  check_rows(communicator->control_group(), self);
+  with_gloo(self, *communicator, [&](Group& gloo) { check_rows(gloo, self); });
+}
+
+/// Gloo connects within 2 s, and has no such limit afterwards.
+RANK_TEST(RankRows, OverGlooWaitForARankThatIsLate, 2) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  with_gloo(self, *communicator, [&](Group& gloo) {
+    gloo.barrier();
+    if (self.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2600));
+    const at::Tensor own = rows_from(self.rank, 1, at::kFloat);
+    CHECK_RANK(gloo.all_gather(own, {1, 1}, "rows").size(0) == 2, "gathered");
+    if (self.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2600));
+    CHECK_RANK(gloo.reduce_scatter_sum(rows_from(self.rank, 2, at::kFloat), {1, 1}, "sums").size(0) == 1, "scattered");
+  });
 }
 
 /// By hand.
