@@ -225,6 +225,10 @@ int CheckpointWriter::completed() const { return state_->completed; }
 
 void CheckpointWriter::completed_everywhere(int step) { state_->completed_everywhere = step; }
 
+int CheckpointWriter::completed_everywhere() const { return state_->completed_everywhere; }
+
+void CheckpointWriter::went_back_to(int step) { state_->completed = state_->completed_everywhere = step; }
+
 bool CheckpointWriter::has_frozen(int layer) const {
   const auto written = state_->frozen.find(layer);
   return written != state_->frozen.end() && std::filesystem::exists(written->second.path);

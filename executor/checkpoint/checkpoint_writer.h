@@ -69,6 +69,10 @@ class CheckpointWriter {
   int completed() const;
   /// Every place has completed that step's: it stays until there is a newer one of which that is known.
   void completed_everywhere(int step);
+  /// The newest of which that is known; -1 = none.
+  int completed_everywhere() const;
+  /// The run goes on from that step's checkpoint, which every place has; later ones are gone.
+  void went_back_to(int step);
   /// A frozen layer's file is there: its next image needs no tensors. Must not be busy.
   bool has_frozen(int layer) const;
   /// A frozen layer may have changed.

@@ -102,7 +102,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
                     .detection_ns = info.noticed_ns - info.lost_ns,
                     .rendezvous_ns = std::max<Nanoseconds>(0, connected - info.noticed_ns),
                     .lost_work_ns = source.lost_steps == 0 ? 0 : spent_ns};
-  round_.checkpoints().go_back_to(snapshot.step);
+  CheckpointManager& checkpoints = round_.checkpoints();
+  from_memory || !stored ? checkpoints.remove_after(snapshot.step) : checkpoints.went_back_to(snapshot.step);
   learn_recoveries();
 
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
@@ -175,7 +176,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
                     .cause = cause,
                     .source = "checkpoint " + checkpoint.folder.filename().string(),
                     .lost_work_ns = state_.recorder.time_since(baseline.step)};
-  round_.checkpoints().go_back_to(baseline.step);
+  round_.checkpoints().went_back_to(baseline.step);
   round_.renew_session();
   const Phase phase = state_.restore(checkpoint, round_);
   // With the figures, before layers are there: whoever goes on from them after a loss freezes with the same caution.

@@ -28,6 +28,7 @@ CheckpointManager::CheckpointManager(const CheckpointPolicy& policy, CheckpointF
                                                  folder_.is_shared() ? policy.keep : std::max(2, policy.keep))),
       is_clean_(round == 0) {
   if (!before) return;
+  writer_->completed_everywhere(before->writer_->completed_everywhere());
   earlier_writers_ = std::move(before->earlier_writers_);
   earlier_writers_.push_back(std::move(before->writer_));
 }
@@ -143,8 +144,13 @@ std::string CheckpointManager::defect_of(int step) const {
   return "";
 }
 
-void CheckpointManager::go_back_to(int step) const {
+void CheckpointManager::remove_after(int step) const {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_checkpoints_after(folder_.root, step);
+}
+
+void CheckpointManager::went_back_to(int step) {
+  remove_after(step);
+  writer_->went_back_to(step);
 }
 
 std::string CheckpointManager::own_defect_of(int step) const {

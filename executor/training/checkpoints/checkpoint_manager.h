@@ -49,7 +49,9 @@ class CheckpointManager {
   /// cannot be restored, on all ranks alike; empty if every byte is as it was written.
   std::string defect_of(int step) const;
   /// The run has gone back to `step`: removes those after it.
-  void go_back_to(int step) const;
+  void remove_after(int step) const;
+  /// The run goes on from the checkpoint of that step, which stays until there is a newer one everywhere.
+  void went_back_to(int step);
 
   /// Whoever wants to know asks alone.
   std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
