@@ -128,6 +128,7 @@ RunInputs run_inputs(const MeasureOptions& options) {
                               {"--micro-batch-sizes", fmt::format("{}", fmt::join(options.micro_batch_sizes, ","))},
                               {"--tokens", fmt::format("{}", fmt::join(options.tokens, ","))},
                               {"--tensor-parallel", fmt::format("{}", fmt::join(options.tensor_parallel_sizes, ","))},
+                              {"--sequence-parallel", options.sequence_parallel ? "on" : "off"},
                               {"--dtype", std::string(to_string(options.dtype))},
                               {"--frozen-dtype", std::string(to_string(options.frozen_dtype.value_or(options.dtype)))},
                               {"--device", options.device}},

@@ -129,11 +129,28 @@ TEST_F(RunInputsTest, WhatIsMeasuredCountsAsWell) {
     return MeasureOptions{.model = on(host).model, .data = on(host).data, .test_data = {}, .micro_batch_sizes = {1, 2}};
   };
   const MeasureOptions one = measured_on("a");
-  MeasureOptions other = measured_on("b");
-  EXPECT_EQ(run_inputs(one).values, run_inputs(other).values);
-  other.micro_batch_sizes = {1};
+  const MeasureOptions other = measured_on("b");
   const RunInputs inputs = run_inputs(other);
-  EXPECT_EQ(first_difference(run_inputs(one).values, inputs.values)->name, "--micro-batch-sizes");
+  EXPECT_EQ(run_inputs(one).values, inputs.values);
+  const auto differs_in = [&](const std::function<void(MeasureOptions&)>& change) {
+    MeasureOptions changed = other;
+    change(changed);
+    const auto difference = first_difference(run_inputs(one).values, run_inputs(changed).values);
+    return difference ? difference->name : "nothing";
+  };
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.global_batch_size = 7; }), "--global-batch");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.seed = 7; }), "--seed");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.held_out = 0.7; }), "--held-out");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.samples.max_tokens = 7; }), "--max-tokens");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.quick = true; }), "--quick");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.threads_per_rank = 7; }), "--threads-per-rank");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.micro_batch_sizes = {1}; }), "--micro-batch-sizes");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.tokens = {7}; }), "--tokens");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.tensor_parallel_sizes = {1, 2}; }), "--tensor-parallel");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.sequence_parallel = true; }), "--sequence-parallel");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.dtype = DType::kBFloat16; }), "--dtype");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.frozen_dtype = DType::kBFloat16; }), "--frozen-dtype");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.device = "cuda"; }), "--device");
   EXPECT_EQ(inputs.paths.at("--data"), other.data->string());
   EXPECT_TRUE(inputs.values.contains("--model, config.json"));
 }
