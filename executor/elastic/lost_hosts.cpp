@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "profiles/error.h"
 
@@ -19,13 +20,22 @@ std::vector<std::vector<int>> devices_by_node(const Cluster& cluster) {
   return nodes;
 }
 
-/// But for the nodes' numbers.
+/// Devices and links to every third node, but for the nodes' numbers.
 bool are_alike(const Cluster& cluster, const std::vector<int>& one, const std::vector<int>& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [&](int a, int b) {
+  const auto is_equal = [&](int a, int b) {
     Device first = cluster.devices[a];
     first.node = cluster.devices[b].node;
     return first == cluster.devices[b];
-  });
+  };
+  const int node = cluster.devices[one.front()].node, other_node = cluster.devices[other.front()].node;
+  const auto is_linked_alike = [&](int third) {
+    const int third_node = cluster.devices[third].node;
+    return third_node == node || third_node == other_node ||
+           link_between(cluster, one.front(), third) == link_between(cluster, other.front(), third);
+  };
+  const auto devices = std::views::iota(0, static_cast<int>(cluster.devices.size()));
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), is_equal) &&
+         std::ranges::all_of(devices, is_linked_alike);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ std::vector<int> nodes_in_order(const Cluster& cluster);
 
 /// The logical ranks of the ranks that are left. `hosts`: by rank, numbered in the order of the ranks. Each host is
 /// taken for the first node behind that of the host before it that has as many devices as the host has ranks. Throws
-/// InvalidInput where there is none, or where nodes of that size differ, so that nobody can tell which of them are
-/// left.
+/// InvalidInput where there is none, or where nodes of that size differ in their devices or their links to others, so
+/// that nobody can tell which of them are left.
 std::vector<int> logical_ranks_of(std::span<const int> hosts, const Cluster& cluster);
 
 }  // namespace frostpipe

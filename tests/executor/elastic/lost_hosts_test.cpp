@@ -48,6 +48,18 @@ TEST(LogicalRanksOf, AreNotGuessed) {
       << "the hosts are in another order than the nodes";
 }
 
+TEST(LogicalRanksOf, AreNotGuessedWhereLinksDifferByPair) {
+  Cluster cluster = cluster_of({0, 1, 2});
+  LinkClass slow = cluster.inter_node;
+  slow.point_to_point.latency_ns += 1'000'000;
+  cluster.node_pairs = {{0, 1, slow}};
+  EXPECT_NE(refusal_of({0, 1}, cluster).find("must be alike"), std::string::npos);
+  cluster.node_pairs.push_back({0, 2, slow});
+  EXPECT_NE(refusal_of({0, 1}, cluster).find("must be alike"), std::string::npos) << "node 0 is far from both";
+  cluster.node_pairs.push_back({1, 2, slow});
+  EXPECT_EQ(refusal_of({0, 1}, cluster), "") << "all are alike again";
+}
+
 TEST(NodesInOrder, AreNumberedByTheirFirstDevices) {
   EXPECT_EQ(nodes_in_order(cluster_of({7, 7, 2, 7, 3})), Ranks({0, 0, 1, 0, 2}));
 }
