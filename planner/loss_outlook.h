@@ -22,7 +22,8 @@ struct LossOutlook {
   std::variant<Phase, CannotReroute> rerouted;             // with predictions
   std::vector<Phase> after_rerouting;                      // from until_step on, where the request has a forecast
   std::variant<std::vector<Phase>, Infeasible> replanned;  // to the end
-  /// Until then: iterations, and the changes of layout that are known, from the layers as the survivors hold them.
+  /// Until then, where both are possible (replanned_ns) and where rerouting is: iterations, and the changes of layout
+  /// that are known, from the layers as the survivors hold them.
   Nanoseconds rerouted_ns = 0, replanned_ns = 0;
 };
 
@@ -36,7 +37,8 @@ bool reroutes(const LossOutlook& outlook);
 /// The phases to go on with, as reroutes() says; or why there are none.
 std::variant<std::vector<Phase>, Infeasible> phases_after(const LossOutlook& outlook);
 
-/// "rerouted until step 40: 28 steps of 410 ms = 11.5 s; a new layout (2 x 3) would take 14.9 s".
+/// "rerouted until step 40: 28 steps of 410 ms, 11.5 s; a new layout, 3 x 1: 28 steps of 300 ms, 14.9 s": the first
+/// iteration, and all of the time until then.
 std::string to_string(const LossOutlook& outlook);
 
 }  // namespace frostpipe

@@ -72,7 +72,7 @@ std::string losses_json(const std::vector<LossInPhase>& losses, int lost) {
     }
     if (const auto* const replanned = std::get_if<std::vector<Phase>>(&outlook.replanned)) {
       phase["replanned_iteration_ns"] = replanned->front().predicted.iteration_ns;
-      phase["replanned_ns"] = outlook.replanned_ns;
+      if (phase.contains("rerouted_ns")) phase["replanned_ns"] = outlook.replanned_ns;
     }
     phase["reroutes"] = reroutes(outlook);
     phase["choice"] = to_string(outlook);

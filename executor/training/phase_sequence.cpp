@@ -122,7 +122,8 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
                           .from_step = step,
                           .logical_ranks = round.logical_ranks(),
                           .layout_is_lost = true};
-    if (run_.options.freeze.rule == FreezePolicy::Rule::plan) {
+    // Without a planner to ask again the layout stays whatever the rule freezes.
+    if (run_.options.freeze.rule == FreezePolicy::Rule::plan || !run_.callbacks.replan) {
       request.forecast.emplace();
       for (std::size_t i = 1; i < lost.size(); ++i)
         request.forecast->push_back({lost[i].from_step, frozen_blocks(run_.model, lost[i].first_trainable_layer)});
