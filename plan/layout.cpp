@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -9,24 +11,21 @@ namespace frostpipe {
 namespace {
 
 /// Appends parts that follow `before` up to the end of the whole; false, and nothing appended, if there are none.
-bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& held, std::vector<LayerPart>& parts) {
+/// `tried`: ends (numerator, denominator) from which it was looked for; a second look finds no more.
+bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& held,
+                     std::set<std::pair<int, int>>& tried, std::vector<LayerPart>& parts) {
   if (before.end == before.of) return true;
-  std::vector<TensorSlice> tried;
+  const int divisor = std::gcd(before.end, before.of);
+  if (!tried.emplace(before.end / divisor, before.of / divisor).second) return false;
   for (const LayerPart& part : held) {
     const TensorSlice& slice = part.slice;
-    const bool follows = slice.begin < slice.end && slice.begin * before.of == before.end * slice.of;
-    if (!follows || std::find(tried.begin(), tried.end(), slice) != tried.end()) continue;
+    if (slice.begin >= slice.end || slice.begin * before.of != before.end * slice.of) continue;
     parts.push_back(part);
-    if (append_the_rest(slice, held, parts)) return true;
+    if (append_the_rest(slice, held, tried, parts)) return true;
     parts.pop_back();
-    tried.push_back(slice);
   }
   return false;
 }
-
-}  // namespace
-
-namespace {
 
 /// Of all coordinates, vacant ones too.
 int index_of(const ParallelLayout& layout, const MeshCoordinate& at) {
@@ -148,7 +147,8 @@ std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice
 
 std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held) {
   std::vector<LayerPart> parts;
-  append_the_rest({0, 0, 1}, held, parts);
+  std::set<std::pair<int, int>> tried;
+  append_the_rest({0, 0, 1}, held, tried, parts);
   return parts;
 }
 
