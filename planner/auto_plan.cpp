@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "planner/make_plan.h"
@@ -25,12 +24,8 @@ constexpr int kProofMicroBatches = 40'000;  // for a layout: some tens of millis
 std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
-  std::set<int> sizes;
-  for (const Measurement& one : profile.measurements)
-    if (one.key.tensor_parallel_size == 1 || one.key.sequence_parallel == options.sequence_parallel)
-      sizes.insert(one.key.tensor_parallel_size);
   std::vector<std::pair<int, int>> layouts;
-  for (const int size : sizes) {
+  for (const int size : measured_tensor_sizes(profile, options.sequence_parallel)) {
     if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size))
       continue;
     const int groups = num_devices / size;

@@ -34,6 +34,7 @@ EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, con
                             .schedule = before.schedule,
                             .virtual_stages = before.virtual_stages,
                             .tensor_parallel_size = before.layout.tensor_parallel_size,
+                            .sequence_parallel = before.layout.sequence_parallel,
                             .data_parallel_size = before.layout.data_parallel_size,
                             .placement = before.layout.placement,
                             .recompute = before.recompute,

@@ -150,9 +150,10 @@ class ProfileCostModel final : public CostModel {
   int costs_per_stage_ = 1;           // one for each replica, or where coordinates are vacant, each micro-batch of all
   std::vector<int> micro_batch_sizes_;  // [replica * num_micro_batches + micro_batch]
   int smaller_size_ = 0;
-  std::vector<RankCost> rank_costs_;      // [stage * costs_per_stage + replica or micro-batch]
-  std::vector<Segment> reduce_gradient_;  // per stage
-  std::vector<Segment> reduce_tied_;      // per replica; none where nothing is tied
+  std::vector<RankCost> rank_costs_;        // [stage * costs_per_stage + replica or micro-batch]
+  std::vector<Nanoseconds> tensor_sum_ns_;  // per stage: tensor ranks add up gradients, which replicas then reduce
+  std::vector<Segment> reduce_gradient_;    // per stage
+  std::vector<Segment> reduce_tied_;        // per replica; none where nothing is tied
   Segment gradient_norm_;
   std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
   std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last of a rank at the end of the model

@@ -20,12 +20,11 @@ namespace {
 void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
   const int num_devices = static_cast<int>(cluster.devices.size());
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : all_ranks_of(layout, pipeline_rank)) {
-      if (rank < num_devices) continue;
-      throw InvalidInput("cluster " + cluster.name,
-                         "must have a device for each rank of the layout, has " + std::to_string(num_devices),
-                         "rank " + std::to_string(rank));
-    }
+    for (const int rank : all_ranks_of(layout, pipeline_rank))
+      if (rank >= num_devices)
+        throw InvalidInput("cluster " + cluster.name,
+                           "must have a device for each rank of the layout, has " + std::to_string(num_devices),
+                           "rank " + std::to_string(rank));
   }
 }
 
@@ -138,8 +137,18 @@ class ProfileCostModel::Prices {
     const std::vector<int> replicas = replicas_of_stage(phase_, stage);
     Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
     if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
-    if (layout_.sequence_parallel) reduction.duration_ns += sum_of_whole_parameters_ns(stage);
     return reduction;
+  }
+
+  /// Of gradients of parameters that every tensor rank has whole, each from its own tokens: with sequence parallelism.
+  Nanoseconds sum_over_tensor_ranks_ns(int stage) const {
+    if (!layout_.sequence_parallel) return 0;
+    std::int64_t count = 0;
+    for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
+      count += profile_.model.layers[layer].whole_parameter_count;
+    return all_reduce_segment(cluster_, tensor_ranks_of(layout_, pipeline_rank_of(phase_, stage), 0),
+                              count * kept_bytes_per_value(settings_.dtype), /*side_by_side=*/1)
+        .duration_ns;
   }
 
   /// By replica; none where nothing is tied.
@@ -154,17 +163,6 @@ class ProfileCostModel::Prices {
   }
 
  private:
-  /// Gradients of parameters that every tensor rank has whole, each from its own tokens.
-  Nanoseconds sum_of_whole_parameters_ns(int stage) const {
-    std::int64_t count = 0;
-    for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
-      count += profile_.model.layers[layer].whole_parameter_count;
-    const int pipeline_rank = pipeline_rank_of(phase_, stage);
-    return all_reduce_segment(cluster_, tensor_ranks_of(layout_, pipeline_rank, 0),
-                              count * kept_bytes_per_value(settings_.dtype), /*side_by_side=*/1)
-        .duration_ns;
-  }
-
   int num_stages() const { return static_cast<int>(partition_.size()); }
   int rank_of(int stage, Unit unit) const {
     const MeshCoordinate runner = runner_of(layout_, pipeline_rank_of(phase_, stage), unit.replica, unit.micro_batch);
@@ -258,6 +256,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
   }
   Prices prices(phase, settings, profile, cluster);
   for (int stage = 0; stage < stages; ++stage) {
+    tensor_sum_ns_.push_back(prices.sum_over_tensor_ranks_ns(stage));
     reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
     meets_for_norm_.push_back(is_first_to_train(phase, stage));
     const std::vector<int> on_rank = stages_on(phase, pipeline_rank_of(phase, stage));
@@ -307,6 +306,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeli
       return {compute(stage_cost(action, replica).cache_write_ns)};
     case ActionKind::reduce_gradient: {
       std::vector<Segment> segments;
+      if (tensor_sum_ns_.at(action.stage) > 0) segments.push_back(compute(tensor_sum_ns_[action.stage]));
       if (data_parallel_size_ > 1) segments.push_back(reduce_gradient_.at(action.stage));
       if (!reduce_tied_.empty() && exchanges_tied_.at(action.stage))
         segments.push_back(reduce_tied_.at(replica_of(pipeline_rank, replica)));

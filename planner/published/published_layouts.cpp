@@ -96,20 +96,19 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
   if (!options.recompute) options.recompute = RecomputeMode::layers;
   double parameters = 0;
   for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
-  std::set<int> sizes;
-  for (const Measurement& one : profile.measurements) sizes.insert(one.key.tensor_parallel_size);
   const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) *
                                                          (2 + optimizer_moments(options.optimizer)));
   const auto limit = cluster.devices.front().memory_limit_bytes;
   const double memory =
       limit && !options.ignore_memory_limit ? static_cast<double>(*limit) : std::numeric_limits<double>::infinity();
   const int devices = devices_to_use(cluster, options);
-  const auto chosen = megatron_sizes({.state_bytes = states,
-                                      .blocks = num_blocks(profile.model),
-                                      .devices = devices,
-                                      .devices_per_node = devices_per_node(cluster),
-                                      .memory_bytes = memory,
-                                      .tensor_parallel_sizes = std::move(sizes)});
+  const auto chosen =
+      megatron_sizes({.state_bytes = states,
+                      .blocks = num_blocks(profile.model),
+                      .devices = devices,
+                      .devices_per_node = devices_per_node(cluster),
+                      .memory_bytes = memory,
+                      .tensor_parallel_sizes = measured_tensor_sizes(profile, options.sequence_parallel)});
   if (!chosen)
     return Infeasible{fmt::format("weights, gradients and optimizer state of {} exceed 60 % of the memory for every t "
                                   "x p that divides blocks and devices",

@@ -156,7 +156,8 @@ TimelyFreeze timely_freeze_of(const Phase& phase, const PlanningProblem& problem
                                .dtype = options.dtype,
                                .micro_batch_size = largest.end - largest.begin,
                                .tokens = phase.tokens,
-                               .tensor_parallel_size = phase.layout.tensor_parallel_size});
+                               .tensor_parallel_size = phase.layout.tensor_parallel_size,
+                               .sequence_parallel = phase.layout.sequence_parallel});
       stages[k].forward_ns += last.forward_ns;
       stages[k].weight_gradient_ns += last.weight_gradient_ns;
       if (layer > 0) stages[k].input_gradient_ns += last.input_gradient_ns;

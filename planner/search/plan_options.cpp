@@ -27,6 +27,14 @@ int devices_to_use(const Cluster& cluster, const PlanOptions& options) {
   return options.max_devices > 0 ? std::min(all, options.max_devices) : all;
 }
 
+std::set<int> measured_tensor_sizes(const Profile& profile, bool sequence_parallel) {
+  std::set<int> sizes;
+  for (const Measurement& one : profile.measurements)
+    if (one.key.tensor_parallel_size == 1 || one.key.sequence_parallel == sequence_parallel)
+      sizes.insert(one.key.tensor_parallel_size);
+  return sizes;
+}
+
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size) {
   if (options.data_parallel_size > 0) return options.data_parallel_size;
   return replicates(options)

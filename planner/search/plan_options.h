@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,9 @@ bool knows_slices(const Profile& profile);
 
 /// How many of the cluster's devices may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);
+
+/// Numbers of tensor ranks that were measured, of two and more with or without sequence parallelism as asked.
+std::set<int> measured_tensor_sizes(const Profile& profile, bool sequence_parallel);
 
 /// No plan fits; the reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384 MiB").
 struct Infeasible {

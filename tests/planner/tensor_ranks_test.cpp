@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "planner/auto_plan.h"
+#include "planner/embedding_freeze.h"
 #include "planner/make_plan.h"
+#include "planner/published/timely_freeze.h"
 #include "profiles/error.h"
 #include "tests/planner/two_blocks.h"
 
@@ -20,15 +22,19 @@ using test::reason_of;
 using test::two_blocks;
 using testing::HasSubstr;
 
+/// Measured for two tensor ranks.
+Profile two_blocks_on_pairs() {
+  Profile profile = two_blocks();
+  for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
+  return profile;
+}
+
 /// A static plan for four equal devices of which two each share layers.
 struct PairsOfTensorRanks {
-  PairsOfTensorRanks() {
-    for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
-    options.tensor_parallel_size = 2;
-  }
+  PairsOfTensorRanks() { options.tensor_parallel_size = 2; }
   std::string reason() const { return reason_of(make_plan({profile, cluster, options})); }
 
-  Profile profile = two_blocks();
+  Profile profile = two_blocks_on_pairs();
   Cluster cluster = free_cluster(4);
   PlanOptions options = options_for(PlanMethod::static_pipeline);
 };
@@ -59,6 +65,43 @@ TEST(MakePlan, SplitsTokensWhereThatWasMeasuredAndAskedFor) {
   EXPECT_TRUE(std::get<TrainingPlan>(made).phases.front().layout.sequence_parallel);
   pairs.options.sequence_parallel = false;
   EXPECT_THROW(pairs.reason(), InvalidInput);
+}
+
+// Planners that choose the number of tensor ranks take one that was measured as asked: here 4 split tokens, and 2,
+// which would be faster and is Megatron's choice, do not.
+TEST(MakePlan, ChoosesAmongTheTensorRanksThatWereMeasuredAsAsked) {
+  PairsOfTensorRanks pairs;
+  std::vector<Measurement>& all = pairs.profile.measurements;
+  std::vector<Measurement> split = all;
+  for (Measurement& one : split) {
+    one.key.tensor_parallel_size = 4;
+    one.key.sequence_parallel = true;
+  }
+  for (Measurement& one : all) one.cost.forward_ns = one.cost.input_gradient_ns = one.cost.weight_gradient_ns = 1;
+  all.insert(all.end(), split.begin(), split.end());
+  std::ranges::sort(all, {}, &Measurement::key);
+  pairs.options = options_for(PlanMethod::ptd_p);
+  pairs.options.any_tensor_parallel_size = true;
+  pairs.options.sequence_parallel = true;
+  const PlanResult published = make_plan({pairs.profile, pairs.cluster, pairs.options});
+  EXPECT_EQ(std::get<TrainingPlan>(published).phases.front().layout.tensor_parallel_size, 4);
+  const auto found = make_auto_plan({pairs.profile, pairs.cluster, pairs.options});
+  EXPECT_EQ(std::get<AutoPlan>(found).plan.phases.front().layout.tensor_parallel_size, 4);
+}
+
+// What a plan is compared with has split tokens as well. Oracle: the same times without.
+TEST(FreezeEmbeddingAlone, KeepsTokensSplit) {
+  PairsOfTensorRanks pairs;
+  const TrainingPlan whole = std::get<TrainingPlan>(make_plan({pairs.profile, pairs.cluster, pairs.options}));
+  const EmbeddingFreeze expected = freeze_embedding_alone(whole, 0, pairs.profile, pairs.cluster);
+  for (Measurement& one : pairs.profile.measurements) one.key.sequence_parallel = true;
+  pairs.options.sequence_parallel = true;
+  const TrainingPlan split = std::get<TrainingPlan>(make_plan({pairs.profile, pairs.cluster, pairs.options}));
+  EXPECT_EQ(freeze_embedding_alone(split, 0, pairs.profile, pairs.cluster), expected);
+  EXPECT_LT(expected.iteration_ns, expected.baseline_iteration_ns);
+  const Phase &with = split.phases.front(), &without = whole.phases.front();
+  EXPECT_EQ(timely_freeze_of(with, {pairs.profile, pairs.cluster, pairs.options}, 0.5).makespan_ns,
+            timely_freeze_of(without, {two_blocks_on_pairs(), pairs.cluster, pairs.options}, 0.5).makespan_ns);
 }
 
 // Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.

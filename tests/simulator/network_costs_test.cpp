@@ -210,8 +210,12 @@ TEST(TensorParallel, WholeParametersAreReducedAndUpdatedByEveryRank) {
   for (Measurement& measurement : profile.measurements) measurement.key.sequence_parallel = true;
   phase.layout.sequence_parallel = true;
   const ProfileCostModel split(phase, {.global_batch_size = 2}, profile, cluster);
-  EXPECT_EQ(split.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0).front(),
-            (Segment{2 * 70 * 4 + 2 * 40 * 4, {0, 2}}));
+  const Segment over_tensor_ranks{2 * 40 * 4, {}};
+  EXPECT_EQ(split.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0),
+            (std::vector<Segment>{over_tensor_ranks, {2 * 70 * 4, {0, 2}}}));
+  phase.layout.data_parallel_size = 1;
+  const ProfileCostModel alone(phase, {.global_batch_size = 2}, profile, cluster);
+  EXPECT_EQ(alone.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), std::vector<Segment>{over_tensor_ranks});
 }
 
 }  // namespace
