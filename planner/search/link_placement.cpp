@@ -55,7 +55,7 @@ class LinkPlacements {
     for (Assignment& one : assignments())
       if (std::vector<Kind> kinds = kinds_of(one); !kinds.empty())
         distinct.try_emplace({std::move(kinds), times_of(one)}, std::move(one));
-    std::vector<std::pair<Nanoseconds, Assignment>> worth;
+    std::map<std::vector<Kind>, std::vector<std::pair<Nanoseconds, Assignment>>> worth;
     for (const auto& [key, assignment] : distinct) {
       const bool is_beaten = std::any_of(distinct.begin(), distinct.end(), [&](const auto& other) {
         return &other.first != &key && other.first.first == key.first &&
@@ -63,12 +63,17 @@ class LinkPlacements {
                           [](Nanoseconds faster, Nanoseconds slower) { return faster <= slower; });
       });
       const Times& times = key.second;
-      if (!is_beaten) worth.emplace_back(std::accumulate(times.begin(), times.end(), Nanoseconds{0}), assignment);
+      if (!is_beaten)
+        worth[key.first].emplace_back(std::accumulate(times.begin(), times.end(), Nanoseconds{0}), assignment);
     }
-    std::sort(worth.begin(), worth.end());
-    worth.resize(std::min(worth.size(), kMostLinkPlacements));
     std::vector<std::vector<int>> placements;
-    for (const auto& [sum, assignment] : worth) placements.push_back(placement_of(assignment));
+    for (auto& [kinds, alike] : worth) std::sort(alike.begin(), alike.end());
+    std::size_t before = 0;
+    for (std::size_t i = 0; i == 0 || (before < placements.size() && placements.size() < kMostLinkPlacements); ++i) {
+      before = placements.size();
+      for (const auto& [kinds, alike] : worth)
+        if (i < alike.size()) placements.push_back(placement_of(alike[i].second));
+    }
     return placements;
   }
 
