@@ -142,7 +142,7 @@ struct Parameter {
 /// `tensor_ranks` share the layer: `parameters` are this rank's part, `input` and output are the same on all of them,
 /// but that of the vocabulary's logits each has its own rows' ones alone. With sequence parallelism `input` and output,
 /// but for logits, have the own tokens alone (rows_of_tokens), and the gradients of whole parameters are to be summed
-/// over the tensor ranks.
+/// over the tensor ranks; a frozen layer then runs without a graph (no-grad mode, or an input that needs no gradient).
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 
