@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -218,6 +219,25 @@ MeasuredPairs measure_pairs(Bench bench, const std::vector<int>& first_ranks) {
   return result;
 }
 
+/// The card of a node, which its ranks share: what messages of several of them to another node's ranks have together.
+/// None where they do not slow each other down, or no two nodes have several ranks.
+std::optional<SharedLink> measure_card(const Bench& bench, const std::vector<std::vector<int>>& ranks_of_nodes,
+                                       const Link& alone) {
+  constexpr double kUndisturbed = 0.75;  // of the bandwidth of one alone
+  std::vector<std::vector<int>> nodes;
+  for (const std::vector<int>& ranks : ranks_of_nodes)
+    if (ranks.size() > 1) nodes.push_back(ranks);
+  if (nodes.size() < 2) return std::nullopt;
+  std::vector<RankPair> pairs;
+  for (std::size_t i = 0; i < std::min(nodes[0].size(), nodes[1].size()); ++i)
+    pairs.emplace_back(nodes[0][i], nodes[1][i]);
+  std::int64_t together = 0;
+  for (const Link& link : measure_messages(bench, pairs)) together += link.bandwidth_bytes_per_second;
+  const auto of_all = static_cast<double>(pairs.size()) * static_cast<double>(alone.bandwidth_bytes_per_second);
+  if (together == 0 || static_cast<double>(together) > kUndisturbed * of_all) return std::nullopt;
+  return SharedLink{.name = "network card", .nodes = 1, .bandwidth_bytes_per_second = together};
+}
+
 }  // namespace
 
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
@@ -249,6 +269,8 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
     cluster.node_pairs = std::move(pairs.better);
     cluster.inter_node = {.point_to_point = pairs.worst,
                           .collective = measure_all_reduces(bench, {first_ranks}).front()};
+    if (device.torch_device().is_cpu()) cluster.communication.all_reduce = "direct";
+    if (auto card = measure_card(bench, ranks_of_nodes, pairs.worst)) cluster.shared_links = {*std::move(card)};
   }
   if (first_ranks.size() == 1) cluster.inter_node = cluster.intra_node;
   if (several == ranks_of_nodes.end()) cluster.intra_node = cluster.inter_node;

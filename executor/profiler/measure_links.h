@@ -18,7 +18,9 @@ namespace frostpipe {
 /// nodes: messages between the first ranks of every two, in rounds in which each node talks to one other; of these the
 /// slowest pair is what inter_node has, beside all-reduces over the first ranks of all. The pairs where a mebibyte
 /// takes less than three quarters of its time there become node_pairs, with all-reduces over the two. A class that no
-/// two ranks have is as the other one.
+/// two ranks have is as the other one. Ranks of the first two nodes that have several send to each other at the same
+/// time: where that leaves them less than three quarters of their bandwidth, they share their node's card, a shared
+/// link. All-reduces between nodes are "direct" on CPUs.
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
                       const std::optional<Bytes>& memory_limit_bytes, bool quick, const std::vector<int>& nodes);
 

@@ -107,6 +107,21 @@ RANK_TEST(MeasureLinks, ListsThePairsOfNodesThatAreConnectedBetter, 4) {
     CHECK_RANK(text == to_json(found), "the same on all ranks");
 }
 
+/// Emulated messages do not slow each other down.
+RANK_TEST(MeasureLinks, RanksThatDoNotSlowEachOtherDownShareNoCard, 4) {
+  const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
+  const Link link{1 * kMillisecond, 200'000'000};
+  Cluster cluster = slow_cluster(4, link, link);
+  cluster.devices[2].node = cluster.devices[3].node = 1;
+  cluster.inter_node = cluster.intra_node;
+  communicator->emulate_links(cluster, /*shrink=*/1);
+  const Cluster found =
+      measure_links(*communicator, *device, at::TensorOptions(), std::nullopt, /*quick=*/true, {0, 0, 1, 1});
+  CHECK_RANK(found.shared_links.empty(), to_json(found));
+  CHECK_RANK(found.communication.all_reduce == "direct", to_json(found));
+}
+
 TEST(MeasureLinks, ARankAloneHasNone) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", 0);
   const std::unique_ptr<Communicator> communicator = Communicator::connect({}, *device);
