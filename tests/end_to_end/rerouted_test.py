@@ -9,9 +9,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from emulated import RehearsalCase
 from end_to_end import HANG_SECONDS, processes_naming, rank_of_process
 from recovery import ScheduleCase
-from rehearsal_test import RehearsalCase
 
 
 class ReroutedTest(ScheduleCase):
